@@ -215,14 +215,14 @@ class IperfRank:
         own = self.params
         cells = [(definition, n) for definition in definitions for n in dict.fromkeys(own.streams)]
         for done, (definition, streams) in enumerate(cells):
-            what = f"{definition.metric}, {streams} stream(s)"
+            label = f"{definition.metric}, {streams} stream(s)"
             values = self.rank.begin(definition, {"streams": streams}, unit="B/s")
             for number in range(own.iterations):
-                self.rank.progress(done + number / own.iterations, len(cells), what)
+                self.rank.progress(done + number / own.iterations, len(cells), label)
                 trial = IperfTest(definition=definition, streams=streams, number=number + 1)
                 values += self.once(trial)
             self.rank.end()
-        self.rank.progress(len(cells), len(cells), what)
+        self.rank.progress(len(cells), len(cells), label)
 
     def once(self, trial: IperfTest) -> list[float]:
         """Run one test."""

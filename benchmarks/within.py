@@ -140,10 +140,10 @@ class _Host:
         units = {core.number: core for core in self.cores}
         numbers = list(units)
         rounds = planned_rounds((0,) * len(numbers), ROUNDS) if len(numbers) >= SEVERAL else []
-        both = dict.fromkeys((int(a), int(b)) for pairs in rounds for a, b in pairs)
+        pairs_by_unit = dict.fromkeys((int(a), int(b)) for pairs in rounds for a, b in pairs)
         pairs = [
             _Pair(numbers[a], numbers[b], core_path(units[numbers[a]], units[numbers[b]]))
-            for unit in both
+            for unit in pairs_by_unit
             for a, b in (unit, unit[::-1])
         ]
         memory = CoreCopies(self._params.size or SIZES[CORES])
@@ -178,10 +178,10 @@ class _Host:
             values += times(pair, count)
             self._rank.end()
             self._rank.progress(at + 1, len(pairs), f"{pair.reader} from {pair.writer}")
-        what = f"{len(pairs)} pairs of {devices}"
+        label = f"{len(pairs)} pairs of {devices}"
         if not pairs:
             self._rank.note(f"{platform.node()}: it has no two {devices} to compare")
-        self._rank.print_line(f"{platform.node()}: {what}")
+        self._rank.print_line(f"{platform.node()}: {label}")
 
 
 def _point(devices: str, pair: _Pair) -> Iterator[tuple[str, Scalar]]:

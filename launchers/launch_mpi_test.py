@@ -33,7 +33,7 @@ if __name__ == "__main__":
             name="mpi_test",
             provider="aws",
             instance="t2.large",
-            here={
+            launcher_values={
                 "metrics": ["memory_copy", "oneway_time"]
             },  # on one host, a copy in memory is the limit
         )

@@ -42,19 +42,19 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
     if not counts or len(counts) != len(ranks.split(",")) or counts[0] < 1:
         raise SpecError(f"--ranks is {ranks!r}.", remedy="Such as: --ranks 1,2,4")
     variables = dict(flags.pair("--env", words) for words in env or ())
-    found = {}
+    results = {}
     for count in counts:
         per = min(ranks_per_host, count)
         spec = flags.spec(name=f"{name}-{count}", provider=provider, options=option,
                           hosts=-(-count // per), ranks_per_host=per)  # fmt: skip
-        with launch_spec(spec, confirm=partial(_refuse_cost, yes=yes)) as here:
-            run = here.bench.training(
+        with launch_spec(spec, confirm=partial(_refuse_cost, yes=yes)) as cluster:
+            run = cluster.bench.training(
                 source=source, device=device, rounds=rounds, batch=BATCH, env=variables,
                 describe=f"training on {count} ranks of {counts}", condition=f"{count} ranks",
             )  # fmt: skip
         training = run.training()
-        found[count] = (run.summary(), limit_of_training(training) if training else "")
-    table = training_table(found, BATCH, parse_rate(link) if link else None, ranks_per_host)
+        results[count] = (run.summary(), limit_of_training(training) if training else "")
+    table = training_table(results, BATCH, parse_rate(link) if link else None, ranks_per_host)
     show_tables([table], "terminal")
 
 

@@ -68,7 +68,7 @@ class Collectives(Benchmark[CollectivesParams]):
 
     Params = CollectivesParams
     metrics: ClassVar[tuple[Definition, ...]] = tuple(
-        of for base in TIMED.values() for of in (base, *rates(base))
+        definition for base in TIMED.values() for definition in (base, *rates(base))
     )
 
     def check(self, params: CollectivesParams, ranks: int) -> None:

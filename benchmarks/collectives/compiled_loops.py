@@ -58,7 +58,7 @@ class CompiledLoops(CollectiveLoops):
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         """Return the function that repeats an operation."""
         collect, nanoseconds = self._collect, self._nanoseconds
-        places = tuple(None if wanted is None else wanted.ctypes.data for wanted in cell.expected)
+        places = tuple(None if result is None else result.ctypes.data for result in cell.expected)
         group = GroupStruct(
             comm=address(self._comm),
             given=tuple(array.ctypes.data for array in cell.given),

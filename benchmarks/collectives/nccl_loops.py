@@ -39,11 +39,11 @@ class NcclLoops(CollectiveLoops):
         def repeat(n: int) -> list[float]:
             seconds = []
             for _ in range(n):
-                sent = inputs[cell.number % 2]
+                message = inputs[cell.number % 2]
                 gpu.synchronise()
                 comm.Barrier()
                 start = perf_counter_ns()
-                once(sent)
+                once(message)
                 gpu.synchronise()
                 seconds.append((perf_counter_ns() - start) / 1e9)
                 if receives:
@@ -64,12 +64,12 @@ class NcclLoops(CollectiveLoops):
         """Return the call of an operation; of a broadcast, rank 0 gets its own array back."""
         group, add = self._group, self._nccl.SUM
         calls: dict[str, Callable[[Any], object]] = {
-            "allreduce": lambda sent: group.allreduce(sent, result, add),
-            "allgather": lambda sent: group.allgather(sent, result),
-            "reduce_scatter": lambda sent: group.reduce_scatter(sent, result, add),
-            "bcast": lambda sent: group.broadcast(sent, result if receives else sent, 0),
-            "reduce": lambda sent: group.reduce(sent, result, add, 0),
-            "alltoall": lambda sent: group.alltoall(sent, result),
+            "allreduce": lambda message: group.allreduce(message, result, add),
+            "allgather": lambda message: group.allgather(message, result),
+            "reduce_scatter": lambda message: group.reduce_scatter(message, result, add),
+            "bcast": lambda message: group.broadcast(message, result if receives else message, 0),
+            "reduce": lambda message: group.reduce(message, result, add, 0),
+            "alltoall": lambda message: group.alltoall(message, result),
         }
         return calls[name]
 

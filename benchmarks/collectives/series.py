@@ -53,9 +53,9 @@ class CollectiveSeries:
 
     def check(self, number: int) -> None:
         """Compare the result of a repetition with the expected one."""
-        wanted = self.expected[number % 2]
-        if wanted is not None:
-            check_data(self.result.view("uint8"), wanted.view("uint8"), self.what)
+        expected = self.expected[number % 2]
+        if expected is not None:
+            check_data(self.result.view("uint8"), expected.view("uint8"), self.what)
 
 
 def _bytes(size: int) -> list[tuple[Data, Data]]:

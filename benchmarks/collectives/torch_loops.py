@@ -35,11 +35,11 @@ class TorchLoops(CollectiveLoops):
         place = torch.empty_like(inputs[0])  # the buffer of operations in place
         operate: dict[str, Callable[[Any], object]] = {
             "allreduce": lambda _: dist.all_reduce(place),
-            "allgather": lambda sent: dist.all_gather_into_tensor(result, sent),
-            "reduce_scatter": lambda sent: dist.reduce_scatter_tensor(result, sent),
+            "allgather": lambda message: dist.all_gather_into_tensor(result, message),
+            "reduce_scatter": lambda message: dist.reduce_scatter_tensor(result, message),
             "bcast": lambda _: dist.broadcast(place, 0),
             "reduce": lambda _: dist.reduce(place, 0),
-            "alltoall": lambda sent: dist.all_to_all_single(result, sent),
+            "alltoall": lambda message: dist.all_to_all_single(result, message),
             BARRIER: lambda _: dist.barrier(),
         }
         name = cell.operation.name
@@ -50,12 +50,12 @@ class TorchLoops(CollectiveLoops):
         def repeat(n: int) -> list[float]:
             seconds = []
             for _ in range(n):
-                sent = inputs[cell.number % 2]
-                place.copy_(sent) if sends else place.zero_()
+                message = inputs[cell.number % 2]
+                place.copy_(message) if sends else place.zero_()
                 self._wait()
                 comm.Barrier()
                 start = perf_counter_ns()
-                once(sent)
+                once(message)
                 self._wait()
                 seconds.append((perf_counter_ns() - start) / 1e9)
                 if cell.expected[0] is not None:

@@ -65,8 +65,8 @@ class _GpuHost:
 
     def __init__(self, rank: Rank, params: GpuParams, torch: Any) -> None:  # noqa: ANN401
         self._rank, self._params, self._torch = rank, params, torch
-        self._nodes, without = numa_nodes(usable_cpus())
-        for node in without:
+        self._nodes, without_cpus = numa_nodes(usable_cpus())
+        for node in without_cpus:
             rank.note(f"NUMA node {node} has no core that the rank may use: not tested.")
 
     def one(self, gpu: int) -> None:
@@ -82,9 +82,9 @@ class _GpuHost:
             self._series(definitions.WITHIN_GPU, point, 2 * size, copies.within)
         self._latencies(gpu)
 
-    def peers(self, gpu: int, others: list[int]) -> None:
+    def peers(self, gpu: int, peer_gpus: list[int]) -> None:
         """Measure copies from one GPU to each other."""
-        for other in others:
+        for other in peer_gpus:
             direct = self._torch.cuda.can_device_access_peer(gpu, other)
             for size in self._params.sizes:
                 copies = CudaCopies(self._torch, gpu, size)
@@ -126,8 +126,8 @@ class _GpuHost:
                 (definitions.GPU_TO_HOST, copies.to_host),
             ):
                 self._series(own, {**point, "memory": memory}, size, partial(times, pinned=pinned))
-        both = {**point, "memory": "pinned"}
-        self._series(definitions.BOTH_WAYS, both, 2 * size, copies.both_ways)
+        point_of_both = {**point, "memory": "pinned"}
+        self._series(definitions.BOTH_WAYS, point_of_both, 2 * size, copies.both_ways)
         if size == max(self._params.sizes):
             self._check_clocks(gpu, copies, size)
 
@@ -135,11 +135,11 @@ class _GpuHost:
         """Note it if CUDA's events and the wall clock disagree on the largest copy."""
         events = median(copies.from_host(FEW, pinned=True))
         wall = median(copies.wall_clock(FEW))
-        apart = abs(wall - events) / wall
-        if apart > AGREE:
+        difference = abs(wall - events) / wall
+        if difference > AGREE:
             self._rank.note(
                 f"GPU {gpu}: a copy of {size} B takes {events:.4g} s by CUDA's events and "
-                f"{wall:.4g} s by the wall clock, {apart:.0%} apart: do not trust its rates."
+                f"{wall:.4g} s by the wall clock, {difference:.0%} apart: do not trust its rates."
             )
 
     def _latencies(self, gpu: int) -> None:

@@ -56,10 +56,10 @@ class Exchange:
         if seconds > LONG:
             self.rank.notice(f"It will take about {format_value(seconds, 's')}.")
         for number, (definition, size) in enumerate(cells):
-            what = f"{definition.metric} {format_size(size)}"
+            label = f"{definition.metric} {format_size(size)}"
 
-            def report(part: float, number: int = number, what: str = what) -> None:
-                self.rank.progress(number + part, len(cells), what)
+            def report(part: float, number: int = number, label: str = label) -> None:
+                self.rank.progress(number + part, len(cells), label)
 
             report(0.0)
             self._series(definition, size, report)
@@ -94,10 +94,10 @@ class Exchange:
             counts = self._counts(definition, size)
             # A message is answered, and most round trips are followed by one that is not timed.
             ways = 4 if definition is LATENCY and size > LARGE else 2
-            sent = self.data.moved(definition, size) * each
+            moved = self.data.moved(definition, size) * each
             if counts.seconds and definition in WINDOWED and size > LARGE:
-                sent = min(sent, max(WINDOW_WITHIN, size * each))  # windows are shortened
-            value = ways * start + sent * ways / 2
+                moved = min(moved, max(WINDOW_WITHIN, size * each))  # windows are shortened
+            value = ways * start + moved * ways / 2
             most = (counts.values + counts.warm_up) * value
             total += min(most, max(counts.seconds, FEWEST * value)) if counts.seconds else most
         return total
@@ -109,8 +109,10 @@ class Exchange:
         fitting = max(1, int(WINDOW_WITHIN / max(self._probe(definition, size), 1e-9)))
         self.data.shortened[cell] = min(fitting, self.data.window)
         if fitting < self.data.window:
-            of = f"windows of {fitting} message(s), not {self.data.window}"
-            self.rank.note(f"{definition.metric} {format_size(size)}: {of}, which take too long.")
+            windows = f"windows of {fitting} message(s), not {self.data.window}"
+            self.rank.note(
+                f"{definition.metric} {format_size(size)}: {windows}, which take too long."
+            )
 
     def _counts(self, definition: Definition, size: int) -> Counts:
         small = size <= LARGE
@@ -142,10 +144,10 @@ class Exchange:
             return
         middle = median(values)
         moved = self.data.moved(definition, size)
-        shown = moved / middle if definition.unit == "B/s" else middle
-        what = f"{definition.metric} {format_size(size)}"
-        text = format_value(shown, definition.unit)
-        self.rank.print_line(f"Process {self.rank.number} {what}: {text} (n={len(values)})")
+        value = moved / middle if definition.unit == "B/s" else middle
+        label = f"{definition.metric} {format_size(size)}"
+        text = format_value(value, definition.unit)
+        self.rank.print_line(f"Process {self.rank.number} {label}: {text} (n={len(values)})")
 
 
 def oneway_line(rank: int, size: int, seconds: float) -> str:

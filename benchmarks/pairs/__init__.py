@@ -144,18 +144,18 @@ class Pairs(Benchmark[PairsParams]):
         (definition,) = self.selected(params)
         nics = fleet.fabric_links.fabric.nics
         hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
-        found: list[PairTest] = []
+        measured: list[PairTest] = []
 
         def measure(step: SurveyStep) -> list[PairTest]:
             tests = fleet.measure(
                 step.pairs, step.number, metric=params.metric, alone=step.alone, port=step.port
             )
             tests = _slower_way(tests) if params.allreduce else tests
-            found.extend(tests)
+            measured.extend(tests)
             return tests
 
         survey(hosts, params.plan, measure, fleet.routes)
-        for test in found:
+        for test in measured:
             yield measurement_of(test, definition, f"sim-{test.source}")
 
     def measure(self, rank: Rank, params: PairsParams) -> None:

@@ -37,7 +37,7 @@ def train_to_accuracy(
     """Train several times, each time with other weights and another order, until a target."""
     point = {"target": 100 * params.target}
     times, accuracies, losses = (
-        rank.begin(own, {**point}, unit=own.unit, beside=True) if rank.number == 0 else []
+        rank.begin(own, {**point}, unit=own.unit, is_beside=True) if rank.number == 0 else []
         for own in definitions.ACCURACY
     )
     failed = 0

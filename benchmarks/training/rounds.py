@@ -103,18 +103,19 @@ def _set_up(
 ) -> _Setting:
     """Write the data where they are asked for, and keep this rank's first shards in memory."""
     memory = MemorySource()
-    asked = shards.opened(rank, params.source, params.folder, real, params.dataset) or memory
+    shard_source = shards.opened(rank, params.source, params.folder, real, params.dataset) or memory
     names = [digits.shard_name(n) for n in range(rank.number, params.dataset.shards, rank.size)]
-    kept = names[:KEPT]
+    in_memory = names[:KEPT]
     resident = []
-    for name in kept:
+    for name in in_memory:
         samples = digits.augmented(real, params.dataset, int(name.partition(".")[0]))
         memory.write(name, digits.encoded(samples))
         for start in range(0, params.shard, params.batch):
             ready = digits.prepared(samples.part(start, start + params.batch))
             resident.append(trainer.place(ready))
+    chosen = in_memory if shard_source is memory else names
     return _Setting(
-        rank, params, trainer, asked, memory, kept if asked is memory else names, kept, resident,
+        rank, params, trainer, shard_source, memory, chosen, in_memory, resident,
         lambda source: stages_of(source, prepare, params.batch), utilisation,
     )  # fmt: skip
 
@@ -127,12 +128,13 @@ def _add_notes(setting: _Setting, torch: Any) -> None:  # noqa: ANN401
         f"{torch.get_num_threads()} thread(s) per rank; a step reduces "
         f"{format_bytes(trainer.gradient_bytes)}."
     )
-    _, here = place_on_host(rank.comm)
-    cores, threads = len(os.sched_getaffinity(0)), here * (1 + 2 * params.workers)
+    _, local_ranks = place_on_host(rank.comm)
+    cores, threads = len(os.sched_getaffinity(0)), local_ranks * (1 + 2 * params.workers)
     if threads > cores:
         rank.note(
-            f"{here} rank(s) with {params.workers} worker(s) each are {threads} threads on {cores} "
-            "core(s): loading takes time from computing, and that is in the preparation stall."
+            f"{local_ranks} rank(s) with {params.workers} worker(s) each are {threads} threads on "
+            f"{cores} core(s): loading takes time from computing, and that is in the preparation "
+            "stall."
         )
     size = params.samples * SAMPLE_BYTES
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -161,7 +163,7 @@ def _rounds(setting: _Setting) -> None:
         (definitions.REQUESTS, setting.asked.requests),
         (definitions.BYTES_READ, setting.asked.bytes),
     ):
-        rank.begin(own, {}, unit=own.unit, beside=True).append(value)
+        rank.begin(own, {}, unit=own.unit, is_beside=True).append(value)
     rank.end()
     rank.progress(params.rounds, params.rounds, "rounds")
     _conclude(setting, results, phases)
@@ -169,7 +171,7 @@ def _rounds(setting: _Setting) -> None:
 
 def _phase(rank: Rank, name: str) -> _Phase:
     def series(own: Definition) -> list[float]:
-        return rank.begin(own, {"data": name}, beside=True)
+        return rank.begin(own, {"data": name}, is_beside=True)
 
     waits = () if name == "resident" else LOADED
     parts = {p: series(own) for p, own in definitions.PARTS.items() if p in (*OWN, *waits)}
@@ -247,7 +249,7 @@ class _Results:
         """Begin a series that only rank 0 records."""
         if self.rank.number:
             return []
-        return self.rank.begin(own, params or {}, unit=own.unit, beside=True)
+        return self.rank.begin(own, params or {}, unit=own.unit, is_beside=True)
 
     def slowest(self, seconds: float) -> float:
         """Return the time of the slowest rank to all of them."""
@@ -293,8 +295,8 @@ def _probe(setting: _Setting, results: _Results, number: int) -> None:
         rank.barrier()
         begin, before = perf_counter(), setting.asked.bytes
         with ThreadPoolExecutor(max(1, params.workers)) as pool:
-            wanted = islice(cycle(_turn(setting, 2 * number + 1)), needed // params.shard)
-            list(pool.map(setting.stages(setting.asked).fetch, wanted))
+            names = islice(cycle(_turn(setting, 2 * number + 1)), needed // params.shard)
+            list(pool.map(setting.stages(setting.asked).fetch, names))
         read = setting.asked.bytes - before
         results.probed(definitions.LINK_RATE, read, perf_counter() - begin)
     loader = Loader(setting.stages(setting.memory), setting.kept, params.workers)

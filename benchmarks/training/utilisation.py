@@ -63,4 +63,4 @@ class Utilisation:
             self._sampler.close()
 
     def _series(self, own: Definition, phase: str) -> list[float]:
-        return self._rank.begin(own, {"data": phase}, unit=own.unit, beside=True)
+        return self._rank.begin(own, {"data": phase}, unit=own.unit, is_beside=True)

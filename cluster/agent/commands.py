@@ -13,8 +13,8 @@ PATIENCE = 10.0  # seconds for an answer
 
 def find_program(program: str) -> str | None:
     """Find a program: beside this Python, where pip puts an MPI's programs, or on the PATH."""
-    beside = Path(sys.executable).parent
-    return shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+    folder = Path(sys.executable).parent
+    return shutil.which(program, path=f"{folder}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
 def output_of(program: str, *words: str) -> str | None:

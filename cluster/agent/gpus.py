@@ -58,10 +58,10 @@ def topology() -> str:
 def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
     """Return those of `MODULES`, which give access to the memory of GPUs, that are loaded."""
     try:
-        there = {line.partition(" ")[0] for line in loaded.read_text().splitlines()}
+        loaded_modules = {line.partition(" ")[0] for line in loaded.read_text().splitlines()}
     except OSError:
         return ()
-    return tuple(module for module in MODULES if module in there)
+    return tuple(module for module in MODULES if module in loaded_modules)
 
 
 def mpi_flags() -> dict[str, str]:

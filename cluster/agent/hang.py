@@ -69,10 +69,10 @@ def report(folder: Path) -> HostReport:
     """Look at the ranks of a job, whose folder it is."""
     pids = {*marked(folder), *find_ranks(folder)}
     ranks = _ranks(pids)
-    processes = [_process(one) for one in ranks]
-    calls = [found for one in ranks if (found := _calls(one)) is not None]
-    files = [file for one in ranks for file in (*_records(one), *_stack(one, folder))]
-    size = max((int(one.env.get(name, 0)) for one in ranks for name in SIZES), default=0)
+    processes = [_process(rank) for rank in ranks]
+    calls = [found for rank in ranks if (found := _calls(rank)) is not None]
+    files = [file for rank in ranks for file in (*_records(rank), *_stack(rank, folder))]
+    size = max((int(rank.env.get(name, 0)) for rank in ranks for name in SIZES), default=0)
     return HostReport(
         snapshots=(*processes, *calls), files=(*files, *(_ras() if ranks else ())), size=size
     )
@@ -80,18 +80,20 @@ def report(folder: Path) -> HostReport:
 
 def _ranks(pids: set[int]) -> list[_FoundRank]:
     """Return one process of each rank."""
-    known = {pid: _environment(pid) for pid in sorted(pids)}
-    parents = {pid: int(_stat(pid)[1]) for pid in known}
-    for name, beside in RANKS:
+    environments = {pid: _environment(pid) for pid in sorted(pids)}
+    parents = {pid: int(_stat(pid)[1]) for pid in environments}
+    for name, companion in RANKS:
         mine = {
             pid: int(env[name])
-            for pid, env in known.items()
-            if env.get(name, "").isdecimal() and (not beside or beside in env)
+            for pid, env in environments.items()
+            if env.get(name, "").isdecimal() and (not companion or companion in env)
         }
         first = {rank: pid for pid, rank in reversed(mine.items()) if parents[pid] not in mine}
         if first:
-            found = ((rank, _below_wrappers(first[rank], parents)) for rank in sorted(first))
-            return [_FoundRank(rank=rank, pid=pid, env=known[pid]) for rank, pid in found]
+            processes = ((rank, _below_wrappers(first[rank], parents)) for rank in sorted(first))
+            return [
+                _FoundRank(rank=rank, pid=pid, env=environments[pid]) for rank, pid in processes
+            ]
     return []
 
 
@@ -119,8 +121,8 @@ def _stat(pid: int) -> list[str]:
     return read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or ["X", "0"]
 
 
-def _process(one: _FoundRank) -> Snapshot:
-    proc = Path(f"/proc/{one.pid}")
+def _process(rank: _FoundRank) -> Snapshot:
+    proc = Path(f"/proc/{rank.pid}")
     opened: list[str] = []
     full: list[str] = []
     for link in (proc / "fd").glob("*"):
@@ -136,27 +138,27 @@ def _process(one: _FoundRank) -> Snapshot:
     wchan = read_text(proc / "wchan")
     return Snapshot(
         source="processes",
-        rank=one.rank,
+        rank=rank.rank,
         host=platform.node(),
-        pid=one.pid,
+        pid=rank.pid,
         at=time.time(),
-        state=STATES.get(_stat(one.pid)[0], ""),
+        state=STATES.get(_stat(rank.pid)[0], ""),
         wchan="" if wchan == "0" else wchan,
         files=tuple(opened[:MOST_FILES]),
         full=tuple(full),
     )
 
 
-def _calls(one: _FoundRank) -> Snapshot | None:
+def _calls(found_rank: _FoundRank) -> Snapshot | None:
     """Read which MPI call a rank is in, as our profile library shows it."""
     try:
-        path = Path(f"/proc/{one.pid}/cwd").readlink() / f"mpi_calls.{one.rank}"
+        path = Path(f"/proc/{found_rank.pid}/cwd").readlink() / f"mpi_calls.{found_rank.rank}"
         raw = path.read_bytes()
         pid, rank, size, _ = HEAD.unpack_from(raw)
         slots = list(SLOT.iter_unpack(raw[HEAD.size :]))
     except (OSError, struct.error):
         return None
-    if (pid, rank) != (one.pid, one.rank):
+    if (pid, rank) != (found_rank.pid, found_rank.rank):
         return None
     every = tuple(range(size))
     used = [
@@ -184,16 +186,16 @@ def _text(slot: tuple[int, int, int, int, int, bytes]) -> str:
     return slot[5].partition(b"\0")[0].decode(errors="replace")
 
 
-def _records(one: _FoundRank) -> list[DumpFile]:
+def _records(rank: _FoundRank) -> list[DumpFile]:
     """Read the Flight Recorder's dump of a rank, if it has written one."""
-    cache = one.env.get("XDG_CACHE_HOME", f"{one.env.get('HOME', '')}/.cache")
-    named = [f"{one.env[name]}{one.rank}" for name in RECORDS if name in one.env]
-    named += [f"{cache}/torch/comm_lib_trace_rank_{one.rank}", f"/tmp/nccl_trace_rank_{one.rank}"]  # noqa: S108
-    began = Path(f"/proc/{one.pid}").stat().st_mtime if Path(f"/proc/{one.pid}").exists() else 0
+    cache = rank.env.get("XDG_CACHE_HOME", f"{rank.env.get('HOME', '')}/.cache")
+    named = [f"{rank.env[name]}{rank.rank}" for name in RECORDS if name in rank.env]
+    named += [f"{cache}/torch/comm_lib_trace_rank_{rank.rank}", f"/tmp/nccl_trace_rank_{rank.rank}"]  # noqa: S108
+    began = Path(f"/proc/{rank.pid}").stat().st_mtime if Path(f"/proc/{rank.pid}").exists() else 0
     for name in named:
         path = Path(name)
         if path.is_file() and path.stat().st_mtime >= began:
-            return _dump(f"trace_rank_{one.rank}", path)
+            return _dump(f"trace_rank_{rank.rank}", path)
     return []
 
 
@@ -204,22 +206,22 @@ def _dump(name: str, path: Path) -> list[DumpFile]:
     return []
 
 
-def _stack(one: _FoundRank, folder: Path) -> list[DumpFile]:
+def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
     """Return a rank's Python stack: by py-spy, else by faulthandler if we have registered it."""
-    name = f"stack_rank{one.rank}.txt"
-    if _stat(one.pid)[0] in "TtDZX":
+    name = f"stack_rank{rank.rank}.txt"
+    if _stat(rank.pid)[0] in "TtDZX":
         return []
     if spy := shutil.which("py-spy"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            words = [spy, "dump", "--nonblocking", "--pid", str(one.pid)]
+            words = [spy, "dump", "--nonblocking", "--pid", str(rank.pid)]
             done = subprocess.run(words, capture_output=True, timeout=WITHIN, check=True)
             return [DumpFile(name=name, content=done.stdout, at=time.time())]
-    path = folder / STACKS / str(one.pid)
-    caught = next((line.split()[1] for line in _status(one.pid) if line.startswith("SigCgt")), "0")
+    path = folder / STACKS / str(rank.pid)
+    caught = next((line.split()[1] for line in _status(rank.pid) if line.startswith("SigCgt")), "0")
     if not path.exists() or not int(caught, 16) >> (STACK_SIGNAL - 1) & 1:
         return []
     begin = path.stat().st_size
-    os.kill(one.pid, STACK_SIGNAL)
+    os.kill(rank.pid, STACK_SIGNAL)
     deadline = time.monotonic() + 0.5
     size = begin
     while time.monotonic() < deadline and (size == begin or size != path.stat().st_size):

@@ -72,11 +72,11 @@ def _slot(device: Path) -> str:
 
 def _addresses(probe: socket.socket) -> Iterator[tuple[str, str]]:
     """Ask for all IPv4 addresses, with the labels of their interfaces."""
-    held = ctypes.create_string_buffer(MOST * IFREQ)
-    request = struct.pack("iP", len(held), ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(MOST * IFREQ)
+    request = struct.pack("iP", len(buffer), ctypes.addressof(buffer))
     size, _ = struct.unpack("iP", fcntl.ioctl(probe, SIOCGIFCONF, request))
     for start in range(0, size, IFREQ):
-        label, _, address = struct.unpack_from("16s4s4s", held, start)
+        label, _, address = struct.unpack_from("16s4s4s", buffer, start)
         yield label.partition(b"\0")[0].decode(), socket.inet_ntoa(address)
 
 

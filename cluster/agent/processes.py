@@ -123,5 +123,5 @@ def _endpoint(text: str) -> str:
 
 def _is_local(connection: Connection) -> bool:
     """Tell whether both ends of a connection are on this host."""
-    here, there = (end.rpartition(":")[0] for end in (connection.here, connection.there))
-    return here == there or there.startswith("127.")
+    own, peer = (end.rpartition(":")[0] for end in (connection.here, connection.there))
+    return own == peer or peer.startswith("127.")

@@ -184,8 +184,8 @@ def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, lost: bool) 
     # Its ssh to a host stays, and holds stderr, while its daemon there tries to connect.
     for helper in _session(os.getsid(0)):
         with contextlib.suppress(OSError):
-            here = Path(f"/proc/{helper}/cwd").readlink().is_relative_to(folder)
-            if here and os.getpgid(helper) != os.getpgrp():
+            is_here = Path(f"/proc/{helper}/cwd").readlink().is_relative_to(folder)
+            if is_here and os.getpgid(helper) != os.getpgrp():
                 os.kill(helper, signal.SIGKILL)
 
 

@@ -232,7 +232,7 @@ class _Supervisor:
             signalled = self._read(min(remaining, 3600.0)) == "signal"
         late = self._process.poll() is None and not signalled
         grace = self._spec.grace if signalled or late else LEFTOVER_GRACE
-        ended, held = end_all(self._descendants, grace, self._read)
+        ended, survivors = end_all(self._descendants, grace, self._read)
         while self._read(0):
             pass
         for name in ("o", "e"):
@@ -240,13 +240,13 @@ class _Supervisor:
         status = self._process.poll()
         status = -1 if status is None else status if status >= 0 else BY_SIGNAL - status
         state: State = "stopped" if signalled else "failed" if status or late else "done"
-        why = self._reason(ended, asked=signalled, late=late)
-        if held:
-            why = f"{why} The kernel holds {', '.join(held)}: SIGKILL did not end it.".strip()
+        why = self._reason(ended, is_requested=signalled, late=late)
+        if survivors:
+            why = f"{why} The kernel holds {', '.join(survivors)}: SIGKILL did not end it.".strip()
         return TaskEnd(exit_status=TIMED_OUT if late else status, state=state, at=0.0, reason=why)
 
-    def _reason(self, ended: list[str], *, asked: bool, late: bool) -> str:
-        if asked:
+    def _reason(self, ended: list[str], *, is_requested: bool, late: bool) -> str:
+        if is_requested:
             return read_text(self._folder / STOPPING)
         if late:
             return f"It did not end within {self._spec.timeout or 0:g} s."
@@ -404,12 +404,12 @@ def close_task(folder: Path) -> None:
     state = task_state(folder)
     if state.state != "lost" or state.end is None:
         return
-    ended, held = end_all(lambda: marked(folder), LEFTOVER_GRACE)
+    ended, survivors = end_all(lambda: marked(folder), LEFTOVER_GRACE)
     if not (folder / SPEC).exists():
         return
     parts = [state.end.reason]
     parts += [f"These went on, and were ended: {', '.join(ended)}."] if ended else []
-    parts += [f"The kernel holds {', '.join(held)}."] if held else []
+    parts += [f"The kernel holds {', '.join(survivors)}."] if survivors else []
     (folder / END).touch()
     _record(folder, msgspec.structs.replace(state.end, reason=" ".join(parts)))
 
@@ -422,8 +422,8 @@ def follow_task(folder: Path, offset: int, *, to_end: bool = True) -> None:
     beat = time.monotonic()
     while True:
         state = task_state(folder)
-        while (found := _read_output(folder, offset))[1]:
-            begin, piece = found
+        while (output := _read_output(folder, offset))[1]:
+            begin, piece = output
             text, end = piece.decode(errors="replace"), begin + len(piece)
             dropped = begin - offset
             print_event(TaskOutput(text=text, end=end, now=time.time(), dropped=dropped))

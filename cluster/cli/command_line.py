@@ -138,23 +138,23 @@ def print_error(text: str) -> None:
 
 def print_misuse(error: click.ClickException) -> int:
     """Print what is wrong with a command line, in cluster's words."""
-    shown = io.StringIO()
-    error.show(file=shown)
-    usage, separator, what = shown.getvalue().rstrip().rpartition("Error: ")
+    page = io.StringIO()
+    error.show(file=page)
+    usage, separator, message = page.getvalue().rstrip().rpartition("Error: ")
     if not separator:  # a help text, as no arguments were given
-        click.echo(what, err=True)
+        click.echo(message, err=True)
         return error.exit_code
     click.echo(usage, err=True, nl=False)
-    what = what.removeprefix("Invalid value for ")
+    message = message.removeprefix("Invalid value for ")
     context = getattr(error, "ctx", None)
     name = context.info_name if context else ""
-    if name == "run" and "No such option" in what:
-        what += (
+    if name == "run" and "No such option" in message:
+        message += (
             "\nOptions of the command itself come after --, such as: cluster run mine -- uname -a"
         )
-    if name == "program" and "extra argument" in what:
-        what += "\nGive the command as one argument: --command 'hostname -f'"
-    print_error(what)
+    if name == "program" and "extra argument" in message:
+        message += "\nGive the command as one argument: --command 'hostname -f'"
+    print_error(message)
     return error.exit_code
 
 

@@ -90,8 +90,8 @@ class _Type(click.ParamType):  # type: ignore[type-arg]
         if not isinstance(value, str):
             return value
         if self.choices and value not in self.choices:
-            known = ", ".join(map(repr, self.choices))
-            self.fail(f"{value!r} is none of {known}.", param, ctx)
+            choices = ", ".join(map(repr, self.choices))
+            self.fail(f"{value!r} is none of {choices}.", param, ctx)
         try:
             return self._read(value)
         except ValueError:
@@ -106,9 +106,9 @@ class _Type(click.ParamType):  # type: ignore[type-arg]
 class _Argument(click.Argument):
     """An argument that the help describes."""
 
-    def __init__(self, name: str, flag: Flag, shown: str, **how: Any) -> None:  # noqa: ANN401
+    def __init__(self, name: str, flag: Flag, type_name: str, **how: Any) -> None:  # noqa: ANN401
         super().__init__([name], metavar=flag.metavar or name.upper(), **how)
-        self._help, self._shown = flag.help, shown
+        self._help, self._shown = flag.help, type_name
 
     def make_metavar(self, ctx: click.Context | None = None) -> str:  # noqa: ARG002 - as click has it
         """Return how the usage shows it."""
@@ -122,8 +122,10 @@ class _Argument(click.Argument):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         """Return its line of the help."""
         default = self.get_default(ctx, call=False) if self.nargs == 1 else None
-        shown = "[required]" if self.required else f"[default: {default}]" if default else ""
-        return f"{self.metavar} <{self._shown}>", "  ".join(filter(None, (self._help, shown)))
+        default_text = "[required]" if self.required else f"[default: {default}]" if default else ""
+        return f"{self.metavar} <{self._shown}>", "  ".join(
+            filter(None, (self._help, default_text))
+        )
 
 
 def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> click.Parameter:  # noqa: ANN401
@@ -142,8 +144,8 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
     if many or check:
         how["callback"] = lambda _ctx, _param, value: _checked(value, check, many=many)
     if not flag.names:
-        shown = f"list[{kind.__name__}]" if many else how["type"].name
-        return _Argument(name, flag, shown, nargs=-1 if many else 1, **how)
+        type_name = f"list[{kind.__name__}]" if many else how["type"].name
+        return _Argument(name, flag, type_name, nargs=-1 if many else 1, **how)
     if kind is bool:
         del how["type"]
     return click.Option(
@@ -165,9 +167,9 @@ def _checked(value: Any, check: Callable[[Any], object] | None, *, many: bool) -
 
 def group(make: Callable[..., Any], names: str = "") -> Group:
     """Return the parameters that annotations of a struct or function declare, or `names`."""
-    hints, known = get_type_hints(make, include_extras=True), signature(make).parameters
-    chosen = names.split() or known
-    return Group(tuple(parameter(n, hints[n], known[n].default) for n in chosen), make)
+    hints, parameters = get_type_hints(make, include_extras=True), signature(make).parameters
+    chosen = names.split() or parameters
+    return Group(tuple(parameter(n, hints[n], parameters[n].default) for n in chosen), make)
 
 
 class Command(click.Command):
@@ -209,15 +211,15 @@ def make_command(
     **settings: Any,  # noqa: ANN401 - as click has them
 ) -> Command:
     """Make a command of a function; without `parts`, its annotations declare the parameters."""
-    known = _parts(function) if parts is None else parts
+    flags = _parts(function) if parts is None else parts
     flat = [
         p
-        for part in known.values()
+        for part in flags.values()
         for p in (part.parameters if isinstance(part, Group) else [part])
     ]
 
     def callback(**values: Any) -> object:  # noqa: ANN401 - each flag has its own type
-        return function(**{key: _value(part, values) for key, part in known.items()})
+        return function(**{key: _value(part, values) for key, part in flags.items()})
 
     return kind(name, params=flat, callback=callback, help=help_ or getdoc(function), **settings)
 
@@ -432,12 +434,12 @@ MACHINES = tuple(
 Machines = Annotated[dict[str, Any], Group(tuple(SPEC.values()))]
 
 
-def with_default(name: str, default: object, *, shown: str = "") -> click.Parameter:
-    """Return the flag of a field of `SpecOptions` with another default, in its help as `shown`."""
+def with_default(name: str, default: object, *, words: str = "") -> click.Parameter:
+    """Return the flag of a field of `SpecOptions` with another default, in its help as `words`."""
     own = copy(SPEC[name])
     own.default = default
     if isinstance(own, click.Option):
-        own.help = DEFAULT_IN_HELP.sub(f"[default: {shown or default}]", own.help or "")
+        own.help = DEFAULT_IN_HELP.sub(f"[default: {words or default}]", own.help or "")
     return own
 
 
@@ -465,16 +467,16 @@ def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fill in flags from the running cluster of this name, or the default provider."""
     from cluster.orchestration.cluster import attach  # noqa: PLC0415 - most commands read files
 
-    known = attach(name).state if name in journal.names() else None
-    if known is None or not known.launched:
+    state = attach(name).state if name in journal.names() else None
+    if state is None or not state.launched:
         return {**values, "provider": DEFAULT_PROVIDER}
-    there = msgspec.structs.asdict(known.spec)
-    there["options"] = [f"{key}={value}" for key, value in known.spec.options.items()]
+    running = msgspec.structs.asdict(state.spec)
+    running["options"] = [f"{key}={value}" for key, value in state.spec.options.items()]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SpecOptions)}
-    own = {k: there[k] for k, default in defaults.items() if values.get(k) in (None, default)}
+    own = {k: running[k] for k, default in defaults.items() if values.get(k) in (None, default)}
     if values.get("groups"):  # they say how many hosts there are
         del own["hosts"]
-    return {**values, **own, "provider": known.spec.provider}
+    return {**values, **own, "provider": state.spec.provider}
 
 
 def spec(
@@ -510,12 +512,12 @@ def param_flags(params: type[Value]) -> tuple[click.Parameter, ...]:
 
 
 def _param_flag(field: msgspec.structs.FieldInfo, about: str) -> click.Parameter:
-    kind, default, shown = _flag_type(field.type, field.default)
+    kind, default, default_text = _flag_type(field.type, field.default)
     declared = Flag(
         (f"--{field.name.replace('_', '-')}",),
         help=about,
         metavar=_metavar(field.type),
-        show_default=shown,
+        show_default=default_text,
         autocompletion=_choices(field.type),
     )
     return parameter(field.name, Annotated[kind, declared], default)
@@ -547,8 +549,10 @@ def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # no
         return str, default, True
     if default is None:
         return str | None, None, False
-    shown = f"{_typed(default[0])}:{_typed(default[-1])}" if kind is Sizes else _joined(default)
-    return str | None, None, shown
+    default_text = (
+        f"{_typed(default[0])}:{_typed(default[-1])}" if kind is Sizes else _joined(default)
+    )
+    return str | None, None, default_text
 
 
 def _typed(size: int) -> str:

@@ -221,7 +221,7 @@ def launcher(
     name: str,
     provider: str,
     instance: str | None = None,
-    here: Mapping[str, object] | None = None,
+    launcher_values: Mapping[str, object] | None = None,
 ) -> click.Command:
     """Make a founding program: one benchmark, with few flags of its own.
 
@@ -229,7 +229,7 @@ def launcher(
         name: of the cluster, unless --name is given.
         provider: of the machines, unless --provider or --run-local is given.
         instance: the type of that provider's machines, unless --instance is given.
-        here: parameters if all ranks are on this machine, in place of those of `params`.
+        launcher_values: parameters if all ranks are on this machine, in place of those of `params`.
 
     Returns:
         A command for `cluster.cli.start`.
@@ -246,7 +246,7 @@ def launcher(
             values.pop("provider"), run_local=values.pop("run_local"), default=provider
         )
         if chosen == "local":
-            chosen_params = {**chosen_params, **(here or {})}
+            chosen_params = {**chosen_params, **(launcher_values or {})}
         if chosen == provider:
             values["instance"] = values["instance"] or instance
         options = msgspec.structs.replace(options, launches=1, founding=True)
@@ -261,7 +261,7 @@ def launcher(
         {
             "name": flags.parameter("name", flags.Name, name),
             "run_local": flags.parameter("run_local", flags.RunLocal, False),
-            "provider": flags.with_default("provider", None, shown=provider),
+            "provider": flags.with_default("provider", None, words=provider),
             "hosts": flags.SPEC["hosts"],
             "chosen_params": flags.group(params),
             "machines": flags.Group(flags.MACHINES),

@@ -65,8 +65,8 @@ def names(folder: Path = FOLDER) -> list[str]:
 
 def groups() -> dict[str, tuple[str, ...]]:
     """Return the commands by the title under which the help lists them."""
-    others = tuple(n for n in names() if not any(n in group for group in GROUPS.values()))
-    return GROUPS | ({"Others": others} if others else {})
+    rest = tuple(n for n in names() if not any(n in group for group in GROUPS.values()))
+    return GROUPS | ({"Others": rest} if rest else {})
 
 
 def help_text() -> str:

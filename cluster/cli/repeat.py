@@ -110,11 +110,11 @@ def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> i
     return plugins.find(Benchmark, benchmark).launches_on_one_host
 
 
-def check_count(launches: int, what: str) -> int:
+def check_count(launches: int, label: str) -> int:
     """Refuse a number of launches below 1 (SpecError)."""
     if launches < 1:
         raise SpecError(
-            f"{what} is not a number of launches.", remedy="Give a whole number, 1 or more."
+            f"{label} is not a number of launches.", remedy="Give a whole number, 1 or more."
         )
     return launches
 

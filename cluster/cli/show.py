@@ -106,7 +106,7 @@ def show_run(
     signs = run.findings(summaries)
     judged = answer(run.judgement(summaries, signs))
     if as_json:
-        shown = RunAnswer(
+        run_answer = RunAnswer(
             verdict=judged.word,
             answer=judged.line,
             run=str(shared or run.folder),
@@ -117,7 +117,7 @@ def show_run(
             missing=run.missing,
             summaries=summary_answers(summaries),
         )
-        print_json(shown)
+        print_json(run_answer)
         return judged
     if report == "terminal":
         place = f"Shared run: {shared}" if shared else f"Run folder: {relative_path(run.folder)}"
@@ -148,9 +148,9 @@ def _show_on_screen(
     width = None if wide else screen_width()
     sys.stdout.write(summaries_text(summaries[:MOST_ROWS], notes_of(run, summaries), width))
     if len(summaries) > MOST_ROWS:
-        which = "/".join(run.folder.parts[-2:])
+        name = "/".join(run.folder.parts[-2:])
         print_lines(
-            f"These are {MOST_ROWS} of {len(summaries)} series. All of them: cluster show {which} "
+            f"These are {MOST_ROWS} of {len(summaries)} series. All of them: cluster show {name} "
             "--json"
         )
     print_lines(*_gpu_lines(run.record.environment), *finding_lines(signs))
@@ -183,8 +183,8 @@ def _show_profiles(run: Run) -> None:
     """Say where the MPI profiles are, or that none was written."""
     profiles = len(list((run.folder / RAW).rglob(PROFILES)))
     if profiles:
-        which = "/".join(run.folder.parts[-2:])
-        print_lines(f"MPI profiles: {profiles}; show them: cluster more profile {which}")
+        name = "/".join(run.folder.parts[-2:])
+        print_lines(f"MPI profiles: {profiles}; show them: cluster more profile {name}")
     elif PRELOAD in run.record.variables:
         print_lines("No MPI profile was written: no rank came to MPI_Finalize.")
 
@@ -211,25 +211,25 @@ def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
 
 def _gpu_lines(environment: Sequence[Facts]) -> list[str]:
     """Describe the hosts' GPUs and the access to their memory: a line for equal hosts."""
-    alike: dict[str, list[str]] = {}
+    hosts_by_gpus: dict[str, list[str]] = {}
     for facts in environment:
         if facts.gpus:
-            alike.setdefault(_gpus(facts), []).append(facts.host)
-    return [f"GPUs of {', '.join(hosts)}: {words}" for words, hosts in alike.items()]
+            hosts_by_gpus.setdefault(_gpus(facts), []).append(facts.host)
+    return [f"GPUs of {', '.join(hosts)}: {words}" for words, hosts in hosts_by_gpus.items()]
 
 
 def _gpus(facts: Facts) -> str:
     models = ", ".join(f"{count} x {model}" for model, count in Counter(facts.gpus).items())
-    known = {"true": "MPI with CUDA", "false": "MPI without CUDA"}
-    mpi = known.get(facts.mpi_flags.get(BUILT, ""), "")
+    builds = {"true": "MPI with CUDA", "false": "MPI without CUDA"}
+    mpi = builds.get(facts.mpi_flags.get(BUILT, ""), "")
     words = (f"driver {facts.gpu_driver}", *facts.gpu_modules, mpi, "paths in raw/topology.*.txt")
     return ", ".join(filter(None, (models, *words)))
 
 
 def relative_path(path: Path) -> Path:
     """Return an absolute path as a user would type it: relative below the working directory."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    folder = Path.cwd()
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
@@ -288,8 +288,8 @@ def table(
         return
     cells = tuple(tuple(printable(cell) for cell in row) for row in rows)
     words = tuple(columns)
-    shown = Table(title="", columns=words, rows=cells, left=words, spare=spare)
-    sys.stdout.write(table_text(shown, screen_width()))
+    content = Table(title="", columns=words, rows=cells, left=words, spare=spare)
+    sys.stdout.write(table_text(content, screen_width()))
 
 
 class LaunchesAnswer(Value, frozen=True, kw_only=True):

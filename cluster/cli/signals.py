@@ -53,7 +53,7 @@ def handle() -> list[Received]:
 
 def _send_again_what_is_dropped(received: list[Received]) -> None:
     """Interrupt again if the exception came where Python drops it, such as in a `__del__`."""
-    shown = sys.unraisablehook
+    hook = sys.unraisablehook
     main = threading.main_thread().ident or 0
 
     def unraisable(dropped: sys.UnraisableHookArgs) -> None:
@@ -61,7 +61,7 @@ def _send_again_what_is_dropped(received: list[Received]) -> None:
             number = received.pop().number
             threading.Timer(AGAIN, signal.pthread_kill, (main, number)).start()
         else:
-            shown(dropped)
+            hook(dropped)
 
     sys.unraisablehook = unraisable
 

@@ -51,12 +51,12 @@ class Controller(Value, frozen=True, kw_only=True):
 
         Its cluster was one of this user on this machine, and is down.
         """
-        here = this_process()
-        same = bool(self.boot) and (self.user, self.host, self.boot) == (
-            here.user, here.host, here.boot
+        process = this_process()
+        is_same_boot = bool(self.boot) and (self.user, self.host, self.boot) == (
+            process.user, process.host, process.boot
         )  # fmt: skip
         exists = Path(self.state, "journal.jsonl").exists() and self.state != str(folder)
-        return same and bool(self.state) and not exists
+        return is_same_boot and bool(self.state) and not exists
 
     @property
     def words(self) -> str:
@@ -75,10 +75,10 @@ class Claim(Value, frozen=True, kw_only=True):
     def successor(self) -> Controller | None:
         """Return who took the claim over; none while it is ours, or once the cluster is down."""
         try:
-            same = os.path.samestat(os.fstat(self.handle), self.path.stat())
+            is_same_file = os.path.samestat(os.fstat(self.handle), self.path.stat())
         except FileNotFoundError:
             return None
-        return None if same else _read(self.path)
+        return None if is_same_file else _read(self.path)
 
 
 def this_process() -> Controller:
@@ -153,10 +153,10 @@ def _refuse_if_held(journal: Journal) -> None:
         raise in_use_error(journal.name, by.words)
 
 
-def in_use_error(name: str, who: str, goes_on: str = "") -> InUse:
+def in_use_error(name: str, holder: str, goes_on: str = "") -> InUse:
     """Return the refusal of a second job."""
     return InUse(
-        f"{name} is in use by {who}",
+        f"{name} is in use by {holder}",
         means=" ".join(filter(None, (goes_on, "It is left alone, and nothing was started."))),
         remedy=f"Look: cluster status {name}; watch: cluster connect {name}; "
         f"results: cluster wait {name} && cluster fetch {name}\n"

@@ -54,14 +54,14 @@ def reinstall_command() -> str:
     return _pip("install", "--force-reinstall .")
 
 
-def _pip(verb: str, wanted: str) -> str:
+def _pip(verb: str, packages: str) -> str:
     """Return shell command: of pipx or uv if one of them made the environment, else of its pip."""
     prefix, python = Path(sys.prefix), shlex.quote(sys.executable)
     if (prefix / "pipx_metadata.json").exists():
-        return f"pipx runpip {shlex.quote(prefix.name)} {verb} {wanted}"
+        return f"pipx runpip {shlex.quote(prefix.name)} {verb} {packages}"
     if _is_made_by_uv(prefix) and shutil.which("uv"):
-        return f"uv pip {verb} --python {python} {wanted}"
-    return f"{python} -m pip {verb} {wanted}"
+        return f"uv pip {verb} --python {python} {packages}"
+    return f"{python} -m pip {verb} {packages}"
 
 
 def _is_made_by_uv(prefix: Path) -> bool:

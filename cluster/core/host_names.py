@@ -22,7 +22,7 @@ def full_names(names: Iterable[str]) -> dict[str, str]:
             short = ".".join(labels[:count])
             if short in unique and any(map(str.isalpha, short)):
                 longer[short].append(name)
-    return {name: _only(name, others) for name, others in longer.items()}
+    return {name: _only(name, longer_names) for name, longer_names in longer.items()}
 
 
 def _only(name: str, longer: Iterable[str]) -> str:

@@ -69,8 +69,8 @@ def watch(idle: float, first: float, folder: str) -> None:
                     except OSError:  # it has ended, or has no route now
                         continue
             look = now + min(LONGEST, idle / LOOKS)
-            while (left := look - time.monotonic()) > 0:
-                link.settimeout(left)
+            while (remaining := look - time.monotonic()) > 0:
+                link.settimeout(remaining)
                 try:
                     if link.recv(len(message) + 1) == message:
                         end = time.monotonic() + idle

@@ -72,11 +72,11 @@ def for_reader(message: str) -> str:
     words = map(_as_keyword, matches)
     commands = [True, *(bool(match["command"] or match["call"]) for match in matches)]
     # Flags follow one another with a space, keywords with a comma; commands with &&, calls with ;
-    shown = "".join(
+    text = "".join(
         (", " if gap == " " and not command else "; " if gap == " && " else gap) + word
         for gap, word, command in zip(between, words, commands, strict=False)
     )
-    return shown + message[ends[-1] :]
+    return text + message[ends[-1] :]
 
 
 def _as_keyword(match: re.Match[str]) -> str:

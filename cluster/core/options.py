@@ -76,14 +76,14 @@ def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecEr
         except msgspec.ValidationError as error:
             choices = get_args(field.type) if get_origin(field.type) is Literal else ()
             value = values[field.name]
-            name, what = field.name, f"{field.name}={value!r} is not a valid {noun}."
+            name, message = field.name, f"{field.name}={value!r} is not a valid {noun}."
             if noun == PARAMETER:
                 name = f"--{name.replace('_', '-')}"
-                what = f"{name}={value} is not valid."
+                message = f"{name}={value} is not valid."
             if several := _count(field.type, value):
                 return SpecError(f"{name}: {several}")
             return SpecError(
-                what,
+                message,
                 means="" if choices else _expected(str(error)),
                 remedy=f"There are: {', '.join(filter(None, choices))}" if choices else "",
             )

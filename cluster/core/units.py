@@ -211,8 +211,8 @@ def parse_expected(text: str) -> ExpectedResult:
             remedy="Write a number, with a unit if you like: 220, 12us, 1.1GB/s, 10gbit.",
         )
     unit = match[2]
-    scale, meant = _KNOWN_UNITS.get(unit, (1.0, unit))
-    return ExpectedResult(value=float(Decimal(match[1]) * Decimal(str(scale))), unit=meant)
+    scale, base_unit = _KNOWN_UNITS.get(unit, (1.0, unit))
+    return ExpectedResult(value=float(Decimal(match[1]) * Decimal(str(scale))), unit=base_unit)
 
 
 def parse_seconds(text: str) -> float:

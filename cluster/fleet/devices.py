@@ -64,9 +64,13 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     tests = believable(tests)
     seen = _seen(fleet, tests)
     blamed, suspects = _findings(seen)
-    alike = any(_is_alike(own) for own in seen.classes.values())
+    has_equal_class = any(_is_alike(own) for own in seen.classes.values())
     word: FleetWord = (
-        "FAULTY" if blamed else "HEALTHY" if (seen.usual or alike) and not suspects else "UNDECIDED"
+        "FAULTY"
+        if blamed
+        else "HEALTHY"
+        if (seen.usual or has_equal_class) and not suspects
+        else "UNDECIDED"
     )
     failed = sum(1 for test in tests if not test.value)
     return FleetVerdict(
@@ -85,17 +89,17 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
 
 def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _DeviceTests:
     """Turn latencies over, and sort the tests into classes."""
-    known = [test for test in tests if test.value]
+    measured = [test for test in tests if test.value]
     if fleet.metric != "bandwidth":
-        known = [replace(t, value=1 / (t.value or 1.0)) for t in known]
-    classes = _classes(known)
+        measured = [replace(t, value=1 / (t.value or 1.0)) for t in measured]
+    classes = _classes(measured)
     usual = {path: _usual(own) for path, own in classes.items() if _is_comparable(own)}
     return _DeviceTests(fleet, classes, usual)
 
 
 def _findings(seen: _DeviceTests) -> tuple[list[FleetFinding], list[Suspect]]:
     """Return what is blamed, and what is undecided. Where no class is known, nothing is blamed."""
-    found: list[FleetFinding] = []
+    findings: list[FleetFinding] = []
     suspects: list[Suspect] = []
     for is_known in (True, False):
         paths = [path for path in seen.usual if bool(path) == is_known]
@@ -106,10 +110,10 @@ def _findings(seen: _DeviceTests) -> tuple[list[FleetFinding], list[Suspect]]:
         unclear = list(_suspects(seen, solved)) if solved else []
         singles = [t for t in compared if _is_single(seen, t)]
         sure, unsure = _single_devices(seen, singles)
-        found += [*blamed, *sure] if is_known else []
+        findings += [*blamed, *sure] if is_known else []
         suspects += [*unsure, *unclear]
         suspects += [] if is_known else _without_classes([*blamed, *sure])
-    return found, [*suspects, *_not_compared(seen)]
+    return findings, [*suspects, *_not_compared(seen)]
 
 
 def _is_single(seen: _DeviceTests, test: PairTest) -> bool:
@@ -119,10 +123,10 @@ def _is_single(seen: _DeviceTests, test: PairTest) -> bool:
 
 def _classes(tests: Iterable[PairTest]) -> dict[str, list[PairTest]]:
     """Return the pairs of each class, the fastest class first."""
-    found: defaultdict[str, list[PairTest]] = defaultdict(list)
+    by_path: defaultdict[str, list[PairTest]] = defaultdict(list)
     for test in tests:
-        found[test.path].append(test)
-    return dict(sorted(found.items(), key=lambda item: speed(item[0]), reverse=True))
+        by_path[test.path].append(test)
+    return dict(sorted(by_path.items(), key=lambda item: speed(item[0]), reverse=True))
 
 
 def _usual(tests: Iterable[PairTest]) -> float:
@@ -153,34 +157,36 @@ def _solved(seen: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
     return diagnosed(pair_table(replace(seen.fleet, metric="bandwidth"), shares))
 
 
-def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[FleetFinding]:
+def _blamed(seen: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the devices whose pairs are all low, then low pairs of good devices."""
-    for culprit in found.blame.blamed:
-        own = np.flatnonzero((found.parts.paths == culprit.part).any(axis=1))
+    for culprit in solution.blame.blamed:
+        own = np.flatnonzero((solution.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
             yield FleetFinding(
-                place=_part(seen, found, culprit.part),
+                place=_part(seen, solution, culprit.part),
                 kind="BAD",
-                capacity=_best(seen, found, own),
+                capacity=_best(seen, solution, own),
                 tests=culprit.tests,
                 reason=Reason(
                     code="slow_device",
                     low=culprit.tests,
                     of=len(own),
-                    classes=_reached(seen, found, own),
-                    target=seen.fleet.directed and culprit.part >= found.parts.endpoints,
+                    classes=_reached(seen, solution, own),
+                    target=seen.fleet.directed and culprit.part >= solution.parts.endpoints,
                 ),
             )
-    suspects = [culprit.part for culprit in found.blame.undecided]
-    clear = ~np.isin(found.parts.paths, suspects).any(axis=1)
-    for at in np.flatnonzero(found.blame.unexplained & clear & (found.table.rates < 1 - LOSS)):
-        here = np.array([at])
+    suspects = [culprit.part for culprit in solution.blame.undecided]
+    clear = ~np.isin(solution.parts.paths, suspects).any(axis=1)
+    for at in np.flatnonzero(
+        solution.blame.unexplained & clear & (solution.table.rates < 1 - LOSS)
+    ):
+        index = np.array([at])
         yield FleetFinding(
-            place=_pair(seen.fleet, found.table.tests[at]),
+            place=_pair(seen.fleet, solution.table.tests[at]),
             kind="LINK",
-            capacity=_best(seen, found, here),
+            capacity=_best(seen, solution, index),
             tests=1,
-            reason=Reason(code="slow_device_pair", classes=_reached(seen, found, here)),
+            reason=Reason(code="slow_device_pair", classes=_reached(seen, solution, index)),
         )
 
 
@@ -222,11 +228,11 @@ def _single_devices(
 
 def _without_classes(blamed: Sequence[FleetFinding]) -> Iterator[Suspect]:
     """Return what differs if the paths are not known: a slow pair may just have a slower path."""
-    for one in blamed:
-        if one.kind == "BAD":
-            yield Suspect(place=one.place, reason=one.reason)
+    for culprit in blamed:
+        if culprit.kind == "BAD":
+            yield Suspect(place=culprit.place, reason=culprit.reason)
     pairs: tuple[tuple[Part, Way], ...] = tuple(
-        (one.place, "") for one in blamed if one.kind == "LINK"
+        (culprit.place, "") for culprit in blamed if culprit.kind == "LINK"
     )
     if pairs:
         reason = Reason(code="unknown_path", low=len(pairs))
@@ -238,27 +244,27 @@ def _in_unit(fleet: Fleet, rate: float) -> float:
     return rate if fleet.metric == "bandwidth" else 1 / rate
 
 
-def _best(seen: _DeviceTests, found: Diagnosed, own: Iterable[int]) -> float:
+def _best(seen: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> float:
     """Return the best value of some tests, in the unit of the metric."""
     usual = seen.usual
-    rates = [float(found.table.rates[at]) * usual[found.table.tests[at].path] for at in own]
+    rates = [float(solution.table.rates[at]) * usual[solution.table.tests[at].path] for at in own]
     return _in_unit(seen.fleet, max(rates))
 
 
-def _reached(seen: _DeviceTests, found: Diagnosed, own: Iterable[int]) -> tuple[ClassShare, ...]:
+def _reached(seen: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> tuple[ClassShare, ...]:
     """Return what some pairs reach at best, class by class."""
     best: dict[str, float] = {}
     for at in own:
-        path = found.table.tests[at].path
-        best[path] = max(best.get(path, 0.0), float(found.table.rates[at]))
+        path = solution.table.tests[at].path
+        best[path] = max(best.get(path, 0.0), float(solution.table.rates[at]))
     return tuple(
         ClassShare(path=path, rate=share * seen.usual[path], share=share)
         for path, share in best.items()
     )
 
 
-def _part(seen: _DeviceTests, found: Diagnosed, part: int) -> Part:
-    return Part(kind="device", device=seen.fleet.names[part % found.parts.endpoints])
+def _part(seen: _DeviceTests, solution: Diagnosed, part: int) -> Part:
+    return Part(kind="device", device=seen.fleet.names[part % solution.parts.endpoints])
 
 
 def _pair(fleet: Fleet, test: PairTest) -> Part:
@@ -267,14 +273,14 @@ def _pair(fleet: Fleet, test: PairTest) -> Part:
     return Part(kind="pair", device=source, other="" if source == target else target)
 
 
-def _suspects(seen: _DeviceTests, found: Diagnosed) -> Iterator[Suspect]:
+def _suspects(seen: _DeviceTests, solution: Diagnosed) -> Iterator[Suspect]:
     """Return devices of which it is not clear whether they or their partners are slow."""
-    for culprit in found.blame.undecided:
+    for culprit in solution.blame.undecided:
         if culprit.capacity < 1 - LOSS:
             yield Suspect(
-                place=_part(seen, found, culprit.part),
+                place=_part(seen, solution, culprit.part),
                 reason=Reason(code="few_pairs", low=culprit.tests),
-                twins=tuple((_part(seen, found, twin), "") for twin in culprit.twins),
+                twins=tuple((_part(seen, solution, twin), "") for twin in culprit.twins),
             )
 
 

@@ -63,16 +63,18 @@ def diagnose(
     untested = tuple(untested_hosts(fleet, tests))
     if not table.tests or not (table.rates > 0).any():
         return no_values(fleet, tests, rounds, untested)
-    found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
-    findings = in_order([*_findings(fleet, found), *untested])
+    solution = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
+    findings = in_order([*_findings(fleet, solution), *untested])
     blamed, observations = by_fault(findings)
-    slow = {host for one in findings for host in one.reason.hosts if one.kind == "GROUP"}
-    suspects = tuple(s for s in undecided_hosts(fleet, found) if s.place.host not in slow)
-    reference = unit_value(fleet, found, float(found.blame.references[HOST]))
+    slow = {
+        host for finding in findings for host in finding.reason.hosts if finding.kind == "GROUP"
+    }
+    suspects = tuple(s for s in undecided_hosts(fleet, solution) if s.place.host not in slow)
+    reference = unit_value(fleet, solution, float(solution.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
-    reason = _reason(word, findings, fleet, found)
+    reason = _reason(word, findings, fleet, solution)
     if word == "UNDECIDED":
-        suspects += tuple(undecided_groups(fleet, found))
+        suspects += tuple(undecided_groups(fleet, solution))
     return FleetVerdict(
         verdict=word,
         rounds=rounds,
@@ -81,30 +83,32 @@ def diagnose(
         metric=fleet.metric,
         tests=int((table.rates > 0).sum()),
         failed=sum(1 for test in tests if not test.value),
-        reference=reference if math.isfinite(found.blame.references[HOST]) else None,
+        reference=reference if math.isfinite(solution.blame.references[HOST]) else None,
         limit=fleet.limit,
-        tolerance=float(found.blame.tolerance),
+        tolerance=float(solution.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),
         reason=reason,
         suspects=suspects,
     )
 
 
-def _findings(fleet: Fleet, found: Diagnosed) -> list[FleetFinding]:
+def _findings(fleet: Fleet, solution: Diagnosed) -> list[FleetFinding]:
     """Return what the tests that were tried show; of a slow group, not each host once more."""
-    slow = tuple(slow_groups(fleet, found))
-    groups = (*slow, *bad_groups(fleet, found), *crowded_groups(fleet, found))
-    unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, groups)]
-    pairs = bad_pairs(found, {one.place.host for one in unstable})
+    slow = tuple(slow_groups(fleet, solution))
+    groups = (*slow, *bad_groups(fleet, solution), *crowded_groups(fleet, solution))
+    unstable = [
+        host for host in unstable_hosts(fleet, solution) if not is_of_group(fleet, host, groups)
+    ]
+    pairs = bad_pairs(solution, {finding.place.host for finding in unstable})
     return [
         *groups,
-        *bad_hosts(fleet, found, slow),
-        *bad_links(fleet, found),
+        *bad_hosts(fleet, solution, slow),
+        *bad_links(fleet, solution),
         *unstable,
         *(pair for pair in pairs if not is_across(fleet, pair, groups)),
-        *shared_fabric(fleet, found),
-        *crowded_hosts(fleet, found),
-        *short_hosts(fleet, found),
+        *shared_fabric(fleet, solution),
+        *crowded_hosts(fleet, solution),
+        *short_hosts(fleet, solution),
     ]
 
 
@@ -118,10 +122,10 @@ def by_fault(
     findings: Iterable[FleetFinding], faults: Collection[FindingKind] = FAULTS
 ) -> tuple[tuple[FleetFinding, ...], tuple[FleetFinding, ...]]:
     """Return the findings that are faults of their parts, and the others."""
-    known = tuple(findings)
+    all_findings = tuple(findings)
     return (
-        tuple(one for one in known if one.kind in faults),
-        tuple(one for one in known if one.kind not in faults),
+        tuple(finding for finding in all_findings if finding.kind in faults),
+        tuple(finding for finding in all_findings if finding.kind not in faults),
     )
 
 
@@ -156,21 +160,21 @@ def _word(
 
 
 def _reason(
-    word: FleetWord, findings: Sequence[FleetFinding], fleet: Fleet, found: Diagnosed
+    word: FleetWord, findings: Sequence[FleetFinding], fleet: Fleet, solution: Diagnosed
 ) -> Reason:
     """Return why the verdict is this, and what is missing for another one."""
-    undecided = found.blame.undecided
+    undecided = solution.blame.undecided
     if word == "FAULTY":
         return Reason(code="faults")
     if word == "UNDECIDED" and not undecided:
-        left = sum(1 for one in findings if one.kind == "UNTESTED")
-        return Reason(code="untested", low=left)
+        untested = sum(1 for finding in findings if finding.kind == "UNTESTED")
+        return Reason(code="untested", low=untested)
     if word == "UNDECIDED":
         if all(culprit.twins for culprit in undecided):
             return Reason(code="two_ends")
-        needed = rounds_needed(found.blame, found.seen)
+        needed = rounds_needed(solution.blame, solution.seen)
         return Reason(code="few_rounds", low=len(undecided), of=needed)
     if word == "LOW":
         return Reason(code="below_limit")
-    unproven = unproven_hosts(fleet, found)
+    unproven = unproven_hosts(fleet, solution)
     return Reason(code="alike", low=len(unproven), of=len(fleet.names), hosts=unproven)

@@ -61,10 +61,10 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFin
             yield FleetFinding(place=place, name=name, kind="UNTESTED", reason=why)
 
 
-def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def short_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the hosts of which nothing is known, as a processor limited all their low tests."""
-    table, nics = found.table, fleet.nics
-    left_out = np.max(found.parts.paths, axis=1) < 0
+    table, nics = solution.table, fleet.nics
+    left_out = np.max(solution.parts.paths, axis=1) < 0
     for host, name in enumerate(fleet.names):
         ends = (table.source // nics == host, table.target // nics == host)
         ways = {
@@ -82,52 +82,54 @@ def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
             kind="UNTESTED",
             direction=direction_of(ways),
             reason=Reason(code="busy", low=mine, of=tests),
-            partners=fresh_partners(fleet, found, host),
+            partners=fresh_partners(fleet, solution, host),
         )
 
 
-def suspected_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
+def suspected_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
     """Return the hosts that are blamed or undecided."""
-    ends = found.parts.endpoints
-    parts = (c.part for c in (*found.blame.blamed, *found.blame.undecided))
+    ends = solution.parts.endpoints
+    parts = (c.part for c in (*solution.blame.blamed, *solution.blame.undecided))
     return sorted({part % ends // fleet.nics for part in parts if part < 2 * ends})
 
 
-def hidden_groups(fleet: Fleet, found: Diagnosed) -> list[tuple[int, ...]]:
+def hidden_groups(fleet: Fleet, solution: Diagnosed) -> list[tuple[int, ...]]:
     """Return suspects that are good among themselves: they share a part, and nobody said which.
 
     A host is as fast as its best test, so two that reach the usual rate with one another are good.
     """
-    late = peers(found.table) & ~found.table.limited
-    members = {host: {host} for host in suspected_hosts(fleet, found)}
-    for at in np.flatnonzero(late & (found.table.rates >= _line(found))):
-        test = found.table.tests[at]
+    late = peers(solution.table) & ~solution.table.limited
+    members = {host: {host} for host in suspected_hosts(fleet, solution)}
+    for at in np.flatnonzero(late & (solution.table.rates >= _line(solution))):
+        test = solution.table.tests[at]
         if test.source in members and test.target in members:
             whole = members[test.source] | members[test.target]
             members.update(dict.fromkeys(whole, whole))
-    ends = found.parts.endpoints
-    blamed = {c.part % ends // fleet.nics for c in found.blame.blamed if c.part < 2 * ends}
+    ends = solution.parts.endpoints
+    blamed = {c.part % ends // fleet.nics for c in solution.blame.blamed if c.part < 2 * ends}
     groups = {tuple(sorted(group)) for group in members.values()}
     return sorted(group for group in groups if len(blamed.intersection(group)) >= FEWEST_OF_GROUP)
 
 
-def slow_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def slow_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return groups of hosts with one cause: a part nobody knew of, or another kind of host."""
-    blame, ends = found.blame, found.parts.endpoints
+    blame, ends = solution.blame, solution.parts.endpoints
     suspects = {c.part: c for c in (*blame.blamed, *blame.undecided) if c.part < 2 * ends}
-    hidden = hidden_groups(fleet, found)
-    for number, group in enumerate(hidden or _alike_groups(fleet, found)):
+    hidden = hidden_groups(fleet, solution)
+    for number, group in enumerate(hidden or _alike_groups(fleet, solution)):
         own = [c for part, c in suspects.items() if part % ends // fleet.nics in group]
         best = max(c.capacity for c in own)
         ways = {"rx" if c.part >= ends else "tx" for c in own}
         endpoints = [host * fleet.nics + nic for host in group for nic in range(fleet.nics)]
-        for group_part in set(found.table.groups[endpoints].tolist()):  # of tests with others
-            ways |= {_way_of_group(found, c) for c in _blamed_groups(found).get(group_part, ())}
+        for group_part in set(solution.table.groups[endpoints].tolist()):  # of tests with others
+            ways |= {
+                _way_of_group(solution, c) for c in _blamed_groups(solution).get(group_part, ())
+            }
         yield FleetFinding(
             place=Part(kind="group", number=number if hidden else fleet.groups[group[0]]),
             kind="GROUP",
             direction=direction_of(ways, directed=fleet.directed),
-            capacity=unit_value(fleet, found, best),
+            capacity=unit_value(fleet, solution, best),
             tests=sum(c.tests for c in own),
             reason=Reason(
                 code="good_among_themselves" if hidden else "slow_everywhere",
@@ -137,13 +139,13 @@ def slow_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
         )
 
 
-def _alike_groups(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, ...]]:
+def _alike_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, ...]]:
     """Return groups whose hosts are all slow, also among themselves, and by the same share."""
     if not fleet.grouped:
         return
-    ends = found.parts.endpoints
+    ends = solution.parts.endpoints
     worst: dict[int, float] = {}
-    for culprit in found.blame.blamed:
+    for culprit in solution.blame.blamed:
         if culprit.part < 2 * ends and culprit.capacity > 0:
             host = culprit.part % ends // fleet.nics
             worst[host] = min(culprit.capacity, worst.get(host, culprit.capacity))
@@ -155,12 +157,12 @@ def _alike_groups(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, ...]]:
 
 
 def bad_hosts(
-    fleet: Fleet, found: Diagnosed, groups: Iterable[FleetFinding] = ()
+    fleet: Fleet, solution: Diagnosed, groups: Iterable[FleetFinding] = ()
 ) -> Iterator[FleetFinding]:
     """Return the hosts, or NICs of hosts, that are blamed, but those of groups that are."""
-    ends = found.parts.endpoints
+    ends = solution.parts.endpoints
     culprits: defaultdict[int, list[Culprit]] = defaultdict(list)
-    for culprit in found.blame.blamed:
+    for culprit in solution.blame.blamed:
         if culprit.part < 2 * ends:  # hosts come before groups and links
             culprits[culprit.part % ends].append(culprit)
     of_host = Counter(end // fleet.nics for end in culprits)
@@ -174,14 +176,16 @@ def bad_hosts(
         place = Part(kind="nic", host=host, nic=nic)
         if of_host[host] == fleet.nics:
             place = Part(kind="host", host=host)
-        yield _bad_host(fleet, found, place, own)
+        yield _bad_host(fleet, solution, place, own)
 
 
-def _bad_host(fleet: Fleet, found: Diagnosed, place: Part, own: Sequence[Culprit]) -> FleetFinding:
-    ends, blame = found.parts.endpoints, found.blame
+def _bad_host(
+    fleet: Fleet, solution: Diagnosed, place: Part, own: Sequence[Culprit]
+) -> FleetFinding:
+    ends, blame = solution.parts.endpoints, solution.blame
     ways = {"rx" if culprit.part >= ends else "tx" for culprit in own}
     at = np.flatnonzero(np.isin(blame.explained_by, [culprit.part for culprit in own]))
-    tests = [found.table.tests[i] for i in at]
+    tests = [solution.table.tests[i] for i in at]
     failed = [test for test in tests if not test.value]
     worst = min(own, key=lambda culprit: culprit.capacity)
     hung = len(failed) == len(tests)
@@ -189,53 +193,53 @@ def _bad_host(fleet: Fleet, found: Diagnosed, place: Part, own: Sequence[Culprit
         code="silent" if hung else "slow",
         share=0.0 if hung else worst.capacity / float(blame.references[HOST]),
         low=len(tests),
-        of=_tests_of(found, own),
+        of=_tests_of(solution, own),
         failed=len(failed),
         message=most_common_reason(failed),
     )
     if not hung:
-        reason = _with_variation(found, own, reason)
+        reason = _with_variation(solution, own, reason)
     return FleetFinding(
         place=place,
         name=fleet.names[place.host],
         kind="HUNG" if hung else "UNSTABLE" if reason.best else "BAD",
         direction=direction_of(ways, directed=fleet.directed),
-        capacity=None if hung else unit_value(fleet, found, worst.capacity),
+        capacity=None if hung else unit_value(fleet, solution, worst.capacity),
         tests=len(tests),
         reason=reason,
-        partners=fresh_partners(fleet, found, place.host),
+        partners=fresh_partners(fleet, solution, place.host),
     )
 
 
-def _with_variation(found: Diagnosed, own: Sequence[Culprit], reason: Reason) -> Reason:
+def _with_variation(solution: Diagnosed, own: Sequence[Culprit], reason: Reason) -> Reason:
     """Add how tests that only this host explains vary over time, if they do."""
-    told = ~found.seen.shared | (found.routes is not None)
-    at = np.flatnonzero(np.isin(found.blame.explained_by, [c.part for c in own]) & told)
-    rates = found.seen.values[at]
+    usable = ~solution.seen.shared | (solution.routes is not None)
+    at = np.flatnonzero(np.isin(solution.blame.explained_by, [c.part for c in own]) & usable)
+    rates = solution.seen.values[at]
     if len(at) < MANY or rates.min() <= 0 or np.quantile(rates, 0.2) > CROWDED * rates.max():
         return reason
-    rounds = np.array([found.table.tests[i].round for i in at], dtype=np.float64)
+    rounds = np.array([solution.table.tests[i].round for i in at], dtype=np.float64)
     trend = float(np.corrcoef(rounds, rates)[0, 1]) if rounds.std() > 0 else 0.0
     return replace(
         reason,
-        best=float(rates.max() / found.blame.references[HOST]),
+        best=float(rates.max() / solution.blame.references[HOST]),
         worst=float(np.quantile(rates, 0.2) / rates.max()),
         drifts=trend < -DRIFTS,
     )
 
 
-def _tests_of(found: Diagnosed, own: Sequence[Culprit]) -> int:
-    wanted = [culprit.part for culprit in own]
-    return int(np.isin(found.parts.paths, wanted).any(axis=1).sum())
+def _tests_of(solution: Diagnosed, own: Sequence[Culprit]) -> int:
+    parts = [culprit.part for culprit in own]
+    return int(np.isin(solution.parts.paths, parts).any(axis=1).sum())
 
 
 def fresh_partners(
-    fleet: Fleet, found: Diagnosed, host: int, count: int = PARTNERS
+    fleet: Fleet, solution: Diagnosed, host: int, count: int = PARTNERS
 ) -> tuple[int, ...]:
     """Choose good partners to test a host with: hosts of its group and new partners first."""
-    ends, nics = found.parts.endpoints, fleet.nics
-    bad = {c.part % ends // nics for c in (*found.blame.blamed, *found.blame.undecided)}
-    source, target = found.table.source // nics, found.table.target // nics
+    ends, nics = solution.parts.endpoints, fleet.nics
+    bad = {c.part % ends // nics for c in (*solution.blame.blamed, *solution.blame.undecided)}
+    source, target = solution.table.source // nics, solution.table.target // nics
     met = set(target[source == host].tolist()) | set(source[target == host].tolist())
     tested = set(np.unique(np.concatenate([source, target])).tolist())
     fit = [h for h in tested if h != host and h not in bad]
@@ -276,14 +280,16 @@ class PairCounts(NamedTuple):
         return 2 * min(max(1, len(ports)) * min(ports, default=1.0), whole) * pairs
 
 
-def _low_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[tuple[PairCounts, float]]:
+def _low_pairs(
+    solution: Diagnosed, unstable: Collection[int]
+) -> Iterator[tuple[PairCounts, float]]:
     """Return pairs of stable hosts that are low or silent alone, with the chance of each."""
-    table = found.table
+    table = solution.table
     every: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for at, test in enumerate(table.tests):
         if test.alone or not test.value:
             every[min(test.source, test.target), max(test.source, test.target)].append(at)
-    odd, alone = found.blame.unexplained, table.alone
+    odd, alone = solution.blame.unexplained, table.alone
     silent = odd & (table.rates <= 0)
     ways = [(test.source, test.target, test.port, test.alone) for test in table.tests]
     first = np.zeros_like(alone)  # a test is repeated because it was low
@@ -299,16 +305,16 @@ def _low_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[tuple[Pa
             by_port[test.source, test.target, test.port].append(bool(odd[at]))
         counts = PairCounts(pair, tuple(table.tests[at] for at in own), dict(by_port))
         # Pairs of one group and of two differ in what others can take from them.
-        alike = first & (table.between == table.between[own[0]])
-        others, low = (np.ones_like(odd), silent) if counts.silent else (alike, odd & alone)
-        others[own] = False
-        share = (int((low & others).sum()) + 0.5) / (int(others.sum()) + 1)
-        yield counts, counts.chance(share, _pairs(found, silent=counts.silent))
+        same_kind = first & (table.between == table.between[own[0]])
+        compared, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)
+        compared[own] = False
+        share = (int((low & compared).sum()) + 0.5) / (int(compared.sum()) + 1)
+        yield counts, counts.chance(share, _pairs(solution, silent=counts.silent))
 
 
-def bad_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFinding]:
+def bad_pairs(solution: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFinding]:
     """Return pairs of good, stable hosts that are low or silent alone, too often for chance."""
-    for counts, chance in _low_pairs(found, unstable):
+    for counts, chance in _low_pairs(solution, unstable):
         if chance > CHANCE:
             continue
         pair, low = counts.pair, counts.low
@@ -331,34 +337,34 @@ def bad_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFind
         )
 
 
-def doubtful_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, tuple[int, int]]]:
+def doubtful_pairs(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, tuple[int, int]]]:
     """Return pairs that could be low by chance, with the ports at which they were never good."""
-    unstable = {one.place.host for one in unstable_hosts(fleet, found)}
-    for counts, chance in _low_pairs(found, unstable):
+    unstable = {host.place.host for host in unstable_hosts(fleet, solution)}
+    for counts, chance in _low_pairs(solution, unstable):
         if not counts.silent and chance > CHANCE:
             ports = {port for (_, _, port), low in counts.ways.items() if all(low)}
             yield from ((port, counts.pair) for port in sorted(ports))
 
 
-def _pairs(found: Diagnosed, *, silent: bool) -> int:
+def _pairs(solution: Diagnosed, *, silent: bool) -> int:
     """Count the pairs of which each could be silent, or low alone, by chance."""
-    told = (test for test in found.table.tests if silent or test.alone)
-    return len({(min(t.source, t.target), max(t.source, t.target)) for t in told})
+    usable = (test for test in solution.table.tests if silent or test.alone)
+    return len({(min(t.source, t.target), max(t.source, t.target)) for t in usable})
 
 
-def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def unstable_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return hosts that are good only some of the time."""
-    ends = found.parts.endpoints
-    said: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
-    for part, low, count in _varying_parts(fleet, found):
-        if not _is_low_by_itself(found, part):
+    ends = solution.parts.endpoints
+    ways_of_host: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
+    for part, low, count in _varying_parts(fleet, solution):
+        if not _is_low_by_itself(solution, part):
             continue
         way = "rx" if part >= ends else "tx"
-        said[part % ends // fleet.nics].append((way, low, count))
-    for host, ways in said.items():
+        ways_of_host[part % ends // fleet.nics].append((way, low, count))
+    for host, ways in ways_of_host.items():
         low, count = sum(w[1] for w in ways), sum(w[2] for w in ways)
         own = [
-            t for t, odd in zip(found.table.tests, found.blame.unexplained, strict=True)
+            t for t, odd in zip(solution.table.tests, solution.blame.unexplained, strict=True)
             if odd and host in (t.source, t.target)
         ]  # fmt: skip
         yield FleetFinding(
@@ -368,26 +374,26 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
             direction=direction_of((w[0] for w in ways), directed=fleet.directed),
             tests=low,
             reason=Reason(code="varying", low=low, of=count, message=most_common_reason(own)),
-            partners=fresh_partners(fleet, found, host),
+            partners=fresh_partners(fleet, solution, host),
         )
 
 
-def unproven_hosts(fleet: Fleet, found: Diagnosed) -> tuple[int, ...]:
+def unproven_hosts(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:
     """Return hosts that reached the usual rate in no test, of one direction at least."""
-    table = found.table
-    good = (table.rates >= _line(found)) & (found.seen.paths >= 0).any(axis=1)
+    table = solution.table
+    good = (table.rates >= _line(solution)) & (solution.seen.paths >= 0).any(axis=1)
     proven = [set((ends[good] // fleet.nics).tolist()) for ends in (table.source, table.target)]
-    both = proven[0] & proven[1] if fleet.directed else proven[0] | proven[1]
-    return tuple(host for host in range(len(fleet.names)) if host not in both)
+    proven_hosts = proven[0] & proven[1] if fleet.directed else proven[0] | proven[1]
+    return tuple(host for host in range(len(fleet.names)) if host not in proven_hosts)
 
 
-def varying_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
+def varying_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
     """Return hosts all of whose tests are low in more rounds than of most others, the worst first.
 
     They may be slow at times; others may as well have taken their bandwidth.
     """
-    table, blame = found.table, found.blame
-    deep = blame.unexplained & (found.seen.values < _line(found, DEEP))
+    table, blame = solution.table, solution.blame
+    deep = blame.unexplained & (solution.seen.values < _line(solution, DEEP))
     at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
     hosts = np.stack([table.source, table.target])[:, at_once] // fleet.nics
@@ -404,42 +410,44 @@ def varying_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
     return [int(host) for host in sorted(chances, key=chances.__getitem__) if chances[host] < ODD]
 
 
-def _line(found: Diagnosed, tolerances: float = 1.0) -> float:
+def _line(solution: Diagnosed, tolerances: float = 1.0) -> float:
     """Return the value below which a test is low, in bytes per second."""
-    return float(found.blame.references[HOST]) * (1 - tolerances * found.blame.tolerance)
+    return float(solution.blame.references[HOST]) * (1 - tolerances * solution.blame.tolerance)
 
 
-def crowded_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
+def crowded_pairs(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:
     """Return low pairs of hosts that are good at times, never low in a test that shared nothing.
 
     Fixed routes may have put the same traffic beside them: alone, they may be good.
     """
-    once = {(t.source, t.target) for t in found.table.tests if t.alone}
-    for part, _, _ in _varying_parts(fleet, found):
-        if _is_low_by_itself(found, part):
+    once = {(t.source, t.target) for t in solution.table.tests if t.alone}
+    for part, _, _ in _varying_parts(fleet, solution):
+        if _is_low_by_itself(solution, part):
             continue
-        own = found.blame.unexplained & (found.parts.paths == part).any(axis=1)
-        pairs = [(t.source, t.target) for t, odd in zip(found.table.tests, own, strict=True) if odd]
+        own = solution.blame.unexplained & (solution.parts.paths == part).any(axis=1)
+        pairs = [
+            (t.source, t.target) for t, odd in zip(solution.table.tests, own, strict=True) if odd
+        ]
         yield from [pair for pair in dict.fromkeys(pairs) if pair not in once][:PARTNERS]
 
 
-def _varying_parts(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int, int]]:
-    ends = found.parts.endpoints
+def _varying_parts(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int, int]]:
+    ends = solution.parts.endpoints
     hosts = np.arange(2 * ends) % ends // fleet.nics
-    return unstable_parts(found.blame, found.seen, hosts)
+    return unstable_parts(solution.blame, solution.seen, hosts)
 
 
-def _is_low_by_itself(found: Diagnosed, part: int) -> bool:
+def _is_low_by_itself(solution: Diagnosed, part: int) -> bool:
     """Tell whether a part has a low test that others cannot have slowed down."""
-    told = ~found.seen.shared | (found.routes is not None)
-    low = found.parts.paths[told & found.blame.unexplained]
+    usable = ~solution.seen.shared | (solution.routes is not None)
+    low = solution.parts.paths[usable & solution.blame.unexplained]
     return bool((low == part).any())
 
 
-def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Suspect]:
+def undecided_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
     """Return suspects whose low tests could also be chance, or caused by another part."""
-    ends = found.parts.endpoints
-    for culprit in found.blame.undecided:
+    ends = solution.parts.endpoints
+    for culprit in solution.blame.undecided:
         if culprit.part < 2 * ends:
             place, direction = _end(fleet, culprit.part, ends)
             yield Suspect(
@@ -450,11 +458,11 @@ def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Suspect]:
             )
 
 
-def undecided_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Suspect]:
+def undecided_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
     """Return suspected groups with their hosts; links that all share do that, too."""
-    first, count = 2 * found.parts.endpoints, found.parts.groups
+    first, count = 2 * solution.parts.endpoints, solution.parts.groups
     names, group_of = np.unique(np.asarray(fleet.groups), return_inverse=True)
-    for culprit in found.blame.undecided:
+    for culprit in solution.blame.undecided:
         if not first <= culprit.part < first + 2 * count:
             continue
         group = (culprit.part - first) % count // fleet.nics
@@ -473,19 +481,19 @@ def _end(fleet: Fleet, part: int, ends: int) -> tuple[Part, Way]:
     return Part(kind="host", host=part % ends // fleet.nics), way
 
 
-def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def bad_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the groups whose traffic to other groups is slow, whichever host sends."""
     names = np.unique(np.asarray(fleet.groups))
-    for group, culprits in _blamed_groups(found).items():
-        ways = {_way_of_group(found, c) for c in culprits}
+    for group, culprits in _blamed_groups(solution).items():
+        ways = {_way_of_group(solution, c) for c in culprits}
         worst = min(culprits, key=lambda c: c.capacity)
         number, nic = divmod(group, fleet.nics)
-        usual = float(found.blame.references[GROUP])
+        usual = float(solution.blame.references[GROUP])
         yield FleetFinding(
             place=Part(kind="group", number=int(names[number])),
             kind="GROUP",
             direction=direction_of(ways, directed=fleet.directed),
-            capacity=unit_value(fleet, found, worst.capacity),
+            capacity=unit_value(fleet, solution, worst.capacity),
             tests=sum(c.tests for c in culprits),
             reason=Reason(
                 code="slow_group",
@@ -495,110 +503,112 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
         )
 
 
-def _blamed_groups(found: Diagnosed) -> dict[int, list[Culprit]]:
+def _blamed_groups(solution: Diagnosed) -> dict[int, list[Culprit]]:
     """Return what is blamed of each group of endpoints."""
-    first, count = 2 * found.parts.endpoints, found.parts.groups
+    first, count = 2 * solution.parts.endpoints, solution.parts.groups
     own: defaultdict[int, list[Culprit]] = defaultdict(list)
-    for culprit in found.blame.blamed:
+    for culprit in solution.blame.blamed:
         if first <= culprit.part < first + 2 * count:
             own[(culprit.part - first) % count].append(culprit)
     return own
 
 
-def _way_of_group(found: Diagnosed, culprit: Culprit) -> str:
-    return "tx" if culprit.part < 2 * found.parts.endpoints + found.parts.groups else "rx"
+def _way_of_group(solution: Diagnosed, culprit: Culprit) -> str:
+    return "tx" if culprit.part < 2 * solution.parts.endpoints + solution.parts.groups else "rx"
 
 
-def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def bad_links(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the links and spine switches that are blamed, if the routes are known."""
-    if found.routes is None:
+    if solution.routes is None:
         return
-    fabric_links = found.routes.fabric_links
-    first = 2 * (found.parts.endpoints + found.parts.groups)
-    links = fabric_links.count - 2 * found.parts.endpoints
+    fabric_links = solution.routes.fabric_links
+    first = 2 * (solution.parts.endpoints + solution.parts.groups)
+    links = fabric_links.count - 2 * solution.parts.endpoints
     own: defaultdict[Part, dict[str, Culprit]] = defaultdict(dict)
-    for culprit in found.blame.blamed:
+    for culprit in solution.blame.blamed:
         at = culprit.part - first
         if at >= links:
             own[Part(kind="spine", number=at - links)]["both"] = culprit
         elif at >= 0:
-            place, up = fabric_links.ends(at + 2 * found.parts.endpoints)
+            place, up = fabric_links.ends(at + 2 * solution.parts.endpoints)
             own[place]["tx" if up else "rx"] = culprit
     for place, ways in own.items():
         worst = min(ways.values(), key=lambda c: c.capacity)
-        share = worst.capacity / float(found.blame.references[LINK])
+        share = worst.capacity / float(solution.blame.references[LINK])
         yield FleetFinding(
             place=place,
             kind="LINK",
             direction=direction_of(ways),
-            capacity=unit_value(fleet, found, worst.capacity),
+            capacity=unit_value(fleet, solution, worst.capacity),
             tests=sum(c.tests for c in ways.values()),
             reason=Reason(code="slow_link", share=share),
         )
 
 
-def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def shared_fabric(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Compare pairs between groups alone and all at once: the fabric causes the difference."""
-    table = found.table
-    innocent = found.blame.explained_by < 0
+    table = solution.table
+    innocent = solution.blame.explained_by < 0
     wide = table.between if fleet.grouped else np.ones_like(table.between)
-    ratios = _at_once_ratios(found, wide & innocent)
+    ratios = _at_once_ratios(solution, wide & innocent)
     if not ratios.size:
         return
     everywhere = float(np.median(ratios))
     values = table.rates[wide & innocent & ~table.alone]
     if everywhere < CROWDED and values.size:
-        share = float(np.median(values)) / float(found.blame.references[HOST])
+        share = float(np.median(values)) / float(solution.blame.references[HOST])
         yield FleetFinding(
             place=Part(kind="fabric"),
             kind="SHARED",
-            capacity=unit_value(fleet, found, float(np.median(values))),
+            capacity=unit_value(fleet, solution, float(np.median(values))),
             tests=len(ratios),
             reason=Reason(code="shared", low=len(ratios), best=everywhere, share=share),
         )
 
 
-def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def crowded_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Name the hosts that are slow only while others send, where it is not known which share links.
 
     By the tests at once they would be blamed; alone they are good.
     """
-    seen = found.seen
-    if fleet.grouped or found.routes is not None or seen.shared.all():
+    seen = solution.seen
+    if fleet.grouped or solution.routes is not None or seen.shared.all():
         return
     crowd = solve(seen._replace(paths=np.where(seen.shared[:, None], seen.paths, -1)))
-    known = {c.part for c in (*found.blame.blamed, *found.blame.undecided)}
-    slow = [c for c in crowd.blamed if c.part < 2 * found.parts.endpoints and c.part not in known]
+    accused = {c.part for c in (*solution.blame.blamed, *solution.blame.undecided)}
+    slow = [
+        c for c in crowd.blamed if c.part < 2 * solution.parts.endpoints and c.part not in accused
+    ]
     if not slow:
         return
-    ends = found.parts.endpoints
+    ends = solution.parts.endpoints
     hosts = dict.fromkeys(c.part % ends // fleet.nics for c in sorted(slow, key=lambda c: c.part))
     best = max(c.capacity for c in slow)
     yield FleetFinding(
         place=Part(kind="routes"),
         kind="SHARED",
-        capacity=unit_value(fleet, found, best),
+        capacity=unit_value(fleet, solution, best),
         tests=sum(c.tests for c in slow),
         reason=Reason(
             code="slow_at_once",
-            share=best / float(found.blame.references[HOST]),
+            share=best / float(solution.blame.references[HOST]),
             hosts=tuple(hosts),
         ),
     )
 
 
-def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def crowded_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Find groups whose traffic to others is slower than other groups', but only while all send."""
-    table = found.table
-    innocent = table.between & ~table.alone & (found.blame.explained_by < 0) & (table.rates > 0)
-    innocent &= ~(table.limited & (found.parts.paths < 0).all(axis=1))
-    blamed = {c.part for c in found.blame.blamed}
+    table = solution.table
+    innocent = table.between & ~table.alone & (solution.blame.explained_by < 0) & (table.rates > 0)
+    innocent &= ~(table.limited & (solution.parts.paths < 0).all(axis=1))
+    blamed = {c.part for c in solution.blame.blamed}
     names = np.unique(np.asarray(fleet.groups))
     if not innocent.any():
         return
     means: dict[tuple[int, str], float] = {}
     tests: Counter[int] = Counter()
-    first, count = 2 * found.parts.endpoints, found.parts.groups
+    first, count = 2 * solution.parts.endpoints, solution.parts.groups
     for way, ends in (("tx", table.source), ("rx", table.target)):
         for group in range(count):
             own = innocent & (table.groups[ends] == group)  # the mean is what its uplinks carry
@@ -606,21 +616,21 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
                 means[group, way] = float(np.mean(table.rates[own]))
                 tests[group] += int(own.sum())
     for group in range(count):
-        others = [mean for (number, _), mean in means.items() if number != group]
+        means_of_others = [mean for (number, _), mean in means.items() if number != group]
         own_means = {way: means[group, way] for way in ("tx", "rx") if (group, way) in means}
-        if len(others) < FEWEST_OF_GROUP or not own_means:
+        if len(means_of_others) < FEWEST_OF_GROUP or not own_means:
             continue
-        usual = float(np.median(others))
-        spread = APART * float(np.median(np.abs(np.array(others) - usual)))
+        usual = float(np.median(means_of_others))
+        spread = APART * float(np.median(np.abs(np.array(means_of_others) - usual)))
         ways = [way for way, mean in own_means.items() if mean < min(WORSE * usual, usual - spread)]
         if ways:
             yield FleetFinding(
                 place=Part(kind="group", number=int(names[group // fleet.nics])),
                 kind="GROUP",
                 direction=direction_of(ways),
-                capacity=unit_value(fleet, found, min(own_means.values())),
+                capacity=unit_value(fleet, solution, min(own_means.values())),
                 tests=tests[group],
-                reason=Reason(code="slow_group_at_once", usual=unit_value(fleet, found, usual)),
+                reason=Reason(code="slow_group_at_once", usual=unit_value(fleet, solution, usual)),
             )
 
 
@@ -650,14 +660,14 @@ def is_across(fleet: Fleet, pair: FleetFinding, groups: Iterable[FleetFinding]) 
     )
 
 
-def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _at_once_ratios(solution: Diagnosed, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the rate at once over the rate alone, for each direction tested in both ways."""
-    table = found.table
+    table = solution.table
     alone: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
     crowd: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
-    for at in np.flatnonzero(wanted & (table.rates > 0) & ~table.limited):
+    for at in np.flatnonzero(mask & (table.rates > 0) & ~table.limited):
         key = (int(table.source[at]), int(table.target[at]))
         (alone if table.alone[at] else crowd)[key].append(float(table.rates[at]))
-    both = [key for key in alone if key in crowd]
-    ratios = [float(np.median(crowd[key]) / np.median(alone[key])) for key in both]
+    pairs = [key for key in alone if key in crowd]
+    ratios = [float(np.median(crowd[key]) / np.median(alone[key])) for key in pairs]
     return np.array(ratios)

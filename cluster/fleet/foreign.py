@@ -55,18 +55,18 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     tests = believable(tests)
     failed = sum(1 for test in tests if not test.value)
     untested = tuple(untested_hosts(fleet, tests))
-    known = {host for test in tests if test.value for host in (test.source, test.target)}
-    if len(known) < COMPARED:
+    tested_hosts = {host for test in tests if test.value for host in (test.source, test.target)}
+    if len(tested_hosts) < COMPARED:
         verdict = no_values(fleet, tests, 1, untested)
         reason = Reason(code="one_pair") if failed < len(tests) else verdict.reason
         count = len(tests) - failed
         return msgspec.structs.replace(verdict, reason=reason, tests=count, failed=failed)
     seen = _seen(fleet, tests)
-    found, fleet = seen.found, seen.fleet
+    solution, fleet = seen.found, seen.fleet
     findings = _findings(seen, untested)
     blamed, observations = by_fault(findings, FAULTS)
-    suspects = (*undecided_hosts(fleet, found), *seen.suspects, *_far_hosts(fleet, found))
-    reference = unit_value(fleet, found, float(found.blame.references[HOST]))
+    suspects = (*undecided_hosts(fleet, solution), *seen.suspects, *_far_hosts(fleet, solution))
+    reference = unit_value(fleet, solution, float(solution.blame.references[HOST]))
     count = len(tests) - failed
     word, reason = _word(findings, suspects, count)
     is_low = fleet.metric == "bandwidth" and reference < USUAL * (fleet.limit or 0.0)
@@ -82,7 +82,7 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         failed=failed,
         reference=reference,
         limit=fleet.limit,
-        tolerance=float(found.blame.tolerance),
+        tolerance=float(solution.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),
         reason=reason,
         suspects=suspects,
@@ -91,9 +91,9 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
 
 def _findings(seen: _Seen, untested: Sequence[FleetFinding]) -> list[FleetFinding]:
     """Return all findings; of latencies, none about a host, which may only be far away."""
-    fleet, found = seen.fleet, seen.found
-    hosts = bad_hosts(fleet, found) if fleet.metric == "bandwidth" else ()
-    groups, pairs = bad_groups(fleet, found), _unexplained(fleet, found)
+    fleet, solution = seen.fleet, seen.found
+    hosts = bad_hosts(fleet, solution) if fleet.metric == "bandwidth" else ()
+    groups, pairs = bad_groups(fleet, solution), _unexplained(fleet, solution)
     return in_order([*hosts, *groups, *seen.others, *pairs, *untested])
 
 
@@ -103,55 +103,55 @@ def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _Seen:
     The groups are those that are known, or that the tests themselves show. Latencies between groups
     are compared with one another, too: distance is no fault.
     """
-    found = _solved(fleet, tests)
-    groups = fleet.groups if fleet.grouped else _groups(fleet, found)
+    solution = _solved(fleet, tests)
+    groups = fleet.groups if fleet.grouped else _groups(fleet, solution)
     if not groups:
-        return _Seen(fleet, found)
-    known = msgspec.structs.replace(fleet, groups=groups)
-    whole = _solved(known, tests)
+        return _Seen(fleet, solution)
+    grouped = msgspec.structs.replace(fleet, groups=groups)
+    whole = _solved(grouped, tests)
     if fleet.metric == "latency" or not _is_slow_between(whole):
-        return _Seen(known, whole)
+        return _Seen(grouped, whole)
     inside = [test for test in tests if groups[test.source] == groups[test.target]]
-    blamed = tuple(bad_hosts(fleet, found))
+    blamed = tuple(bad_hosts(fleet, solution))
     return _Seen(
-        known,
-        _solved(known, inside),
-        (*blamed, _between_groups(known, whole)),
-        tuple(_single_hosts(known, {one.place for one in blamed})),
+        grouped,
+        _solved(grouped, inside),
+        (*blamed, _between_groups(grouped, whole)),
+        tuple(_single_hosts(grouped, {finding.place for finding in blamed})),
     )
 
 
-def _is_slow_between(found: Diagnosed) -> bool:
+def _is_slow_between(solution: Diagnosed) -> bool:
     """Tell whether even good pairs between groups are slower than those inside, beyond noise."""
-    rates, apart = found.table.rates, found.table.between
-    if not apart.any() or apart.all():
+    rates, crossing = solution.table.rates, solution.table.between
+    if not crossing.any() or crossing.all():
         return False
-    return bool(GAP * np.percentile(rates[apart], REFERENCE) < np.median(rates[~apart]))
+    return bool(GAP * np.percentile(rates[crossing], REFERENCE) < np.median(rates[~crossing]))
 
 
 def _solved(fleet: Fleet, tests: Sequence[PairTest]) -> Diagnosed:
-    found = diagnosed(pair_table(fleet, tests))
-    return found._replace(blame=blame_together(found.blame, found.seen, len(fleet.names)))
+    solution = diagnosed(pair_table(fleet, tests))
+    return solution._replace(blame=blame_together(solution.blame, solution.seen, len(fleet.names)))
 
 
-def _groups(fleet: Fleet, found: Diagnosed) -> tuple[int, ...]:
+def _groups(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:
     """Find two or more groups of several hosts that are better with one another than with others.
 
     One host that differs from all others is a suspect, and no group. Tests that a suspect explains
     do not count; of latencies they do at first, as distance explains them, too.
     """
-    explained = found.blame.explained_by >= 0
+    explained = solution.blame.explained_by >= 0
     left_out = [np.zeros_like(explained), explained] if fleet.metric == "latency" else [explained]
-    for one in left_out:
-        groups = near_groups(_times(len(fleet.names), found, one)).groups
+    for mask in left_out:
+        groups = near_groups(_times(len(fleet.names), solution, mask)).groups
         if sum(size > 1 for size in Counter(groups).values()) > 1:
             return groups
     return ()
 
 
-def _times(hosts: int, found: Diagnosed, left_out: Flags) -> Rates:
+def _times(hosts: int, solution: Diagnosed, left_out: Flags) -> Rates:
     """Return how long a byte takes between each two hosts, at best; NaN where it is not known."""
-    table = found.table
+    table = solution.table
     times = np.full((hosts, hosts), np.nan)
     usable = (table.rates > 0) & ~left_out
     columns = (table.source, table.target, table.rates)
@@ -161,21 +161,21 @@ def _times(hosts: int, found: Diagnosed, left_out: Flags) -> Rates:
     return times
 
 
-def _between_groups(fleet: Fleet, found: Diagnosed) -> FleetFinding:
+def _between_groups(fleet: Fleet, solution: Diagnosed) -> FleetFinding:
     """Return that the groups share what is between them; the hosts are those of the smallest."""
-    table, groups = found.table, np.array(fleet.groups)
-    rates, apart = table.rates, table.between
-    inside, outside = float(np.median(rates[~apart])), float(np.median(rates[apart]))
+    table, groups = solution.table, np.array(fleet.groups)
+    rates, crossing = table.rates, table.between
+    inside, outside = float(np.median(rates[~crossing])), float(np.median(rates[crossing]))
     sizes = Counter(fleet.groups)
     smallest = min(set(fleet.groups), key=lambda group: sizes[group])
     return FleetFinding(
         place=Part(kind="fabric"),
         kind="SHARED",
-        capacity=unit_value(fleet, found, outside),
+        capacity=unit_value(fleet, solution, outside),
         tests=int(table.between.sum()),
         reason=Reason(
             code="slow_between_groups",
-            usual=unit_value(fleet, found, inside),
+            usual=unit_value(fleet, solution, inside),
             hosts=tuple(np.flatnonzero(groups == smallest).tolist()),
         ),
     )
@@ -189,27 +189,29 @@ def _single_hosts(fleet: Fleet, blamed: Collection[Part]) -> Iterator[Suspect]:
             yield Suspect(place=place, reason=Reason(code="in_no_group"))
 
 
-def _far_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Suspect]:
+def _far_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
     """Return the hosts with long latencies to all others: they may only be far away."""
-    for one in bad_hosts(fleet, found) if fleet.metric == "latency" else ():
-        far = msgspec.structs.replace(one.reason, code="far")
-        yield Suspect(place=one.place, direction=one.direction, capacity=one.capacity, reason=far)
+    for host in bad_hosts(fleet, solution) if fleet.metric == "latency" else ():
+        far = msgspec.structs.replace(host.reason, code="far")
+        yield Suspect(
+            place=host.place, direction=host.direction, capacity=host.capacity, reason=far
+        )
 
 
-def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+def _unexplained(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """List the low tests that no part explains; of latencies, none: distance is no fault."""
-    table = found.table
+    table = solution.table
     if fleet.metric == "latency":
         return
-    suspects = [culprit.part for culprit in found.blame.undecided]
-    doubtful = np.isin(found.parts.paths, suspects).any(axis=1)
-    odd = np.flatnonzero(found.blame.unexplained & ~doubtful)
+    suspects = [culprit.part for culprit in solution.blame.undecided]
+    doubtful = np.isin(solution.parts.paths, suspects).any(axis=1)
+    odd = np.flatnonzero(solution.blame.unexplained & ~doubtful)
     if not odd.size:
         return
     yield FleetFinding(
         place=Part(kind="pairs"),
         kind="UNSTABLE",
-        capacity=unit_value(fleet, found, float(table.rates[odd].max())),
+        capacity=unit_value(fleet, solution, float(table.rates[odd].max())),
         tests=len(odd),
         reason=Reason(
             code="low_pairs",
@@ -223,12 +225,12 @@ def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
 def _word(
     findings: Sequence[FleetFinding], suspects: Sequence[Suspect], count: int
 ) -> tuple[FleetWord, Reason]:
-    if any(one.kind in FAULTS for one in findings):
+    if any(finding.kind in FAULTS for finding in findings):
         return "FAULTY", Reason(code="faults")
     if suspects:
         return "UNDECIDED", Reason(code="few_partners", low=len(suspects))
-    unstable = [one.tests for one in findings if one.kind == "UNSTABLE"]
-    untested = sum(1 for one in findings if one.kind == "UNTESTED")
+    unstable = [finding.tests for finding in findings if finding.kind == "UNSTABLE"]
+    untested = sum(1 for finding in findings if finding.kind == "UNTESTED")
     if sum(unstable) > RARE * count or untested:
         code: ReasonCode = "unexplained" if unstable else "untested"
         return "UNDECIDED", Reason(code=code, low=sum(unstable) or untested)

@@ -41,7 +41,7 @@ class PairResult(NamedTuple):
     result: Parsed
 
 
-def pair_logs(results: Sequence[PairResult], metric: PairMetric, wanted: str = "") -> PairLogs:
+def pair_logs(results: Sequence[PairResult], metric: PairMetric, series: str = "") -> PairLogs:
     """Choose the test that most pairs have, and the size of message that most of its results have.
 
     Returns:
@@ -51,20 +51,21 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, wanted: str = "
         SpecError: no result has the metric, or several tests could be meant.
     """
     tests: defaultdict[str, list[PairResult]] = defaultdict(list)
-    for one in results:
-        tests[_title(one.result)].append(one)
-    if not any(one.result.measurements for one in results):
+    for result in results:
+        tests[_title(result.result)].append(result)
+    if not any(result.result.measurements for result in results):
         return _all_failed(results, metric)
-    known = {
+    titles = {
         title: own
         for title, own in tests.items()
-        if any(_definition(one.result, metric) for one in own)
+        if any(_definition(result.result, metric) for result in own)
     }
-    title = _chosen(known, wanted, metric, tests)
-    values = [_values(one.result, metric) for one in known[title]]
+    title = _chosen(titles, series, metric, tests)
+    values = [_values(result.result, metric) for result in titles[title]]
     size = _common_size(values, metric)
     pairs = tuple(
-        _logged(one, own, size, metric) for one, own in zip(known[title], values, strict=True)
+        _logged(result, own, size, metric)
+        for result, own in zip(titles[title], values, strict=True)
     )
     at = f", {format_size(int(size))}" if size else ""
     return PairLogs(
@@ -79,7 +80,7 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, wanted: str = "
 
 
 def _all_failed(results: Sequence[PairResult], metric: PairMetric) -> PairLogs:
-    pairs = tuple(_logged(one, {}, 0, metric) for one in results if one.result.failures)
+    pairs = tuple(_logged(result, {}, 0, metric) for result in results if result.result.failures)
     return PairLogs(title="tests that failed", metric=metric, pairs=pairs)
 
 
@@ -106,38 +107,38 @@ def _definition(result: Parsed, metric: PairMetric) -> Definition | None:
 
 
 def _chosen(
-    known: Mapping[str, Sequence[PairResult]],
-    wanted: str,
+    titles: Mapping[str, Sequence[PairResult]],
+    series: str,
     metric: PairMetric,
     tests: Iterable[str],
 ) -> str:
     """Choose the test that most pairs have; refuse to choose if others have many as well."""
-    if not known:
-        others = sorted(tests)
+    if not titles:
+        all_titles = sorted(tests)
         raise SpecError(
             f"No log has a {metric} of a pair of hosts.",
-            means=f"They have: {', '.join(others)}." if others else "",
+            means=f"They have: {', '.join(all_titles)}." if all_titles else "",
             remedy="Judge another metric: cluster check --metric "
             f"{'latency' if metric == 'bandwidth' else 'bandwidth'} --from ..., or name logs of "
             "tests between two hosts, such as osu_bw, iperf3 or nccl-tests.",
         )
-    fit = [title for title in known if _has_words(title, wanted)]
-    counts = {title: len({one.hosts for one in known[title]}) for title in fit}
+    fit = [title for title in titles if _has_words(title, series)]
+    counts = {title: len({result.hosts for result in titles[title]}) for title in fit}
     ranked = sorted(fit, key=lambda title: -counts[title])
     if not fit or (len(fit) > 1 and counts[ranked[1]] > RIVAL * counts[ranked[0]]):
-        shown = ranked or sorted(known)
+        choices = ranked or sorted(titles)
         raise SpecError(
-            f"The logs have {len(shown)} tests, and only one can be judged at a time: "
-            f"{'; '.join(shown)}."
+            f"The logs have {len(choices)} tests, and only one can be judged at a time: "
+            f"{'; '.join(choices)}."
             if fit
-            else f"No test of these logs has the words {wanted!r}: they have {'; '.join(shown)}.",
-            remedy=f"Choose one by words of its name: --series {shown[0].split()[0]}",
+            else f"No test of these logs has the words {series!r}: they have {'; '.join(choices)}.",
+            remedy=f"Choose one by words of its name: --series {choices[0].split()[0]}",
         )
     return ranked[0]
 
 
-def _has_words(title: str, wanted: str) -> bool:
-    return all(word in title.lower() for word in wanted.lower().split())
+def _has_words(title: str, words: str) -> bool:
+    return all(word in title.lower() for word in words.lower().split())
 
 
 def _values(result: Parsed, metric: PairMetric) -> dict[float, float]:
@@ -145,11 +146,15 @@ def _values(result: Parsed, metric: PairMetric) -> dict[float, float]:
     definition = _definition(result, metric)
     if definition is None:
         return {}
-    found: dict[float, float] = {}
-    for one in result.measurements:
-        if one.definition == definition.id and one.params.get("place") != "in" and one.values:
-            found.setdefault(float(one.params.get("size", 0)), median(one.values))
-    return found
+    medians: dict[float, float] = {}
+    for measurement in result.measurements:
+        if (
+            measurement.definition == definition.id
+            and measurement.params.get("place") != "in"
+            and measurement.values
+        ):
+            medians.setdefault(float(measurement.params.get("size", 0)), median(measurement.values))
+    return medians
 
 
 def _common_size(values: Iterable[Mapping[float, float]], metric: PairMetric) -> float:
@@ -157,9 +162,9 @@ def _common_size(values: Iterable[Mapping[float, float]], metric: PairMetric) ->
 
     A log that ends early lacks the large ones, and is a pair without a value.
     """
-    told = [own for own in values if own]
-    counts = Counter(size for own in told for size in own)
-    usual = [size for size in counts if counts[size] > MOST * len(told)]
+    with_values = [own for own in values if own]
+    counts = Counter(size for own in with_values for size in own)
+    usual = [size for size in counts if counts[size] > MOST * len(with_values)]
     if metric == "latency":
         return min(usual or [_commonest(counts)], key=_distance)
     return max(usual or [_commonest(counts)])
@@ -175,15 +180,15 @@ def _distance(size: float) -> float:
 
 
 def _logged(
-    one: PairResult, values: Mapping[float, float], size: float, metric: PairMetric
+    result: PairResult, values: Mapping[float, float], size: float, metric: PairMetric
 ) -> LoggedPair:
     value = values.get(size)
     reason = ""
     if not value:
-        failures = "; ".join(one.result.failures[:1])
+        failures = "; ".join(result.result.failures[:1])
         at = f" at {format_size(int(size))}" if size else ""
         reason = failures or f"the log has no {metric}{at}"
-    return LoggedPair(hosts=one.hosts, value=value or None, reason=reason, log=one.log)
+    return LoggedPair(hosts=result.hosts, value=value or None, reason=reason, log=result.log)
 
 
 def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
@@ -194,13 +199,13 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
         others are tests that were not tried. So are values far above all others.
     """
     number = {name: at for at, name in enumerate(names)}
-    usual = median([one.value for one in logs.pairs if one.value] or [0.0])
+    usual = median([pair.value for pair in logs.pairs if pair.value] or [0.0])
     seen: Counter[tuple[int, int]] = Counter()
     tests = []
-    for one in logs.pairs:
-        ends = number[one.hosts[0]], number[one.hosts[1]]
+    for pair in logs.pairs:
+        ends = number[pair.hosts[0]], number[pair.hosts[1]]
         key = ends if logs.directed else (min(ends), max(ends))
-        value, reason = _believable(one, usual, logs.metric)
+        value, reason = _believable(pair, usual, logs.metric)
         tests.append(
             PairTest(
                 round=seen[key],
@@ -208,7 +213,7 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
                 target=ends[1],
                 value=value,
                 reason=reason,
-                path=one.path,
+                path=pair.path,
             )
         )
         seen[key] += 1
@@ -217,16 +222,16 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
     return [*tests, *_untried(seen, len(names), directed=logs.directed)]
 
 
-def _believable(one: LoggedPair, usual: float, metric: PairMetric) -> tuple[float | None, str]:
+def _believable(pair: LoggedPair, usual: float, metric: PairMetric) -> tuple[float | None, str]:
     """Return the value, unless no host of the fleet can be so fast."""
-    shown = format_value(one.value or 0.0, "B/s" if metric == "bandwidth" else "s")
-    if one.value is not None and one.value < 0:
-        return None, f"{shown} is no {metric}"
-    if one.value is None or metric == "latency" or one.value <= ABSURD * usual:
-        return one.value, one.reason
-    times = one.value / usual if usual else MOST_TIMES
+    text = format_value(pair.value or 0.0, "B/s" if metric == "bandwidth" else "s")
+    if pair.value is not None and pair.value < 0:
+        return None, f"{text} is no {metric}"
+    if pair.value is None or metric == "latency" or pair.value <= ABSURD * usual:
+        return pair.value, pair.reason
+    times = pair.value / usual if usual else MOST_TIMES
     many = f"{times:.0f}" if times < MOST_TIMES else f"more than {MOST_TIMES:.0f}"
-    return None, f"{shown} is {many} times the median of all pairs: not believed"
+    return None, f"{text} is {many} times the median of all pairs: not believed"
 
 
 def _untried(

@@ -48,8 +48,8 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
 
 def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
     """Find the tests of pairs among measurements."""
-    for one in measurements:
-        places = one.params
+    for measurement in measurements:
+        places = measurement.params
         if not {"round", "source", "target"} <= places.keys():
             continue
         failed = 0.0 if FAILED in places else None
@@ -59,7 +59,7 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
             round=int(places["round"]),
             source=int(places["source"]),
             target=int(places["target"]),
-            value=one.values[0] if one.values else failed,
+            value=measurement.values[0] if measurement.values else failed,
             reason=lost[2] if lost else reason,
             lost=int(lost[1]) if lost else -1,
             alone=bool(places.get("alone", 0)),
@@ -77,9 +77,9 @@ def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]
     Yields:
         The same values; only tests alone and tests at once stay separate.
     """
-    for one in measurements:
-        kept = {name: value for name, value in one.params.items() if name not in PLACES}
-        yield msgspec.structs.replace(one, params=kept)
+    for measurement in measurements:
+        params = {name: value for name, value in measurement.params.items() if name not in PLACES}
+        yield msgspec.structs.replace(measurement, params=params)
 
 
 FEWEST = 3  # hosts: of two, a slow pair does not say which
@@ -101,15 +101,15 @@ def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
     """
     valued = [test for test in tests if test.value]
     together = [test for test in valued if not test.alone] or valued
-    sent: dict[int, list[float]] = defaultdict(list)
+    outgoing: dict[int, list[float]] = defaultdict(list)
     received: dict[int, list[float]] = defaultdict(list)
     for test in together:
-        sent[test.source].append(test.value or 0.0)
+        outgoing[test.source].append(test.value or 0.0)
         received[test.target].append(test.value or 0.0)
     worse, middle_of = (min, median_high) if better == "higher" else (max, median_low)
     own = {
-        host: worse(middle_of(values[host]) for values in (sent, received) if host in values)
-        for host in sorted({*sent, *received})
+        host: worse(middle_of(values[host]) for values in (outgoing, received) if host in values)
+        for host in sorted({*outgoing, *received})
     }
     if len(own) < FEWEST:
         return {}

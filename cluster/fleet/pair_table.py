@@ -88,17 +88,17 @@ def routed_parts(
         and the spine switches follow the links.
     """
     n = fabric_links.endpoints
-    known = parts_of(source, target, fabric_links.leaf(np.arange(n)))
-    first = len(known.kinds)
+    parts = parts_of(source, target, fabric_links.leaf(np.arange(n)))
+    first = len(parts.kinds)
     links = fabric_links.count - 2 * n
     ways = np.where(paths[:, 1:-1] < 0, -1, paths[:, 1:-1] - 2 * n + first)
     top = fabric_links.spine(paths)
     over = np.where(top < 0, -1, top + first + links)[:, None]
     return Parts(
-        paths=np.concatenate([known.paths, ways, over], axis=1),
-        kinds=np.concatenate([known.kinds, np.repeat([LINK, SPINE], [links, fabric_links.tops])]),
+        paths=np.concatenate([parts.paths, ways, over], axis=1),
+        kinds=np.concatenate([parts.kinds, np.repeat([LINK, SPINE], [links, fabric_links.tops])]),
         endpoints=n,
-        groups=known.groups,
+        groups=parts.groups,
     )
 
 
@@ -188,10 +188,10 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
         values = _turned_over(values, between)
     alone = np.array([t.alone for t in tried], dtype=np.bool_)
     ends = source, target
-    known = fleet.directed, fleet.foreign
+    flags = fleet.directed, fleet.foreign
     busy = np.array([[t.source_busy for t in tried], [t.target_busy for t in tried]]) >= BUSY
     busy &= fleet.metric == "bandwidth"  # a process that waits for each message is always busy
-    return PairTable(tried, *ends, values, alone, between, groups, *known, busy)
+    return PairTable(tried, *ends, values, alone, between, groups, *flags, busy)
 
 
 def endpoint_groups(fleet: Fleet) -> Numbers:
@@ -253,45 +253,45 @@ def peers(table: PairTable) -> Flags:
     return late
 
 
-def _without_limited_tests(found: Diagnosed) -> Diagnosed:
+def _without_limited_tests(solution: Diagnosed) -> Diagnosed:
     """Leave out the low tests that a processor limited: they are no evidence against any part.
 
     Those that are good in spite of that still clear the parts on their path, unless they are faster
     than any link here: a receiver that was late then read what had waited in its memory.
     """
-    rates = found.table.rates
-    unbelievable = rates > BURST * found.blame.references[HOST]
+    rates = solution.table.rates
+    unbelievable = rates > BURST * solution.blame.references[HOST]
     return _with_tests(
-        found, ~(found.table.limited & ((found.blame.low & (rates > 0)) | unbelievable))
+        solution, ~(solution.table.limited & ((solution.blame.low & (rates > 0)) | unbelievable))
     )
 
 
-def _without_half_good_tests(found: Diagnosed) -> Diagnosed:
+def _without_half_good_tests(solution: Diagnosed) -> Diagnosed:
     """Leave out tests alone that are good beside those at once, and low beside those alone.
 
     An oversubscribed fabric is slow when all send. What a host reaches alone then clears it only if
     others reach no more alone.
     """
-    blame, table = found.blame, found.table
+    blame, table = solution.blame, solution.table
     suspects = [c.part for c in (*blame.blamed, *blame.undecided)]
-    apart = table.alone & (table.rates > 0) & ~np.isin(found.parts.paths, suspects).any(axis=1)
-    if not apart.any():
-        return found
-    usual = float(np.percentile(table.rates[apart], REFERENCE))
+    clean = table.alone & (table.rates > 0) & ~np.isin(solution.parts.paths, suspects).any(axis=1)
+    if not clean.any():
+        return solution
+    usual = float(np.percentile(table.rates[clean], REFERENCE))
     low = table.alone & (table.rates < usual * (1 - blame.tolerance))
     return _with_tests(
-        found, ~(low & (table.rates >= blame.references[HOST] * (1 - blame.tolerance)))
+        solution, ~(low & (table.rates >= blame.references[HOST] * (1 - blame.tolerance)))
     )
 
 
-def _with_tests(found: Diagnosed, told: Flags) -> Diagnosed:
+def _with_tests(solution: Diagnosed, usable: Flags) -> Diagnosed:
     """Leave out the tests that tell nothing, and solve again; not if nothing would be left."""
-    if told.all() or not told.any():
-        return found
-    paths = np.where(told[:, None], found.parts.paths, -1)
-    seen = found.seen._replace(paths=paths)
-    parts = found.parts._replace(paths=paths)
-    return found._replace(parts=parts, seen=seen, blame=solve(seen))
+    if usable.all() or not usable.any():
+        return solution
+    paths = np.where(usable[:, None], solution.parts.paths, -1)
+    seen = solution.seen._replace(paths=paths)
+    parts = solution.parts._replace(paths=paths)
+    return solution._replace(parts=parts, seen=seen, blame=solve(seen))
 
 
 def _shares(table: PairTable) -> Flags:
@@ -335,19 +335,25 @@ def most_common_reason(tests: Iterable[PairTest]) -> str:
     return reasons.most_common(1)[0][0] if reasons else ""
 
 
-def unit_value(fleet: Fleet, found: Diagnosed, rate: float) -> float:
+def unit_value(fleet: Fleet, solution: Diagnosed, rate: float) -> float:
     """Convert a rate of the solver to the unit of the metric: latencies were inverted."""
     if fleet.metric == "bandwidth":
         return rate
-    known = [t.value for t in found.table.tests if t.value]
-    return float(np.median(known)) / rate if rate > 0 else 0.0
+    values = [t.value for t in solution.table.tests if t.value]
+    return float(np.median(values)) / rate if rate > 0 else 0.0
 
 
 def direction_of(ways: Iterable[str], *, directed: bool = True) -> Way:
     """Return `tx`, `rx`, or `both` if there are several; nothing if directions are not known."""
-    known = set(ways)
+    directions = set(ways)
     if not directed:
         return ""
     return (
-        "both" if len(known) > 1 else "rx" if "rx" in known else "tx" if known <= {"tx"} else "both"
+        "both"
+        if len(directions) > 1
+        else "rx"
+        if "rx" in directions
+        else "tx"
+        if directions <= {"tx"}
+        else "both"
     )

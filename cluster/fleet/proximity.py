@@ -63,25 +63,25 @@ def near_groups(latency: Latencies) -> NearGroups:
     """
     rows, columns = np.triu_indices(len(latency), 1)
     values = latency[rows, columns]
-    known = np.flatnonzero(~np.isnan(values))
-    if len(latency) < LEAST or len(known) < 2 * SIDE:
-        return NearGroups((), "few_pairs", pairs=len(known))
-    ranked = np.sort(values[known])
+    measured = np.flatnonzero(~np.isnan(values))
+    if len(latency) < LEAST or len(measured) < 2 * SIDE:
+        return NearGroups((), "few_pairs", pairs=len(measured))
+    ranked = np.sort(values[measured])
     gaps = ranked[SIDE : -SIDE + 1] / ranked[SIDE - 1 : -SIDE]
     at = int(gaps.argmax()) + SIDE - 1
     gap, edge = float(gaps.max()), float(ranked[at])
     if gap < GAP:
-        return NearGroups((), "no_gap", gap, edge, pairs=len(known))
+        return NearGroups((), "no_gap", gap, edge, pairs=len(measured))
     tested = ~np.isnan(latency)
     near = tested & (latency <= edge)
     groups = _components(near)
     wrong = _contradictions(near, tested, groups)
-    if wrong > CONTRADICTIONS * len(known):
-        return NearGroups((), "contradictions", gap, edge, wrong, pairs=len(known))
+    if wrong > CONTRADICTIONS * len(measured):
+        return NearGroups((), "contradictions", gap, edge, wrong, pairs=len(measured))
     chance = _chance(tested, near, wrong)
     if chance > CHANCE:
-        return NearGroups((), "chance", gap, edge, wrong, chance, len(known))
-    return NearGroups(tuple(groups.tolist()), None, gap, edge, wrong, chance, len(known))
+        return NearGroups((), "chance", gap, edge, wrong, chance, len(measured))
+    return NearGroups(tuple(groups.tolist()), None, gap, edge, wrong, chance, len(measured))
 
 
 def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,11 +89,13 @@ def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ..
 
     They may be near one that they were not tested with.
     """
-    of = np.array(groups, dtype=np.int64)
-    sizes = np.bincount(of) if len(of) else of
+    labels = np.array(groups, dtype=np.int64)
+    sizes = np.bincount(labels) if len(labels) else labels
     large = np.flatnonzero(sizes > 1)
-    met = [[bool((~np.isnan(row[of == group])).any()) for group in large] for row in latency]
-    return tuple(host for host in range(len(of)) if sizes[of[host]] == 1 and not all(met[host]))
+    met = [[bool((~np.isnan(row[labels == group])).any()) for group in large] for row in latency]
+    return tuple(
+        host for host in range(len(labels)) if sizes[labels[host]] == 1 and not all(met[host])
+    )
 
 
 def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -105,22 +107,22 @@ def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, .
     layers = [groups]
     while True:
         numbers = np.array(layers[-1])
-        found = near_groups(_between(latency, numbers))
-        if not found.groups:
+        near = near_groups(_between(latency, numbers))
+        if not near.groups:
             return tuple(layers)
-        layers.append(tuple(np.array(found.groups)[numbers].tolist()))
+        layers.append(tuple(np.array(near.groups)[numbers].tolist()))
 
 
 def _between(latency: Latencies, groups: Numbers) -> Latencies:
     """Return the median latency between each two groups."""
     many = int(groups.max()) + 1
-    found = np.full((many, many), np.nan)
-    for one in range(many):
-        for other in range(one):
-            values = latency[np.ix_(groups == one, groups == other)]
+    medians = np.full((many, many), np.nan)
+    for row_group in range(many):
+        for other in range(row_group):
+            values = latency[np.ix_(groups == row_group, groups == other)]
             if not np.isnan(values).all():
-                found[one, other] = found[other, one] = np.nanmedian(values)
-    return found
+                medians[row_group, other] = medians[other, row_group] = np.nanmedian(values)
+    return medians
 
 
 def _components(near: Flags) -> Numbers:
@@ -167,26 +169,28 @@ def _closing(tested: Flags) -> Numbers:
     What was tested with one host closes no circle: no near pair there can be contradicted, and
     such pairs would only make it look easy for near pairs at random to be transitive.
     """
-    left = tested & ~np.eye(len(tested), dtype=np.bool_)
-    while (loose := left.sum(axis=1) == 1).any():
-        left[loose] = left[:, loose] = False
-    return np.flatnonzero(left.any(axis=1))
+    links = tested & ~np.eye(len(tested), dtype=np.bool_)
+    while (loose := links.sum(axis=1) == 1).any():
+        links[loose] = links[:, loose] = False
+    return np.flatnonzero(links.any(axis=1))
 
 
 def _partitions(hosts: int, pairs: int) -> int:
     """Count the ways to put hosts into groups that have this many pairs within them."""
     ways = [{0: 1}]  # for the first hosts: number of ways by the number of pairs
     for count in range(1, hosts + 1):
-        found: dict[int, int] = {}
+        totals: dict[int, int] = {}
         for size in range(1, count + 1):  # of the group of the last host
             within = size * (size - 1) // 2
             if within > pairs:
                 break
-            others = math.comb(count - 1, size - 1)
-            for known, number in ways[count - size].items():
-                if known + within <= pairs:
-                    found[known + within] = found.get(known + within, 0) + others * number
-        ways.append(found)
+            choices = math.comb(count - 1, size - 1)
+            for pairs_so_far, number in ways[count - size].items():
+                if pairs_so_far + within <= pairs:
+                    totals[pairs_so_far + within] = (
+                        totals.get(pairs_so_far + within, 0) + choices * number
+                    )
+        ways.append(totals)
     return ways[hosts].get(pairs, 0)
 
 
@@ -203,24 +207,24 @@ def near_order(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(range(len(latency)))
     numbers = np.array(groups)
     between = _between(latency, numbers)
-    left = list(range(1, len(between)))
+    remaining = list(range(1, len(between)))
     order = [0]
-    while left:
-        known = np.nan_to_num(between[order[-1], left], nan=np.inf)
-        order.append(left.pop(int(known.argmin())))
+    while remaining:
+        distances = np.nan_to_num(between[order[-1], remaining], nan=np.inf)
+        order.append(remaining.pop(int(distances.argmin())))
     return tuple(int(host) for group in order for host in np.flatnonzero(numbers == group))
 
 
-def rand_index(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+def rand_index(first: tuple[int, ...], other: tuple[int, ...]) -> float:
     """Return the share of pairs of hosts that two groupings treat alike.
 
     Returns:
         From 0 to 1.
     """
-    a, b = np.array(one), np.array(other)
-    same = (a[:, None] == a[None, :]) == (b[:, None] == b[None, :])
+    a, b = np.array(first), np.array(other)
+    together = (a[:, None] == a[None, :]) == (b[:, None] == b[None, :])
     rows, columns = np.triu_indices(len(a), 1)
-    return float(same[rows, columns].mean()) if len(rows) else 1.0
+    return float(together[rows, columns].mean()) if len(rows) else 1.0
 
 
 def agreement(groups: Groups, layer: NetworkLayer) -> float | None:
@@ -232,11 +236,11 @@ def agreement(groups: Groups, layer: NetworkLayer) -> float | None:
     Returns:
         The Rand index of the hosts that the layer names; none if there is no pair to compare.
     """
-    known = [host for host, group in enumerate(layer.groups) if group is not None]
-    if not groups or len(known) < 2:  # noqa: PLR2004 - a pair
+    placed = [host for host, group in enumerate(layer.groups) if group is not None]
+    if not groups or len(placed) < 2:  # noqa: PLR2004 - a pair
         return None
-    said = tuple(layer.groups[host] or 0 for host in known)
-    return rand_index(tuple(groups[host] for host in known), said)
+    layer_groups = tuple(layer.groups[host] or 0 for host in placed)
+    return rand_index(tuple(groups[host] for host in placed), layer_groups)
 
 
 def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
@@ -245,7 +249,7 @@ def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
     Args:
         latency: the groups that it shows, then the groups of these groups, and so on.
     """
-    shares = [share for one in latency if (share := agreement(one, layer)) is not None]
+    shares = [share for partition in latency if (share := agreement(partition, layer)) is not None]
     return msgspec.structs.replace(layer, agreement=max(shares, default=None))
 
 
@@ -259,8 +263,8 @@ def closest_layer(groups: Groups, layers: Sequence[NetworkLayer]) -> NetworkLaye
         The layer; none if there is nothing to compare.
     """
     shares = [(agreement(groups, layer), layer) for layer in layers]
-    known = [(share, layer) for share, layer in shares if share is not None]
-    return max(known, key=lambda one: one[0], default=(0.0, None))[1]
+    comparable = [(share, layer) for share, layer in shares if share is not None]
+    return max(comparable, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, int]]:
@@ -269,11 +273,11 @@ def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, in
     Yields:
         The numbers of both hosts; never of one of which the provider does not say where it is.
     """
-    for a, one in enumerate(layer.groups):
+    for a, group in enumerate(layer.groups):
         for b in range(a + 1, len(groups)):
             other = layer.groups[b]
-            known = one is not None and other is not None
-            if known and (groups[a] == groups[b]) != (one == other):
+            comparable = group is not None and other is not None
+            if comparable and (groups[a] == groups[b]) != (group == other):
                 yield a, b
 
 

@@ -29,11 +29,11 @@ class NewHost(Value, frozen=True, kw_only=True):
 
 def hosts_at_fault(verdict: FleetVerdict) -> dict[int, FleetFinding]:
     """Return the hosts that are blamed by themselves, as BAD or HUNG, or for one of their NICs."""
-    found: dict[int, FleetFinding] = {}
-    for one in verdict.blamed:
-        if one.kind in KINDS and one.place.kind in ("host", "nic"):
-            found.setdefault(one.place.host, one)
-    return found
+    findings: dict[int, FleetFinding] = {}
+    for finding in verdict.blamed:
+        if finding.kind in KINDS and finding.place.kind in ("host", "nic"):
+            findings.setdefault(finding.place.host, finding)
+    return findings
 
 
 def pairs_to_test(
@@ -48,32 +48,32 @@ def pairs_to_test(
     doubted = set(_doubted(verdict, hosts))
     groups = verdict.groups or (0,) * hosts
 
-    def order(one: int, other: int) -> tuple[bool, bool, int]:
-        return other in doubted, groups[other] != groups[one], (other - one) % hosts
+    def order(new_host: int, other: int) -> tuple[bool, bool, int]:
+        return other in doubted, groups[other] != groups[new_host], (other - new_host) % hosts
 
     return tuple(
-        (one, other)
-        for one in sorted(new)
-        for other in sorted(good, key=lambda other: order(one, other))[:PARTNERS]
+        (new_host, other)
+        for new_host in sorted(new)
+        for other in sorted(good, key=lambda other: order(new_host, other))[:PARTNERS]
     )
 
 
 def _suspects(verdict: FleetVerdict) -> set[int]:
     """Return the hosts that are blamed, suspected or untested."""
-    places = [one.place for one in verdict.findings]
-    for one in verdict.suspects:
-        places += [one.place, *(place for place, _ in one.twins)]
-    listed = {host for one in verdict.suspects for host in one.reason.hosts}
+    places = [finding.place for finding in verdict.findings]
+    for suspect in verdict.suspects:
+        places += [suspect.place, *(place for place, _ in suspect.twins)]
+    listed = {host for suspect in verdict.suspects for host in suspect.reason.hosts}
     return listed | {place.host for place in places if place.kind in ("host", "nic")}
 
 
 def _doubted(verdict: FleetVerdict, hosts: int) -> Iterator[int]:
     """Return the hosts that part of a group or pair is blamed for."""
-    for one in verdict.blamed:
-        if one.place.kind == "pair":
-            yield from (one.place.host, one.place.peer)
-        if one.place.kind == "group" and verdict.groups:
-            yield from (h for h in range(hosts) if verdict.groups[h] == one.place.number)
+    for finding in verdict.blamed:
+        if finding.place.kind == "pair":
+            yield from (finding.place.host, finding.place.peer)
+        if finding.place.kind == "group" and verdict.groups:
+            yield from (h for h in range(hosts) if verdict.groups[h] == finding.place.number)
 
 
 def judge_new_hosts(

@@ -140,10 +140,10 @@ def _next(tests: Sequence[PairTest]) -> int:
 
 
 def _alone(
-    number: int, pairs: Iterable[tuple[int, int]], what: StepKind, port: int = 0
+    number: int, pairs: Iterable[tuple[int, int]], purpose: StepKind, port: int = 0
 ) -> SurveyStep:
     return SurveyStep(
-        number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, what=what
+        number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, what=purpose
     )
 
 
@@ -160,52 +160,52 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
         if len(chosen) < count and not own <= seen:
             seen |= own
             chosen.append(at)
-    left = [at for at in range(len(met)) if at not in set(chosen)]
-    return [(int(a), int(b)) for a, b in met[[*chosen, *left[: count - len(chosen)]]]]
+    rest = [at for at in range(len(met)) if at not in set(chosen)]
+    return [(int(a), int(b)) for a, b in met[[*chosen, *rest[: count - len(chosen)]]]]
 
 
 def _repeated_tests(
-    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
+    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Return the pairs to test again, alone: low tests that no blamed part explains."""
     number = _next(tests)
     once = {_either_way((t.source, t.target)) for t in tests if t.alone}
     often = {_either_way((t.source, t.target)) for t in tests if t.port}
-    unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(found)))
-    silent, deep = _silent_pairs(found), _deep_pairs(found)
+    unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(solution)))
+    silent, deep = _silent_pairs(solution), _deep_pairs(solution)
     odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
     doubtful = (
-        *_suspects(fleet, found),
-        *_beside_good(fleet, found, (one.place.host for one in short_hosts(fleet, found))),
-        *crowded_pairs(fleet, found),
-        *_slow_fabric(found),
+        *_suspects(fleet, solution),
+        *_beside_good(fleet, solution, (host.place.host for host in short_hosts(fleet, solution))),
+        *crowded_pairs(fleet, solution),
+        *_slow_fabric(solution),
     )
-    others = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
-    if again := dict.fromkeys([*odd, *others]):
+    remaining = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
+    if again := dict.fromkeys([*odd, *remaining]):
         yield _alone(number, again, "chance")
-    yield from _by_other_ports(fleet, found, odd, silent, number + 1)
+    yield from _by_other_ports(fleet, solution, odd, silent, number + 1)
 
 
 def _among_suspects(
-    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
+    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test suspects with one another: if they are good then, what is slow is a part they share."""
-    hosts = np.array(suspected_hosts(fleet, found), dtype=np.int64)
+    hosts = np.array(suspected_hosts(fleet, solution), dtype=np.int64)
     several = FEWEST_OF_GROUP <= len(hosts) <= len(fleet.names) / 2
-    if fleet.grouped or not several or not found.table.alone.any():
+    if fleet.grouped or not several or not solution.table.alone.any():
         return
     for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
         yield SurveyStep(number, hosts[pairs], alone=False, port=0, what="suspects")
 
 
 def _at_other_times(
-    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
+    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test hosts that may be slow at times, alone with good hosts, several times."""
     number = _next(tests)
     partners = {
-        host: fresh_partners(fleet, found, host, TIMES)
-        for host in varying_hosts(fleet, found)[:MOST_VARYING]
+        host: fresh_partners(fleet, solution, host, TIMES)
+        for host in varying_hosts(fleet, solution)[:MOST_VARYING]
     }
     for time in range(TIMES if any(partners.values()) else 0):
         pairs = [(host, own[time % len(own)]) for host, own in partners.items() if own]
@@ -213,11 +213,11 @@ def _at_other_times(
 
 
 def _low_pairs_again(
-    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
+    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test low pairs of good hosts by the port at which they were never good, at another time."""
     by_port: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for port, pair in islice(doubtful_pairs(fleet, found), MOST_AGAIN):
+    for port, pair in islice(doubtful_pairs(fleet, solution), MOST_AGAIN):
         by_port[port].append(pair)
     for number, (port, pairs) in enumerate(by_port.items(), _next(tests)):
         yield _alone(number, pairs, "again", port)
@@ -225,7 +225,7 @@ def _low_pairs_again(
 
 def _by_other_ports(
     fleet: Fleet,
-    found: Diagnosed,
+    solution: Diagnosed,
     odd: Sequence[tuple[int, int]],
     silent: set[tuple[int, int]],
     number: int,
@@ -235,7 +235,7 @@ def _by_other_ports(
     The first few are tested often, with each of their ends beside them with another good host: one
     of the ends may be slow at times, and so may one of several paths between them.
     """
-    beside = [_beside(fleet, found, pair) for pair in odd[:MOST_OFTEN]]
+    detours = [_beside(fleet, solution, pair) for pair in odd[:MOST_OFTEN]]
     for port in range(1, PORTS if odd else 0):
         few = port < FEW_PORTS
         pairs = [
@@ -244,17 +244,17 @@ def _by_other_ports(
             if few or (place < MOST_OFTEN and pair not in silent)
         ]
         if pairs:
-            pairs += [own[port % len(own)] for ends in beside for own in ends if own]
+            pairs += [own[port % len(own)] for ends in detours for own in ends if own]
             once = dict.fromkeys(pairs)
             yield _alone(number + port - 1, once, "ports", port)
 
 
 def _beside(
-    fleet: Fleet, found: Diagnosed, pair: tuple[int, int]
+    fleet: Fleet, solution: Diagnosed, pair: tuple[int, int]
 ) -> tuple[list[tuple[int, int]], ...]:
     """Pair each end of a pair with good hosts other than the other end."""
     return tuple(
-        [_either_way((end, host)) for host in fresh_partners(fleet, found, end) if host != other]
+        [_either_way((end, host)) for host in fresh_partners(fleet, solution, end) if host != other]
         for end, other in (pair, pair[::-1])
     )
 
@@ -264,67 +264,71 @@ def _either_way(pair: tuple[int, int]) -> tuple[int, int]:
     return min(pair), max(pair)
 
 
-def _suspects(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
+def _suspects(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:
     """Pair each undecided host with good ones, and each that others may have slowed down."""
-    ends = found.parts.endpoints
+    ends = solution.parts.endpoints
     undecided = (
         part
-        for culprit in found.blame.undecided
+        for culprit in solution.blame.undecided
         for part in (culprit.part, *culprit.twins)
         if part < 2 * ends
     )
-    crowded = (culprit.part for culprit in found.blame.blamed if _in_crowd(found, culprit.part))
+    crowded = (
+        culprit.part for culprit in solution.blame.blamed if _in_crowd(solution, culprit.part)
+    )
     hosts = (part % ends // fleet.nics for part in (*undecided, *crowded))
-    return _beside_good(fleet, found, hosts)
+    return _beside_good(fleet, solution, hosts)
 
 
-def _in_crowd(found: Diagnosed, part: int) -> bool:
+def _in_crowd(solution: Diagnosed, part: int) -> bool:
     """Tell whether all that speaks against a host are tests that shared links with others.
 
     Their chance takes them for independent, and fixed routes may put the same traffic into all.
     """
-    own = found.blame.explained_by == part
-    is_host = part < 2 * found.parts.endpoints
-    return is_host and found.routes is None and bool(found.seen.shared[own].all())
+    own = solution.blame.explained_by == part
+    is_host = part < 2 * solution.parts.endpoints
+    return is_host and solution.routes is None and bool(solution.seen.shared[own].all())
 
 
-def _beside_good(fleet: Fleet, found: Diagnosed, hosts: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _beside_good(
+    fleet: Fleet, solution: Diagnosed, hosts: Iterable[int]
+) -> Iterator[tuple[int, int]]:
     """Pair hosts with good ones: those short of processor time may have time now."""
     for host in list(dict.fromkeys(hosts))[:MOST_AGAIN]:
-        yield from ((host, other) for other in fresh_partners(fleet, found, host))
+        yield from ((host, other) for other in fresh_partners(fleet, solution, host))
 
 
-def _unexplained_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
+def _unexplained_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     """Return pairs that are low although they shared nothing, or in which nothing arrived.
 
     If the routes are known, what a test lost to others is known, too, and is no low test.
     """
-    table = found.table
-    alone = ~found.seen.shared | (found.routes is not None)
-    odd = found.blame.unexplained & (alone | (table.rates <= 0))
+    table = solution.table
+    alone = ~solution.seen.shared | (solution.routes is not None)
+    odd = solution.blame.unexplained & (alone | (table.rates <= 0))
     for at in np.flatnonzero(odd)[:MOST_AGAIN]:
         yield table.tests[at].source, table.tests[at].target
 
 
-def _silent_pairs(found: Diagnosed) -> set[tuple[int, int]]:
+def _silent_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
     """Return pairs in which nothing arrived."""
-    return _pairs_of(found, found.blame.unexplained & (found.table.rates <= 0))
+    return _pairs_of(solution, solution.blame.unexplained & (solution.table.rates <= 0))
 
 
-def _deep_pairs(found: Diagnosed) -> set[tuple[int, int]]:
+def _deep_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
     """Return pairs that are low by more than noise; none where other work slows hosts down.
 
     Where many tests alone are low, one more says nothing.
     """
-    blame, alone = found.blame, found.table.alone
+    blame, alone = solution.blame, solution.table.alone
     if int(alone.sum()) >= MANY and float(blame.unexplained[alone].mean()) > LOUD:
         return set()
     line = float(blame.references[HOST]) * (1 - DEEP * blame.tolerance)
-    return _pairs_of(found, blame.unexplained & (found.seen.values < line))
+    return _pairs_of(solution, blame.unexplained & (solution.seen.values < line))
 
 
-def _pairs_of(found: Diagnosed, wanted: NDArray[np.bool_]) -> set[tuple[int, int]]:
-    tests = (found.table.tests[at] for at in np.flatnonzero(wanted))
+def _pairs_of(solution: Diagnosed, mask: NDArray[np.bool_]) -> set[tuple[int, int]]:
+    tests = (solution.table.tests[at] for at in np.flatnonzero(mask))
     return {_either_way((test.source, test.target)) for test in tests}
 
 
@@ -335,26 +339,28 @@ def _pair_keys(table: PairTable) -> Hosts:
     return keys
 
 
-def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
+def _slow_fabric(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     """Return pairs through each suspected group and link, which may be good alone."""
-    first = 2 * found.parts.endpoints
-    table, blame = found.table, found.blame
+    first = 2 * solution.parts.endpoints
+    table, blame = solution.table, solution.blame
     once = _pair_keys(table)[table.alone]
     suspects = [c.part for c in (*blame.blamed, *blame.undecided) if c.part >= first]
     for part in suspects[:MOST_AGAIN]:
-        through = (found.parts.paths == part).any(axis=1) & blame.low
+        through = (solution.parts.paths == part).any(axis=1) & blame.low
         through &= np.isin(blame.explained_by, [part, -1]) & ~np.isin(_pair_keys(table), once)
         for at in np.flatnonzero(through)[:2]:
             yield table.tests[at].source, table.tests[at].target
 
 
-def _confirming(fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed) -> Iterator[SurveyStep]:
+def _confirming(
+    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
+) -> Iterator[SurveyStep]:
     """Pair each blamed host with good hosts that it was not tested with."""
-    ends = found.parts.endpoints
+    ends = solution.parts.endpoints
     hosts = dict.fromkeys(
-        c.part % ends // fleet.nics for c in found.blame.blamed if c.part < 2 * ends
+        c.part % ends // fleet.nics for c in solution.blame.blamed if c.part < 2 * ends
     )
-    pairs = [(host, other) for host in hosts for other in fresh_partners(fleet, found, host)]
+    pairs = [(host, other) for host in hosts for other in fresh_partners(fleet, solution, host)]
     if pairs:
         yield _alone(_next(tests), pairs, CONFIRMATION)
 
@@ -410,9 +416,9 @@ def first_rounds(groups: Sequence[int], count: int) -> Iterator[Pairs]:
 
 def group_members(groups: Sequence[int]) -> list[Hosts]:
     """Return the hosts of each group."""
-    of = np.asarray(groups, dtype=np.int64)
-    order = np.argsort(of, kind="stable")
-    ends = np.flatnonzero(np.diff(of[order])) + 1
+    labels = np.asarray(groups, dtype=np.int64)
+    order = np.argsort(labels, kind="stable")
+    ends = np.flatnonzero(np.diff(labels[order])) + 1
     return list(np.split(order, ends))
 
 
@@ -441,13 +447,13 @@ def between_groups(members: Sequence[Hosts], count: int) -> Iterator[Pairs]:
     """
     meetings = list(islice(tournament(len(members)), count))
     for number in range(count):
-        again, which = divmod(number, len(meetings))
-        met = [_meet(members[a], members[b], which + again) for a, b in meetings[which]]
+        again, meeting = divmod(number, len(meetings))
+        met = [_meet(members[a], members[b], meeting + again) for a, b in meetings[meeting]]
         yield np.concatenate(met)
 
 
-def _meet(one: Hosts, other: Hosts, shift: int) -> Pairs:
-    few, many = sorted((one, other), key=len)
+def _meet(hosts: Hosts, other: Hosts, shift: int) -> Pairs:
+    few, many = sorted((hosts, other), key=len)
     place = (np.arange(len(few)) + shift) % len(many)
     return np.stack([few, many[place]], axis=1)
 
@@ -462,5 +468,5 @@ def _unmet(pairs: Pairs, met: set[int], n: int) -> Pairs:
     if not met:
         return pairs
     fresh = np.fromiter((k not in met for k in _keys(pairs, n).tolist()), bool, len(pairs))
-    left: Pairs = pairs[fresh]
-    return left
+    unused: Pairs = pairs[fresh]
+    return unused

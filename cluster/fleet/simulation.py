@@ -85,13 +85,13 @@ class FleetSimulator:
         target = np.repeat(np.concatenate([pairs[:, 1], pairs[:, 0]]), nics)
         nic = np.tile(np.arange(nics), 2 * len(pairs))
         ends = source * nics + nic, target * nics + nic
-        found = (
+        outcome = (
             self.rates(*ends, step, alone=alone, port=port)
             if metric == "bandwidth"
             else self.latencies(*ends, step)
         )
-        columns = (source, target, nic, found.values)
-        rows = zip(*(column.tolist() for column in columns), found.reasons, strict=True)
+        columns = (source, target, nic, outcome.values)
+        rows = zip(*(column.tolist() for column in columns), outcome.reasons, strict=True)
         return [
             PairTest(
                 round=step,
@@ -127,15 +127,15 @@ class FleetSimulator:
         """
         capacities = self._capacities(step)
         paths = self.paths(source, target, port, healthy=False)
-        others = self._background(step, port)
-        if alone and not len(others):
+        background = self._background(step, port)
+        if alone and not len(background):
             bounds = np.append(capacities, np.inf)
             rates = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
         elif alone:
-            each = (max_min_rates(np.vstack([path, others]), capacities)[0] for path in paths)
+            each = (max_min_rates(np.vstack([path, background]), capacities)[0] for path in paths)
             rates = np.fromiter(each, dtype=np.float64, count=len(paths))
         else:
-            rates = max_min_rates(np.vstack([paths, others]), capacities)[: len(paths)]
+            rates = max_min_rates(np.vstack([paths, background]), capacities)[: len(paths)]
         chance = self._chance(step, 1 + alone + 2 * port)
         rates = rates * self._variation(chance, len(rates))
         rates[chance.random(len(rates)) < STALLS] /= 2
@@ -150,8 +150,8 @@ class FleetSimulator:
         """Return what noise leaves of each rate; more than it only if the noise is two-sided."""
         kind, spread = self.noise.kind, self.noise.spread
         if kind == "tails":
-            left: Values = np.exp(-spread * np.abs(chance.standard_t(TAILS, count)))
-            return left
+            factors: Values = np.exp(-spread * np.abs(chance.standard_t(TAILS, count)))
+            return factors
         normal = chance.standard_normal(count)
         return np.exp(spread * (normal if kind == "both" else -np.abs(normal)))
 
@@ -269,7 +269,7 @@ def max_min_rates(paths: Numbers, capacities: Values) -> Values:
     """
     links = len(capacities)
     hops = np.where(paths < 0, links, paths)  # an additional link, which is never full
-    left = np.append(capacities.astype(np.float64), np.inf)
+    free_rates = np.append(capacities.astype(np.float64), np.inf)
     rates = np.full(len(paths), np.inf)
     open_ = np.flatnonzero((paths >= 0).any(axis=1))
     while open_.size:
@@ -278,7 +278,7 @@ def max_min_rates(paths: Numbers, capacities: Values) -> Values:
         counts = np.bincount(flat, minlength=links + 1)
         shares = np.full(links + 1, np.inf)
         used = counts[:links] > 0
-        shares[:links][used] = np.maximum(left[:links][used], 0.0) / counts[:links][used]
+        shares[:links][used] = np.maximum(free_rates[:links][used], 0.0) / counts[:links][used]
         tightest = shares[way].min(axis=1)
         lowest = np.full(links + 1, np.inf)
         np.minimum.at(lowest, flat, np.repeat(tightest, way.shape[1]))
@@ -286,9 +286,9 @@ def max_min_rates(paths: Numbers, capacities: Values) -> Values:
         full[links] = False
         done = full[way].any(axis=1)
         rates[open_[done]] = tightest[done]
-        taken = np.repeat(tightest[done], way.shape[1])
-        left -= np.bincount(way[done].ravel(), weights=taken, minlength=links + 1)
-        left[links] = np.inf
+        used_rates = np.repeat(tightest[done], way.shape[1])
+        free_rates -= np.bincount(way[done].ravel(), weights=used_rates, minlength=links + 1)
+        free_rates[links] = np.inf
         open_ = open_[~done]
     return rates
 

@@ -149,20 +149,20 @@ def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
     first = np.cumsum(counts) - counts
     place = first + (counts >= MANY)
     ordered = values[tests][order]
-    found = np.full(parts, np.nan)
-    known = counts > 0
-    found[known] = ordered[place[known]]
-    return found
+    capacities = np.full(parts, np.nan)
+    is_tested = counts > 0
+    capacities[is_tested] = ordered[place[is_tested]]
+    return capacities
 
 
 def _references(capacities: Values, kinds: Numbers) -> Values:
     """Return the capacity that most parts of each kind have; infinite if a kind was not tested."""
-    found = np.full(SPINE + 1, np.inf)
+    references = np.full(SPINE + 1, np.inf)
     for kind in range(SPINE + 1):
         own = capacities[(kinds == kind) & ~np.isnan(capacities)]
         if own.size:
-            found[kind] = np.percentile(own, REFERENCE)
-    return found
+            references[kind] = np.percentile(own, REFERENCE)
+    return references
 
 
 def _tolerance(values: Values, reference: float) -> float:
@@ -210,8 +210,8 @@ class _Chances:
     def lucky(self) -> Flags:
         """Which parts have a good test, even if it is only one of many."""
         good = np.append(self._line, np.inf)[self._paths] <= self._values[:, None]
-        found: Flags = _counts(np.where(good, self._paths, -1), len(self._line)) > 0
-        return found
+        flags: Flags = _counts(np.where(good, self._paths, -1), len(self._line)) > 0
+        return flags
 
     def weights(self, low: Flags, suspects: Flags) -> Values:
         """Return the weight of each low test, which the suspects on its path share.
@@ -219,14 +219,14 @@ class _Chances:
         The rarer such a low test is between healthy parts, the higher is its weight: a test that
         shared links with others proves little, one that shared nothing proves much.
         """
-        found = np.zeros(len(low))
+        raw = np.zeros(len(low))
         for shared in (False, True):
             at = low & (self._shared == shared)
             own = self._healthy[int(shared)]
             below = np.searchsorted(own, self._values[at], side="right")
-            found[at] = LEAST_WEIGHT - np.log((below + 0.5) / (len(own) + 1))
+            raw[at] = LEAST_WEIGHT - np.log((below + 0.5) / (len(own) + 1))
         several = np.append(suspects, np.False_)[self._paths].sum(axis=1)
-        weights: Values = found / np.maximum(several, 1)
+        weights: Values = raw / np.maximum(several, 1)
         return weights
 
     def culprit(self, part: int, own: Numbers, every: Numbers) -> Culprit:
@@ -237,25 +237,25 @@ class _Chances:
         probability that they are as close to one another; times the number of such parts.
         """
         good = every[self._values[every] >= self._line[part]]
-        told = self._once(own)
-        values = self._values[told]
+        once = self._once(own)
+        values = self._values[once]
         best = float(values.max())
         if self._kinds[part] == GROUP and self._tests.events is not None:
             bests = _bests_of_groups(self._tests, self._tests.events, part)
             chance = _chance_of_group(part, best, bests) * int(self._parts[GROUP])
             return Culprit(part, best, len(own), min(1.0, chance))
-        shares = self._shares(np.append(told, good), best)
+        shares = self._shares(np.append(once, good), best)
         chance = float(np.exp(np.log(shares).sum()))
         if good.size:
             chance *= 1 + float(((1 - shares) / shares).sum())
-        crowd = np.sort(values[self._shared[told]])[::-1]
+        crowd = np.sort(values[self._shared[once]])[::-1]
         if self._kinds[part] == HOST and crowd.size > 1:
             chance = low_and_close(min(1.0, chance), closeness(crowd, self._healthy[1]))
-        alone = told[~self._shared[told]]
+        alone = once[~self._shared[once]]
         if self._unknown and self._kinds[part] == HOST and alone.size:
             chance = max(chance, float(np.exp(np.log(self._shares(alone, best)).sum())))
-        among = self._parts[self._kinds[part]]
-        return Culprit(part, best, len(own), min(1.0, chance * among))
+        candidates = self._parts[self._kinds[part]]
+        return Culprit(part, best, len(own), min(1.0, chance * candidates))
 
     def _once(self, own: Numbers) -> Numbers:
         """Leave the best of the tests of one pair that shared links.
@@ -305,8 +305,8 @@ def _chance_of_group(part: int, best: float, bests: _Bests) -> float:
     for alone in (False, True):
         at = bests.alone == alone
         own = bests.values[at & (bests.groups == part)]
-        others = bests.values[at & (bests.groups != part)]
-        share = min(1.0, (int((others <= best).sum()) + 0.5) / (len(others) + 1))
+        other_bests = bests.values[at & (bests.groups != part)]
+        share = min(1.0, (int((other_bests <= best).sum()) + 0.5) / (len(other_bests) + 1))
         good = int((own > best).sum())
         own_chance = share ** (len(own) - good) * (1 + good * (1 - share) / share)
         chance *= own_chance
@@ -328,10 +328,10 @@ class _Index:
         own: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
         return own
 
-    def open(self, part: int, wanted: Flags) -> Numbers:
+    def open(self, part: int, mask: Flags) -> Numbers:
         """Return those tests of a part that are wanted."""
         own = self.of(part)
-        return own[wanted[own]]
+        return own[mask[own]]
 
 
 def _explain(
@@ -349,25 +349,25 @@ def _explain(
     counts = _counts(tests.paths[low], len(suspects)) * suspects
     weights = chances.weights(low, suspects)
     scores = _counts(able, len(suspects), weights)
-    against = _counts(able[low], len(suspects)) * suspects  # exact, where scores are rounded
+    accusations = _counts(able[low], len(suspects)) * suspects  # exact, where scores are rounded
     doubt = np.where(chances.lucky, LUCKY, 1.0)
-    while against.max(initial=0):
-        found = _candidate(tests.kinds, np.where(against > 0, scores * doubt, 0.0))
-        own = index.open(found, low & (explained < 0))
-        culprit = chances.culprit(found, own, index.of(found))
-        twins = _twins(tests, own, counts, found)
+    while accusations.max(initial=0):
+        part = _candidate(tests.kinds, np.where(accusations > 0, scores * doubt, 0.0))
+        own = index.open(part, low & (explained < 0))
+        culprit = chances.culprit(part, own, index.of(part))
+        twins = _twins(tests, own, counts, part)
         sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
-        if not _of_one_end(tests, own, found, low & (explained < 0)):
+        if not _of_one_end(tests, own, part, low & (explained < 0)):
             (blamed if sure else undecided).append(culprit._replace(twins=twins))
         else:  # that host is as likely the cause, although it is good at times
             sure, twins = False, ()
         if sure or twins:
-            explained[own] = found
+            explained[own] = part
             counts -= _counts(tests.paths[own], len(counts))
-            against -= _counts(able[own], len(counts))
+            accusations -= _counts(able[own], len(counts))
             scores -= _counts(able[own], len(counts), weights[own])
-        for open_tests in (counts, against):
-            open_tests[[found, *twins]] = 0
+        for open_tests in (counts, accusations):
+            open_tests[[part, *twins]] = 0
             np.maximum(open_tests, 0, out=open_tests)
     for culprit in sorted(undecided, key=lambda c: c.chance):
         own = index.open(culprit.part, low & (explained < 0))
@@ -379,9 +379,9 @@ def _explain(
     return explained, blamed, undecided
 
 
-def _of_one_end(tests: PairTests, own: Numbers, found: int, open_: Flags) -> bool:
+def _of_one_end(tests: PairTests, own: Numbers, part: int, open_: Flags) -> bool:
     """Tell whether a host explains all that a link or a group does, and more."""
-    if tests.kinds[found] == HOST:
+    if tests.kinds[part] == HOST:
         return False
     return any(
         (ends[own] == ends[own[0]]).all() and int(open_[ends == ends[own[0]]].sum()) > len(own)
@@ -415,11 +415,11 @@ def _candidate(kinds: Numbers, scores: Values) -> int:
     return int(best[np.argmin(kinds[best])])
 
 
-def _twins(tests: PairTests, own: Numbers, counts: Numbers, found: int) -> tuple[int, ...]:
+def _twins(tests: PairTests, own: Numbers, counts: Numbers, culprit: int) -> tuple[int, ...]:
     """Return the other parts of the same kind that explain exactly the same tests."""
     together = _counts(tests.paths[own], len(counts))
-    same = (together == len(own)) & (counts == len(own)) & (tests.kinds == tests.kinds[found])
-    return tuple(int(part) for part in np.flatnonzero(same) if part != found)
+    twin = (together == len(own)) & (counts == len(own)) & (tests.kinds == tests.kinds[culprit])
+    return tuple(int(part) for part in np.flatnonzero(twin) if part != culprit)
 
 
 def rounds_needed(blame: Blame, tests: PairTests) -> int:
@@ -460,12 +460,12 @@ def closeness(values: Values, fleet: Values) -> float:
     Returns:
         At most 1; 1 for a single test.
     """
-    best, others = values[0], values[1:]
-    count = len(others)
+    best, rest = values[0], values[1:]
+    count = len(rest)
     if not count:
         return 1.0
     up_to = int(np.searchsorted(fleet, best, side="right"))
-    below = np.searchsorted(fleet, others, side="left")
+    below = np.searchsorted(fleet, rest, side="left")
     within = np.minimum(1.0, (up_to - below + 0.5) / (up_to + 0.5))
     return min(1.0, count * math.exp(float(_log_tails(within).min())))
 
@@ -544,10 +544,10 @@ def set_chance(own: Flags, low: Flags, parts: int, many: int) -> float:
 
 
 def _tests_of(tests: PairTests, culprits: Sequence[Culprit]) -> Flags:
-    found = np.zeros(len(tests.values), dtype=np.bool_)
+    mask = np.zeros(len(tests.values), dtype=np.bool_)
     for culprit in culprits:
-        found |= (tests.paths == culprit.part).any(axis=1)
-    return found
+        mask |= (tests.paths == culprit.part).any(axis=1)
+    return mask
 
 
 def _tail(count: int, low: int, own: int, hits: int) -> float:
@@ -573,36 +573,36 @@ def unstable_parts(
     odd = blame.unexplained
     crowded = tests.shared.any() and float(odd[tests.shared].mean()) > QUIET
     quiet = ~tests.shared if crowded else np.ones_like(tests.shared)
-    known = quiet & (blame.explained_by < 0) & (tests.paths[:, 0] >= 0)
-    met, pair = np.unique(tests.paths[known, :2], axis=0, return_inverse=True)
+    usable = quiet & (blame.explained_by < 0) & (tests.paths[:, 0] >= 0)
+    met, pair = np.unique(tests.paths[usable, :2], axis=0, return_inverse=True)
     deep = odd & (tests.values < blame.references[HOST] * (1 - DEEP * blame.tolerance))
     is_low = np.zeros(len(met), dtype=bool)
-    is_low[pair.ravel()[deep[known]]] = True
+    is_low[pair.ravel()[deep[usable]]] = True
     hits = np.bincount(met[is_low].ravel(), minlength=len(hosts))
-    taken = {c.part for c in (*blame.blamed, *blame.undecided)}
-    left = set(np.flatnonzero(hits > 1).tolist()) - taken  # one partner could be the cause
-    said: set[int] = set()
-    while left:
-        found = [(*_instability(met, is_low, hosts, part, said), part) for part in left]
-        chance, hit, count, part = min(found)
+    accused = {c.part for c in (*blame.blamed, *blame.undecided)}
+    candidates = set(np.flatnonzero(hits > 1).tolist()) - accused  # one partner could be the cause
+    named: set[int] = set()
+    while candidates:
+        ranked = [(*_instability(met, is_low, hosts, part, named), part) for part in candidates]
+        chance, hit, count, part = min(ranked)
         if hit < 2 or chance * len(hosts) > CHANCE:  # noqa: PLR2004 - as above
             return
         yield part, hit, count
-        left.remove(part)
-        said.add(int(hosts[part]))
+        candidates.remove(part)
+        named.add(int(hosts[part]))
 
 
 def _instability(
-    met: Numbers, is_low: Flags, hosts: Numbers, part: int, said: set[int]
+    met: Numbers, is_low: Flags, hosts: Numbers, part: int, named: set[int]
 ) -> tuple[float, int, int]:
     """Return the chance that good hosts are low with so many partners, the low ones, and all.
 
     Tests with hosts that were found to be unstable before do not count.
     """
     own = int(hosts[part])
-    told = ~np.isin(hosts[met], list(said - {own})).any(axis=1)
-    mine, others = told & (met == part).any(axis=1), told & (hosts[met] != own).all(axis=1)
-    background = (int(is_low[others].sum()) + 0.5) / (int(others.sum()) + 1)
+    usable = ~np.isin(hosts[met], list(named - {own})).any(axis=1)
+    mine, foreign = usable & (met == part).any(axis=1), usable & (hosts[met] != own).all(axis=1)
+    background = (int(is_low[foreign].sum()) + 0.5) / (int(foreign.sum()) + 1)
     hit, count = int(is_low[mine].sum()), int(mine.sum())
     return at_least(hit, count, background), hit, count
 

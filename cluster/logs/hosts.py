@@ -59,7 +59,7 @@ class HostLine(NamedTuple):
 
 def host_lines(text: str) -> list[HostLine]:
     """Find the lines that say on which hosts a log was measured; a list of ranks is one line."""
-    found = [
+    by_line = [
         *_rank_lists(text),
         *(
             HostLine(number, hosts, place)
@@ -68,7 +68,7 @@ def host_lines(text: str) -> list[HostLine]:
         ),
         *_json_ends(text),
     ]
-    return sorted(found)
+    return sorted(by_line)
 
 
 def _json_ends(text: str) -> Iterator[HostLine]:
@@ -128,23 +128,25 @@ def _expanded(word: str) -> Iterator[str]:
             yield f"{match[1]}{number:0{len(low)}}{match[3]}"
 
 
-def _alike(one: str, other: str) -> bool:
+def _alike(first: str, other: str) -> bool:
     """Tell whether two words differ in their numbers only, as names of hosts do."""
-    return one != other and _DIGITS.sub("0", one) == _DIGITS.sub("0", other)
+    return first != other and _DIGITS.sub("0", first) == _DIGITS.sub("0", other)
 
 
 def hosts_of_results(lines: Sequence[HostLine], firsts: Sequence[int]) -> list[tuple[str, ...]]:
     """Return the hosts that each result of a log was measured on; none if no line says it."""
     ends = [*firsts[1:], float("inf")]
     only = {frozenset(line.hosts) for line in lines}
-    found = []
+    hosts_by_result = []
     for first, end in zip(firsts, ends, strict=True):
         own = [line for line in lines if first <= line.line < end]
         inside = [line.hosts for line in own if line.place == "inside"]
         ahead = [line.hosts for line in lines if line.place == "ahead" and line.line <= first]
-        known = inside[:1] or ahead[-1:] or [line.hosts for line in lines[:1] if len(only) == 1]
-        found.append(known[0] if known else ())
-    return found
+        candidates = (
+            inside[:1] or ahead[-1:] or [line.hosts for line in lines[:1] if len(only) == 1]
+        )
+        hosts_by_result.append(candidates[0] if candidates else ())
+    return hosts_by_result
 
 
 def hosts_in_name(name: str) -> Pair | None:
@@ -154,18 +156,18 @@ def hosts_in_name(name: str) -> Pair | None:
     """
     stem = _BETWEEN.sub("_", _SUFFIXES.sub("", name))
     parts = _SEPARATED.findall(stem)
-    found: defaultdict[tuple[bool, int], set[Pair]] = defaultdict(set)
+    by_form: defaultdict[tuple[bool, int], set[Pair]] = defaultdict(set)
     for at, size in product(range(len(parts)), range(1, len(parts) // 2 + 1, 2)):
-        one, other = parts[at : at + size], parts[at + size + 1 : at + 2 * size + 1]
+        left, other = parts[at : at + size], parts[at + size + 1 : at + 2 * size + 1]
         if len(other) < size or not _is_separator(parts[at + size]):
             continue
-        pair = "".join(one), "".join(other)
-        if not _alike(*pair) or any(map(_is_separator, (one[0], one[-1]))):
+        pair = "".join(left), "".join(other)
+        if not _alike(*pair) or any(map(_is_separator, (left[0], left[-1]))):
             continue
         named = _has_letters(pair[0])
         if named or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[at + size], "", 1):
-            found[named, size].add(pair)
-    best = found[max(found)] if found else set()
+            by_form[named, size].add(pair)
+    best = by_form[max(by_form)] if by_form else set()
     if len(best) != 1 or any(_has_letters(half) and hosts_in_name(half) for half in min(best)):
         return None
     return best.pop()
@@ -237,19 +239,19 @@ def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNi
     inside, ahead = _mentions(_INSIDE, text), _mentions(_AHEAD, text)
     visible, gpus = _mentions(_VISIBLE, text), _mentions(_GPU, text)
     named, gpu_named = _IN_NAME.search(file), _GPU_IN_NAME.search(file)
-    found = []
+    names = []
     for at, first in enumerate(firsts):
         before = firsts[at - 1] if at else 0
         end = firsts[at + 1] if at + 1 < len(firsts) else float("inf")
         own = [m.name for m in inside if first <= m.line < end]
-        told = [m.name for m in ahead if m.line < first]
-        nic = next(iter((*own, *told[-1:], *([named[1]] if named else []))), "")
+        mentions = [m.name for m in ahead if m.line < first]
+        nic = next(iter((*own, *mentions[-1:], *([named[1]] if named else []))), "")
         number = _last(visible, 0, first) or _gpu(
             gpus, before, first, end, is_ahead=bool(gpus and gpus[0].line < firsts[0])
         )
         number = number or (gpu_named[1] if gpu_named else "")
-        found.append(NamedNic(nic, int(number) if number else None))
-    return found
+        names.append(NamedNic(nic, int(number) if number else None))
+    return names
 
 
 def _gpu(
@@ -454,7 +456,7 @@ _NODE_IN_NAME = re.compile(r"(?<![a-zA-Z0-9])numa[_-]?(\d{1,3})(?![a-zA-Z0-9])",
 
 def nodes_of_results(text: str, file: str, firsts: Sequence[int]) -> list[int | None]:
     """Find the NUMA node whose memory each result used, as the last numactl above it says."""
-    told = [
+    mentions = [
         (number, int(match[1]))
         for number, line in enumerate(text.splitlines(), 1)
         if (match := _MEMORY.search(line) or _CORES.search(line))
@@ -462,5 +464,6 @@ def nodes_of_results(text: str, file: str, firsts: Sequence[int]) -> list[int | 
     named = _NODE_IN_NAME.search(file)
     at_least = int(named[1]) if named else None
     return [
-        next((node for line, node in reversed(told) if line <= first), at_least) for first in firsts
+        next((node for line, node in reversed(mentions) if line <= first), at_least)
+        for first in firsts
     ]

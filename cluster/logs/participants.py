@@ -42,15 +42,15 @@ class Participants:
         """Look for hosts in lines, of which the first has a number."""
         if not any(mark in text for mark in _MARKS):
             return
-        at, line, found = 0, first, []
+        at, line, mentions = 0, first, []
         for pattern in (_LIST, _RANK):
             at, line = 0, first
             for match in pattern.finditer(text):
                 line, at = line + text.count("\n", at, match.start()), match.start()
                 name = next(filter(None, match.groups()))
                 whole = pattern is _LIST
-                found.append(_NamedHosts(line, tuple(listed(name)) if whole else (name,), whole))
-        self._mentions += sorted(found)
+                mentions.append(_NamedHosts(line, tuple(listed(name)) if whole else (name,), whole))
+        self._mentions += sorted(mentions)
 
     def count(self, firsts: Sequence[int]) -> list[tuple[int, bool]]:
         """Return on how many hosts each result ran, by their first lines; 0 if no line says so.
@@ -63,11 +63,11 @@ class Participants:
         """
         starts = sorted(set(firsts))
         lists: dict[int, set[str]] = {}  # by the result that follows, or the last one
-        whole: list[_NamedHosts] = [one for one in self._mentions if one.is_whole]
-        for one in self._mentions:
-            if not one.is_whole:
-                at = min(bisect_right(starts, one.line - 1), len(starts) - 1)
-                lists.setdefault(at, set()).update(one.hosts)
+        whole: list[_NamedHosts] = [mention for mention in self._mentions if mention.is_whole]
+        for mention in self._mentions:
+            if not mention.is_whole:
+                at = min(bisect_right(starts, mention.line - 1), len(starts) - 1)
+                lists.setdefault(at, set()).update(mention.hosts)
         of_ranks = (len(_last(lists, bisect_right(starts, first) - 1)) for first in firsts)
         of_job = len(_of_job(whole))
         return [(named or of_job, not named) for named in of_ranks]
@@ -75,10 +75,10 @@ class Participants:
 
 def _last(lists: dict[int, set[str]], at: int) -> set[str]:
     """Return the hosts of the list before a result, which several results may follow."""
-    return lists[max(known)] if (known := [key for key in lists if key <= at]) else set()
+    return lists[max(earlier)] if (earlier := [key for key in lists if key <= at]) else set()
 
 
 def _of_job(whole: Iterable[_NamedHosts]) -> set[str]:
     """Return the hosts of the job; none if there are several jobs of other hosts."""
-    jobs = {one.hosts for one in whole}
+    jobs = {mention.hosts for mention in whole}
     return set(next(iter(jobs))) if len(jobs) == 1 else set()

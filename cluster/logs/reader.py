@@ -136,10 +136,10 @@ class _Reader:
         """Read the logs in the strings of a document, and the documents within it."""
         texts = inside(piece.text) if piece.complete and self._depth < DEEPEST else ()
         readings = [found for text in texts if (found := self._inside(text))]
-        for found in readings:
-            self._results += [structs.replace(r, first=piece.first) for r in found.results]
-            self._lines += found.lines
-            self._unread += found.unread
+        for reading in readings:
+            self._results += [structs.replace(r, first=piece.first) for r in reading.results]
+            self._lines += reading.lines
+            self._unread += reading.unread
         return bool(readings)
 
     def _inside(self, text: str) -> Reading | None:
@@ -209,18 +209,21 @@ class _Reader:
             return result
         if result.format == NCCL and not self._is_mlperf:
             return result  # its parser knows which process of a test it is about
-        if any(one.first > ended and (one.definitions or one.expects) for one in self._results):
+        if any(
+            result.first > ended and (result.definitions or result.expects)
+            for result in self._results
+        ):
             return result  # another program began
         since = began if result.format == NCCL else ended
         failures = list(zip_longest(result.failures, result.failed_at, fillvalue=0))
-        kept = [(text, line) for text, line in failures if line <= since]
+        excused = [(text, line) for text, line in failures if line <= since]
         notes = tuple(
             f"it succeeded all the same: {text}" for text, line in failures if line > since
         )
         return structs.replace(
             result,
-            failures=tuple(text for text, _ in kept),
-            failed_at=tuple(line for _, line in kept),
+            failures=tuple(text for text, _ in excused),
+            failed_at=tuple(line for _, line in excused),
             notes=(*result.notes, *notes),
         )
 
@@ -249,15 +252,15 @@ class _Reader:
     def _scan(self, text: str, first: int) -> None:
         """Look for signs of problems, hosts, and beginnings and ends of tests, in all lines."""
         self._participants.scan(text, first)
-        wanted = self._forced in ("", DIAGNOSIS)
-        if self._diagnosis is None and wanted and _is_marked(DIAGNOSIS, text, text):
+        is_tried = self._forced in ("", DIAGNOSIS)
+        if self._diagnosis is None and is_tried and _is_marked(DIAGNOSIS, text, text):
             self._diagnosis = _parser(DIAGNOSIS)()
         if self._diagnosis is not None:
             self._diagnosis.scan(text, first)
-        for found in _STAGES.finditer(text) if any(word in text for word in _STAGE_WORDS) else ():
-            line = first + text.count("\n", 0, found.start())
-            self._is_mlperf |= "run_st" in found[0]
-            if found[1] or found[2]:
+        for stage in _STAGES.finditer(text) if any(word in text for word in _STAGE_WORDS) else ():
+            line = first + text.count("\n", 0, stage.start())
+            self._is_mlperf |= "run_st" in stage[0]
+            if stage[1] or stage[2]:
                 self._open_tests, self._ends = self._open_tests + 1, (line, 0)
             else:
                 self._open_tests, self._ends = self._open_tests - 1, (self._ends[0], line)
@@ -295,10 +298,10 @@ class _Reader:
             return False
         for at, parser in enumerate(self._active):
             try:
-                taken = parser.take(line, lineno)
+                is_taken = parser.take(line, lineno)
             except IMPOSSIBLE as error:
                 raise _impossible(parser, line) from error
-            if taken:
+            if is_taken:
                 if at:  # it will probably take the next line, too
                     self._active.insert(0, self._active.pop(at))
                 self._last = line
@@ -327,15 +330,15 @@ class _Reader:
         before this one, or the next row of a matrix that is not complete.
         """
         is_row = _BARE.match(line) is not None
-        others = (other for other in self._active if other is not parser) if is_row else ()
-        for other in others:
+        rivals = (other for other in self._active if other is not parser) if is_row else ()
+        for other in rivals:
             if other.expects(line):
                 self._mixed |= {parser.name, other.name}
         if parser.name != self._owner:
             if self._owner and is_row:
                 self._mixed |= {parser.name, self._owner}
-            known = (other for other in self._active if other.name == self._owner)
-            self._before = next(known, None) if lineno == self._owned + 1 else None
+            previous = (other for other in self._active if other.name == self._owner)
+            self._before = next(previous, None) if lineno == self._owned + 1 else None
             self._owner = parser.name
         if is_row and self._before is not None:
             if self._before.awaits(line):
@@ -379,18 +382,18 @@ class _Reader:
     def _collect(self) -> None:
         for parser in (*self._active, *filter(None, [self._diagnosis])):
             try:
-                found = parser.results()
+                parsed = parser.results()
             except IMPOSSIBLE as error:
                 raise _impossible(parser) from error
-            self._results += map(_unusable, found) if parser.name in self._mixed else found
+            self._results += map(_unusable, parsed) if parser.name in self._mixed else parsed
         self._owner, self._owned, self._before, self._diagnosis = "", 0, None, None
         self._mixed = set()
 
     def _nothing(self) -> ParseError:
         first = self._examples[0] if self._examples else None
-        known = ", ".join(_names())
+        formats = ", ".join(_names())
         if first is None and not self._is_any:
-            return ParseError("The log is empty.", remedy=f"Formats: {known}")
+            return ParseError("The log is empty.", remedy=f"Formats: {formats}")
         if first is None:
             return ParseError(
                 "The log holds no figure, and no failure.",
@@ -401,7 +404,7 @@ class _Reader:
             f"Nothing in {self._lines} line(s) could be read {named}(line {first.line} is the "
             "first of them).",
             line=first.text,
-            remedy=f"Name its format: --format NAME, of {known}",
+            remedy=f"Name its format: --format NAME, of {formats}",
         )
 
 

@@ -341,12 +341,12 @@ _LONG = re.compile(r"[\w-]{16}")  # every token has such a part without a blank 
 @functools.cache
 def _library() -> tuple[re.Pattern[str], ...]:
     """Return the patterns of detect-secrets, which is imported for the first log."""
-    found: list[re.Pattern[str]] = []
+    patterns: list[re.Pattern[str]] = []
     for plugin in _PLUGINS:
         module, _, name = plugin.partition(".")
         detector = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), name)
-        found += detector.denylist
-    return tuple(found)
+        patterns += detector.denylist
+    return tuple(patterns)
 
 
 def has_word(lowered: str) -> bool:
@@ -377,8 +377,8 @@ def _cut_out(line: str, pattern: re.Pattern[str], text: str) -> str:
     if not spans:
         return line
     ends = [0, *(end for _, end in spans)]
-    kept = [line[end:start] for end, (start, _) in zip(ends, spans, strict=False)]
-    return GONE.join([*kept, line[ends[-1] :]])
+    pieces = [line[end:start] for end, (start, _) in zip(ends, spans, strict=False)]
+    return GONE.join([*pieces, line[ends[-1] :]])
 
 
 def _spans(match: re.Match[str]) -> list[tuple[int, int]]:

@@ -195,5 +195,5 @@ def _without_repeats(failures: Iterable[str]) -> Iterable[str]:
     kinds = defaultdict(list)
     for failure in failures:
         kinds[kind_of(failure)].append(failure)
-    for alike in kinds.values():
-        yield from alike if len(alike) <= FEW else alike[:1]
+    for repeats in kinds.values():
+        yield from repeats if len(repeats) <= FEW else repeats[:1]

@@ -93,8 +93,8 @@ def _together(way: str, spans: Mapping[tuple[float, float], _Rates]) -> Rates:
         for rates in spans.values()
         if SUM in rates or len(rates) == len(streams)
     ]
-    known = all(adds_up(rates) for rates in spans.values() if SUM in rates)
-    return Rates(way, len(streams) if known else SEVERAL, values)
+    is_whole = all(adds_up(rates) for rates in spans.values() if SUM in rates)
+    return Rates(way, len(streams) if is_whole else SEVERAL, values)
 
 
 def adds_up(rates: Mapping[str, float]) -> bool:

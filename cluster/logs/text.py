@@ -252,14 +252,14 @@ def _is_numbered(head: list[str]) -> bool:
     Such numbers rise by one, and the text after them is not always a number: rows of a table whose
     first column counts are not numbered lines.
     """
-    found = [_NUMBERED.match(line) for line in head]
-    numbers = [int(match[1]) for match in found if match]
+    prefixes = [_NUMBERED.match(line) for line in head]
+    numbers = [int(match[1]) for match in prefixes if match]
     if len(numbers) < max(3, len(head)):
         return False
     rising = all(b - a == 1 for a, b in pairwise(numbers))
-    separated = all(m and m[0][-1:] in ":|)\t" for m in found)
-    behind = [_NUMBERED.sub("", line, count=1).strip() for line in head]
-    wordy = sum(not rest[:1].isdigit() for rest in behind if rest) * 2 > len(behind)
+    separated = all(m and m[0][-1:] in ":|)\t" for m in prefixes)
+    tails = [_NUMBERED.sub("", line, count=1).strip() for line in head]
+    wordy = sum(not rest[:1].isdigit() for rest in tails if rest) * 2 > len(tails)
     return rising and (separated or (numbers[0] == 1 and wordy))
 
 
@@ -459,9 +459,9 @@ def inside(text: str) -> Iterator[str]:
     elif isinstance(document, dict):
         seen = set()  # such as stdout, and stdout_lines
         for part in chain.from_iterable(_found(value, 1) for value in document.values()):
-            if (said := part.strip()) not in seen:
+            if (stripped := part.strip()) not in seen:
                 yield part
-            seen.add(said)
+            seen.add(stripped)
 
 
 def _decoded(text: str) -> object:
@@ -509,12 +509,12 @@ def _outputs(cells: list[object]) -> Iterator[str]:
     )
     for output in outputs:
         data = output.get("data")
-        shown = data.get("text/plain") if isinstance(data, dict) else output.get("text")
-        if isinstance(data, dict) and "".join(map(str, shown or ())).startswith(_IPYTHON):
-            shown = data.get("text/html")
-        if shown is None and isinstance(output.get("traceback"), list):
-            shown = [f"{line}\n" for line in output["traceback"]]
-        text = "".join(map(str, shown)) if isinstance(shown, list) else shown
+        output_text = data.get("text/plain") if isinstance(data, dict) else output.get("text")
+        if isinstance(data, dict) and "".join(map(str, output_text or ())).startswith(_IPYTHON):
+            output_text = data.get("text/html")
+        if output_text is None and isinstance(output.get("traceback"), list):
+            output_text = [f"{line}\n" for line in output["traceback"]]
+        text = "".join(map(str, output_text)) if isinstance(output_text, list) else output_text
         if isinstance(text, str):
             yield plain(text)
 
@@ -584,14 +584,14 @@ def _rows(match: re.Match[str]) -> str:
 def _page(text: str) -> str:
     """Return the text of a page, and what only its JSON has: pages load their comments later."""
     page = SavedPage(text)
-    shown = page.shown if page.has_blocks or not page.data else ""
-    known = _stripped(shown)
+    page_text = page.shown if page.has_blocks or not page.data else ""
+    lines_read = _stripped(page_text)
     for part in map(plain, chain.from_iterable(map(_texts, page.data))):
         lines = _stripped(part)
-        if len(lines - known) * 2 > len(lines):
-            shown += f"\n{part}\n"
-            known |= lines
-    return shown
+        if len(lines - lines_read) * 2 > len(lines):
+            page_text += f"\n{part}\n"
+            lines_read |= lines
+    return page_text
 
 
 def _stripped(text: str) -> set[str]:

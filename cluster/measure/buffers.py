@@ -63,7 +63,7 @@ class Memory(ABC):
         """Set all bytes of a block to 0."""
 
     @abstractmethod
-    def check(self, arrived: Piece, wanted: Piece, what: str) -> None:
+    def check(self, arrived: Piece, expected: Piece, label: str) -> None:
         """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
 
     @abstractmethod
@@ -90,9 +90,9 @@ class CpuMemory(Memory):
         """Set all bytes to 0."""
         block[:] = 0
 
-    def check(self, arrived: Buffer, wanted: Buffer, what: str) -> None:
+    def check(self, arrived: Buffer, expected: Buffer, label: str) -> None:
         """Compare them on the processor."""
-        check_data(arrived, wanted, what)
+        check_data(arrived, expected, label)
 
     def moves(self, comm: Comm) -> Moves:
         """Return MPI's own calls, so that their times include no code of cluster."""
@@ -145,15 +145,15 @@ class GpuMemory(Memory):
         self._library.clear(block.array)
         self._library.synchronise()
 
-    def check(self, arrived: Block, wanted: Block, what: str) -> None:
+    def check(self, arrived: Block, expected: Block, label: str) -> None:
         """Compare them on the GPU; only bytes that differ are copied from it."""
         for start in range(0, len(arrived), CHUNK):
             part = slice(start, start + CHUNK)
-            if not self._library.equal(arrived.array[part], wanted.array[part]):
+            if not self._library.equal(arrived.array[part], expected.array[part]):
                 check_data(
-                    self._library.fetch(arrived.array), self._library.fetch(wanted.array), what
+                    self._library.fetch(arrived.array), self._library.fetch(expected.array), label
                 )
-                raise WrongDataError(f"{what}: it arrived wrong, and is correct now")
+                raise WrongDataError(f"{label}: it arrived wrong, and is correct now")
 
     def moves(self, comm: Comm) -> Moves:
         """Return calls that return when the GPU has finished the move."""
@@ -219,10 +219,10 @@ def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
     number, ranks = place_on_host(comm)
     try:
         library = gpu_libraries.find_library()
-        there = library.count()
-        if there < ranks:
+        count = library.count()
+        if count < ranks:
             why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
-            raise gpu_requirements.missing_gpus_error(platform.node(), there, ranks, why)
+            raise gpu_requirements.missing_gpus_error(platform.node(), count, ranks, why)
         gpu_requirements.check_mpi(platform.node(), gpus.mpi_flags())
         return GpuMemory(library(number)), None
     except SpecError as error:

@@ -16,15 +16,15 @@ INSTEAD = "the processor's memory: --buffer cpu"  # of messages between ranks
 
 
 def check_host(
-    facts: Facts, wanted: int, advice: str = "", *, by_mpi: bool = True, instead: str = INSTEAD
+    facts: Facts, needed: int, advice: str = "", *, by_mpi: bool = True, instead: str = INSTEAD
 ) -> None:
     """Refuse hosts that lack GPUs, or the software that a benchmark needs to use them (SpecError).
 
     Without `by_mpi`, NCCL sends: it needs no MPI with CUDA, and torch installs itself.
     """
-    if len(facts.gpus) < wanted:
+    if len(facts.gpus) < needed:
         raise missing_gpus_error(
-            facts.host, len(facts.gpus), wanted, advice=advice, instead=instead
+            facts.host, len(facts.gpus), needed, advice=advice, instead=instead
         )
     if not by_mpi:
         return
@@ -35,8 +35,8 @@ def check_host(
 
 def missing_gpus_error(
     host: str,
-    there: int,
-    wanted: int,
+    count: int,
+    needed: int,
     means: str = "Its driver finds none: nvidia-smi is missing, or lists none.",
     advice: str = "",
     instead: str = INSTEAD,
@@ -46,12 +46,12 @@ def missing_gpus_error(
     `advice` is the option that gives GPUs, with `{gpus}` for their number; `instead` is a flag that
     does without.
     """
-    option = f", such as {advice.format(gpus=wanted)}" if advice else ""
-    if there:
+    option = f", such as {advice.format(gpus=needed)}" if advice else ""
+    if count:
         return SpecError(
-            f"{host} has {there} GPU(s) for {wanted} ranks.",
+            f"{host} has {count} GPU(s) for {needed} ranks.",
             means="Each rank needs a GPU of its own.",
-            remedy=f"Ask for machines with {wanted}{option}, or for a rank on each: "
+            remedy=f"Ask for machines with {needed}{option}, or for a rank on each: "
             "--ranks-per-host 1",
         )
     return SpecError(

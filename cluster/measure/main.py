@@ -103,15 +103,15 @@ def main(benchmark: Benchmark[Any]) -> None:
 def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os.environ) -> None:
     """Refuse a world of another size than was started, or a rank on another host (ClusterError)."""
     places = variables.get(ADDRESSES, "").split(",") if variables.get(ADDRESSES) else []
-    wanted = len(places) or int(variables.get(RANKS) or 0)
-    if wanted and comm.Get_size() != wanted:
-        raise _wrong_size(comm, wanted, library, variables)
+    expected = len(places) or int(variables.get(RANKS) or 0)
+    if expected and comm.Get_size() != expected:
+        raise _wrong_size(comm, expected, library, variables)
     if len(set(places)) > 1:
         _check_place(comm.Get_rank(), places)
 
 
 def _wrong_size(
-    comm: Intracomm, wanted: int, library: str, variables: Mapping[str, str]
+    comm: Intracomm, expected: int, library: str, variables: Mapping[str, str]
 ) -> ClusterError:
     """Explain a world of the wrong size by the interface through which it should have formed."""
     first = library.partition("\n")[0].partition(",")[0].strip("\0 ")
@@ -120,13 +120,13 @@ def _wrong_size(
     process = variables.get("SLURM_PROCID") or variables.get("PMI_RANK") or "a process"
     if not used or used in spoken:
         return ClusterError(
-            f"{wanted} ranks were started, and this one found itself rank {actual}.",
+            f"{expected} ranks were started, and this one found itself rank {actual}.",
             means="Nothing was measured: the ranks do not find one another.",
             remedy="Start them by the mpirun of the same MPI: --starter mpirun",
         )
     right = [f"--starter srun:{pmi}" for pmi in spoken if pmi != used]
     return ClusterError(
-        f"{wanted} ranks were started, and process {process} found itself rank {actual}: "
+        f"{expected} ranks were started, and process {process} found itself rank {actual}: "
         f"srun started it with --mpi={used}, which {first} does not speak.",
         means=f"Nothing was measured. It speaks {' and '.join(spoken)}.",
         remedy=f"Type: {' or '.join([*right, '--starter mpirun'])}",
@@ -135,15 +135,16 @@ def _wrong_size(
 
 def _check_place(rank: int, places: Sequence[str]) -> None:
     """Refuse a rank whose host has the address of another rank, and not its own."""
-    wanted = places[rank]
-    if _is_here(wanted):
+    expected_place = places[rank]
+    if _is_here(expected_place):
         return
     own_place = next(
-        (place for place in dict.fromkeys(places) if place != wanted and _is_here(place)), ""
+        (place for place in dict.fromkeys(places) if place != expected_place and _is_here(place)),
+        "",
     )
     if own_place:
         raise ClusterError(
-            f"Rank {rank} belongs on the host {wanted}, and runs on {own_place}.",
+            f"Rank {rank} belongs on the host {expected_place}, and runs on {own_place}.",
             means="Nothing was measured: the values would belong to other pairs of hosts.",
             remedy="Start the ranks by another starter: --starter mpirun",
         )

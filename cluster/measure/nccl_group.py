@@ -76,11 +76,11 @@ def open_gpu(rank: Rank) -> Library:
     """Give each rank of a host a GPU of its own, by torch or CuPy (SpecError)."""
     own, ranks = place_on_host(rank.comm)
     library = gpu_libraries.find_library()
-    there = library.count()
-    if there < ranks:
+    count = library.count()
+    if count < ranks:
         why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
         raise gpu_requirements.missing_gpus_error(
-            platform.node(), there, ranks, why, instead=INSTEAD
+            platform.node(), count, ranks, why, instead=INSTEAD
         )
     return library(own)
 

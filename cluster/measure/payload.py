@@ -44,21 +44,22 @@ def inverse(bytes_: Buffer) -> Buffer:
     return np.invert(bytes_, out=aligned(len(bytes_)))
 
 
-def check_data(arrived: Buffer, wanted: Buffer, what: str) -> None:
+def check_data(arrived: Buffer, expected: Buffer, label: str) -> None:
     """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
-    offset = first_difference(arrived, wanted)
+    offset = first_difference(arrived, expected)
     if offset is not None:
         raise WrongDataError(
-            f"{what}: byte {offset} arrived as {arrived[offset]}, but was sent as {wanted[offset]}"
+            f"{label}: byte {offset} arrived as {arrived[offset]}, but was sent as "
+            f"{expected[offset]}"
         )
 
 
-def first_difference(arrived: Buffer, sent: Buffer) -> int | None:
+def first_difference(arrived: Buffer, expected: Buffer) -> int | None:
     """Find the first byte that differs."""
     import numpy as np  # noqa: PLC0415
 
-    for start in range(0, len(sent), CHUNK):
-        piece, wanted = arrived[start : start + CHUNK], sent[start : start + CHUNK]
-        if not np.array_equal(piece, wanted):
-            return start + int(np.argmax(piece != wanted))
+    for start in range(0, len(expected), CHUNK):
+        piece, expected_piece = arrived[start : start + CHUNK], expected[start : start + CHUNK]
+        if not np.array_equal(piece, expected_piece):
+            return start + int(np.argmax(piece != expected_piece))
     return None

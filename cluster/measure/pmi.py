@@ -46,10 +46,10 @@ def read_list(text: str) -> tuple[str, ...]:
 def choose(mpi: str, offered: Sequence[str]) -> str:
     """Choose the value of `--mpi` for ranks of an MPI (SpecError: there is none)."""
     spoken = spoken_by(mpi)
-    for wanted in spoken:
-        if wanted in offered:
-            return wanted
-        versions = [version for version in offered if version.startswith(f"{wanted}_v")]
+    for interface in spoken:
+        if interface in offered:
+            return interface
+        versions = [version for version in offered if version.startswith(f"{interface}_v")]
         if versions:
             return max(versions, key=lambda version: int(re.sub(r"\D", "", version) or 0))
     raise SpecError(

@@ -76,7 +76,7 @@ class Rank:
         *,
         size: int = 0,
         unit: str = "s",
-        beside: bool = False,
+        is_beside: bool = False,
     ) -> list[float]:
         """Begin a series of values.
 
@@ -85,13 +85,13 @@ class Rank:
             params: of the data point.
             size: bytes moved during each value; 0 if none are.
             unit: of the values; all but those of foreign programs are seconds.
-            beside: keep the series open that were begun before; all of them end together.
+            is_beside: keep the series open that were begun before; all of them end together.
 
         Returns:
             The list to append the values to.
         """
         opened = OpenSeries(definition, params, size, unit)
-        self._open = [*self._open, opened] if beside else [opened]
+        self._open = [*self._open, opened] if is_beside else [opened]
         return opened.values
 
     def end(self) -> None:
@@ -130,25 +130,25 @@ class Rank:
         path = self._folder / PROCESS_FILE.format(rank=self.number)
         path.write_bytes(msgspec.json.encode(process_info(self.number, self._began)))
 
-    def progress(self, done: float, total: int, what: str) -> None:
+    def progress(self, done: float, total: int, label: str) -> None:
         """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.
 
-        `done` has the fraction of the current step; `what` names it.
+        `done` has the fraction of the current step; `label` names it.
         """
         now = time.monotonic()
         if self._progress is None or (done < total and now - self._told < PROGRESS_EVERY):
             return
         self._told = now
-        line = msgspec.json.encode(Progress(done=done, total=total, what=what))
+        line = msgspec.json.encode(Progress(done=done, total=total, what=label))
         self._progress.write(line + b"\n")
 
     def receive(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
         """Wait, without busy-waiting, for an object from another rank, by its number there."""
         request = comm.irecv(source=source)
         while True:
-            arrived, what = request.test()
+            arrived, message = request.test()
             if arrived:
-                return what
+                return message
             time.sleep(NAP)
 
     def addresses(self) -> list[str]:

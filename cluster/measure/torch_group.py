@@ -40,12 +40,12 @@ def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a modu
 def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
     """Select a GPU for each rank of a host, such as `cuda:0` (ClusterError: there are too few)."""
     own, all_ = place_on_host(rank.comm)
-    there = torch.cuda.device_count()
-    if there < all_:
+    count = torch.cuda.device_count()
+    if count < all_:
         raise ClusterError(
-            f"{os.uname().nodename} has {there} GPU(s) for {all_} ranks.",
+            f"{os.uname().nodename} has {count} GPU(s) for {all_} ranks.",
             means="With nccl every rank needs a GPU of its own.",
-            remedy=f"Ask for fewer: --ranks-per-host {max(1, there)}",
+            remedy=f"Ask for fewer: --ranks-per-host {max(1, count)}",
         )
     torch.cuda.set_device(own)
     return f"cuda:{own}"
@@ -55,9 +55,9 @@ def join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
     """Join all ranks at rank 0, by the address at which the others reach it."""
     if backend == "nccl":
         nccl_group.log_connections()
-    here = rank.addresses()
-    nccl_group.name_interface(here, rank.number)
-    port = rank.comm.bcast(free_port(here[0]) if rank.number == 0 else None)
+    addresses = rank.addresses()
+    nccl_group.name_interface(addresses, rank.number)
+    port = rank.comm.bcast(free_port(addresses[0]) if rank.number == 0 else None)
     torch.distributed.init_process_group(
-        backend, init_method=f"tcp://{here[0]}:{port}", rank=rank.number, world_size=rank.size
+        backend, init_method=f"tcp://{addresses[0]}:{port}", rank=rank.number, world_size=rank.size
     )

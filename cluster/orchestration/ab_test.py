@@ -145,8 +145,8 @@ def run_alternating(
 ) -> Iterator[tuple[Trial, Run]]:
     """Yield the condition and run of each launch, in turn (JobError: one failed)."""
     check_launches(launches)
-    for which in order(launches):
-        trial = pair[which]
+    for index in order(launches):
+        trial = pair[index]
         environment = {**(variables or {}), **trial.variables}
         own = {**params, **trial.params}
         yield trial, bench(benchmark, variables=environment, condition=trial.name, **own)
@@ -156,9 +156,11 @@ def compare_conditions(
     pair: tuple[Trial, Trial], ran: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
 ) -> RunComparison:
     """Compare the runs of two conditions; `threshold` is a fraction of the value."""
-    known = list(ran)
+    all_runs = list(ran)
     groups = (
-        Side(name=trial.name, launches=tuple(launch_of(run) for own, run in known if own is trial))
+        Side(
+            name=trial.name, launches=tuple(launch_of(run) for own, run in all_runs if own is trial)
+        )
         for trial in pair
     )
     base, other = groups

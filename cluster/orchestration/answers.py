@@ -65,31 +65,31 @@ def judge(
 
 
 def check(
-    which: Cluster | str, *, runs: str | Path | None = None, **params: object
+    cluster: Cluster | str, *, runs: str | Path | None = None, **params: object
 ) -> FleetVerdict:
     """Find the bad host, link or group of a cluster, by rounds of pairs.
 
     Example: `cluster.check("big", rounds=10, confirm=True).findings`
 
     Args:
-        which: the cluster, or its name.
+        cluster: the cluster, or its name.
         params: of the benchmark `pairs`.
 
     Raises:
         ClusterError: the pairs could not be tested.
     """
-    return judge_check(_pairs(which, runs, params))
+    return judge_check(_pairs(cluster, runs, params))
 
 
 def proximity(
-    which: Cluster | str, *, runs: str | Path | None = None, milliseconds: int = 100
+    hosts: Cluster | str, *, runs: str | Path | None = None, milliseconds: int = 100
 ) -> Placement:
     """Find which hosts of a cluster are near one another, by the latencies of all pairs.
 
     Example: `cluster.proximity("big").groups`
 
     Args:
-        which: the cluster, or its name.
+        hosts: the cluster, or its name.
         milliseconds: of each test.
 
     Raises:
@@ -103,7 +103,7 @@ def proximity(
         "alone": 0,
         "milliseconds": milliseconds,
     }
-    return judge_placement(_pairs(which, runs, params))
+    return judge_placement(_pairs(hosts, runs, params))
 
 
 def watch(name: str, *, runs: str | Path | None = None) -> tuple[WatchedSeries, ...]:
@@ -127,6 +127,8 @@ def watch(name: str, *, runs: str | Path | None = None) -> tuple[WatchedSeries, 
     return tuple(series((store.read(folder) for folder in folders), name))
 
 
-def _pairs(which: Cluster | str, runs: str | Path | None, params: Mapping[str, Any]) -> Run:
-    cluster = attach(which) if isinstance(which, str) else which
+def _pairs(
+    cluster_or_name: Cluster | str, runs: str | Path | None, params: Mapping[str, Any]
+) -> Run:
+    cluster = attach(cluster_or_name) if isinstance(cluster_or_name, str) else cluster_or_name
     return cluster.bench(PAIRS, runs=runs, **params)

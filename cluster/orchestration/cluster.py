@@ -362,9 +362,9 @@ class Cluster:
     def _repeat_setup(self, new: HostGroup) -> None:
         """Run on a new host what has run on another of its group."""
         group = group_of(new.machines[0])
-        others = [m for m in self.machines if group_of(m) == group and m.name not in new.names]
-        if others:
-            for script in scripts_of(others[0], self.remote.shell(others[0])):
+        neighbours = [m for m in self.machines if group_of(m) == group and m.name not in new.names]
+        if neighbours:
+            for script in scripts_of(neighbours[0], self.remote.shell(neighbours[0])):
                 run_once(new, script)
 
     def end_jobs(self, reason: str) -> None:
@@ -484,22 +484,24 @@ class Cluster:
     ) -> Environment | None:
         """Install what is missing; return the environment, which hosts that use ours lack."""
         provider = self._provider
-        wanted = provider.environment(self.spec) if isinstance(provider, PreparesHosts) else None
-        if wanted is None:
+        environment = (
+            provider.environment(self.spec) if isinstance(provider, PreparesHosts) else None
+        )
+        if environment is None:
             return None
-        wanted = msgspec.structs.replace(
-            wanted,
-            programs=(*wanted.programs, *programs),
-            libraries=() if wanted.image else libraries,
+        environment = msgspec.structs.replace(
+            environment,
+            programs=(*environment.programs, *programs),
+            libraries=() if environment.image else libraries,
             large=large,
         )
         began = time.monotonic()
         logs = self.disk.journal.folder / "logs"
         with self._unless_gone():
-            host_setup.install(self.shells(), self.machines, wanted, logs, on_state)
+            host_setup.install(self.shells(), self.machines, environment, logs, on_state)
         self.bench_jobs.phases["install"] = time.monotonic() - began
-        self._environment = wanted
-        return wanted
+        self._environment = environment
+        return environment
 
     @property
     def bench(self) -> Bench:
@@ -665,12 +667,12 @@ class Cluster:
         """
         provider = self._provider
         errors: tuple[type[Exception], ...] = ()
-        taken = None
+        revoked = None
         if isinstance(provider, RevokedAtOnce):
             # A node that is dead must not keep the others from being handed back.
             errors = (ClusterError,)
-            taken = provider.revocation_reason(self.spec, self.machines)
-        if taken or not isinstance(provider, ExistingHosts):
+            revoked = provider.revocation_reason(self.spec, self.machines)
+        if revoked or not isinstance(provider, ExistingHosts):
             # Also end their sessions: some providers' machines stay.
             if self.state.jobs or self.state.named_jobs:
                 self.remote.give_up_dead(DEAD_AFTER)
@@ -687,8 +689,14 @@ class Cluster:
 def interrupts_ignored() -> Iterator[None]:
     """Ignore Ctrl-C and SIGTERM, which would lose the values."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    here = threading.current_thread() is threading.main_thread()  # only there are signals handled
-    handled = {number: handler for number, handler in before.items() if here and callable(handler)}
+    is_main_thread = (
+        threading.current_thread() is threading.main_thread()
+    )  # only there are signals handled
+    handled = {
+        number: handler
+        for number, handler in before.items()
+        if is_main_thread and callable(handler)
+    }
     for number in handled:
         signal.signal(number, lambda *_: None)  # child processes would inherit SIG_IGN
     try:

@@ -169,8 +169,8 @@ class Jobs:
             with self._revocation(job) as revocation:
                 result = _watched(job, JobOutput(listener, run), revocation)
         except Unreachable as error:
-            if known := self._known_of({self._hosts.machines[0].name}):
-                error.means = f"{known}. {error.means}".strip()
+            if cause := self._known_of({self._hosts.machines[0].name}):
+                error.means = f"{cause}. {error.means}".strip()
             _note_unreachable(run, error)
             raise
         finally:
@@ -201,8 +201,8 @@ class Jobs:
         lost = job.lost_hosts() if result.exit_status == HOST_LOST else ()
         with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
             job = self.open(job.record)  # a shell may have been given up since
-            known = self._known_of(lost)
-            run = with_verdict(collect(job, result, self.phases, stop=stop, known=known))
+            cause = self._known_of(lost)
+            run = with_verdict(collect(job, result, self.phases, stop=stop, cause=cause))
         if receipt := self._disk.state.receipt(time.time()):
             record = msgspec.structs.replace(run.record, receipt=receipt)
             store.write(run.folder, record)

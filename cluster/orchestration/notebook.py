@@ -76,8 +76,8 @@ class NotebookProgress(Listener):
 
     def ended(self) -> None:
         """Show the end; the bar stays where it was, as a job may fail."""
-        what = "The job has ended." if self._jobs == 1 else "This launch has ended."
-        self._line.show(self._numbered(what), self._part, now=True)
+        text = "The job has ended." if self._jobs == 1 else "This launch has ended."
+        self._line.show(self._numbered(text), self._part, now=True)
 
     def _show(self, text: str, part: float, *, now: bool = False) -> None:
         self._part = (max(0, self._begun - 1) + part) / self._jobs

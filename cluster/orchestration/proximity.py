@@ -69,24 +69,24 @@ def judge_placement(run: Run) -> Placement:
 
 def placed_groups(where: Path, state: ClusterState) -> Groups:
     """Return the groups that the newest placement of a cluster shows (SpecError)."""
-    known = newest_placement(where, state)
-    if not known.groups:
+    placement = newest_placement(where, state)
+    if not placement.groups:
         raise SpecError(
-            f"The placement of {state.name} shows no groups: {known.reason}.",
+            f"The placement of {state.name} shows no groups: {placement.reason}.",
             remedy="Leave --groups out, or give a file with the hosts of a group on each line.",
         )
-    return known.groups
+    return placement.groups
 
 
 def newest_placement(where: Path, state: ClusterState) -> Placement:
     """Return the newest placement since machines were launched or switched on (SpecError)."""
     identity = _identity(state.spec, state.machines)
     for folder in reversed(store.folders(where)):
-        if known := verdict_files.placement(folder):
+        if placement := verdict_files.placement(folder):
             record = store.record(folder)
-            same = _identity(record.spec, record.machines) == identity
-            if same and record.at >= max((state.at, *state.power)):
-                return known
+            is_same = _identity(record.spec, record.machines) == identity
+            if is_same and record.at >= max((state.at, *state.power)):
+                return placement
     raise SpecError(
         f"No placement of {state.name} was measured.",
         means="Which of its hosts are near one another is not known.",
@@ -113,9 +113,9 @@ def _topology(run: Run) -> ProviderTopology:
     """Ask the provider where the hosts are, unless it has told: machines do not live for ever."""
     if run.record.spec.provider == NAME:
         return ProviderTopology(reason="the hosts are those of a log")
-    known = verdict_files.placement(run.folder)
-    if known and known.topology.layers:
-        return known.topology
+    placement = verdict_files.placement(run.folder)
+    if placement and placement.topology.layers:
+        return placement.topology
     return ask_topology(run.record.spec, run.record.machines)
 
 

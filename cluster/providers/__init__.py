@@ -70,7 +70,9 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
         SpecError: the spec sets one of these fields.
     """
     for field, reason in reasons.items():
-        if any(getattr(one, field) for one in (spec, *(part.spec for part in spec.parts))):
+        if any(
+            getattr(candidate, field) for candidate in (spec, *(part.spec for part in spec.parts))
+        ):
             flag = field.replace("_", "-")
             raise SpecError(
                 f"--{flag} has no effect with the provider {spec.provider!r}: {reason}.",
@@ -373,13 +375,13 @@ class Replaces(ABC):
             ProvisionError: they could not be created.
         """
 
-    def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
+    def list_except(self, name: str, keep: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines that were created for a cluster, except those to keep."""
-        del name, kept
+        del name, keep
         return ()
 
     @abstractmethod
-    def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
+    def delete_except(self, name: str, keep: tuple[Machine, ...]) -> None:
         """Delete all machines of a cluster except those to keep, and wait until they are gone.
 
         Raises:

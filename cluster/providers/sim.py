@@ -111,7 +111,7 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
         new = sum(isinstance(entry, Replacing) for entry in journal.entries())
         return tuple(_machine(spec, number, f"sim-{number}-new{new}") for number in places)
 
-    def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
+    def delete_except(self, name: str, keep: tuple[Machine, ...]) -> None:
         """Do nothing: nothing was created."""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:

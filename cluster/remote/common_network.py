@@ -34,9 +34,9 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     own = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
     addresses = [m.address for m in machines]
     reached = [f.reached for f in facts]
-    for wanted in (addresses, reached):
-        if all(address in mine for address, mine in zip(wanted, own, strict=True)):
-            return _network([mine[a] for a, mine in zip(wanted, own, strict=True)])
+    for targets in (addresses, reached):
+        if all(address in mine for address, mine in zip(targets, own, strict=True)):
+            return _network([mine[a] for a, mine in zip(targets, own, strict=True)])
     shared = Counter(network for mine in own for network in {i.network for i in mine.values()})
     for network, count in shared.most_common():
         if count == len(facts):
@@ -63,13 +63,13 @@ def _refuse_same_machine(machines: tuple[Machine, ...], facts: tuple[Facts, ...]
     """Refuse two names for the same machine: it would count as two hosts."""
     names: dict[object, str] = {}
     for machine, fact in zip(machines, facts, strict=True):
-        who = fact.boot, fact.host, fact.interfaces
-        if fact.boot and who in names:
+        identity = fact.boot, fact.host, fact.interfaces
+        if fact.boot and identity in names:
             raise SpecError(
-                f"{names[who]} and {machine.name} are one machine: {fact.host}.",
+                f"{names[identity]} and {machine.name} are one machine: {fact.host}.",
                 remedy="Name it once, and put more ranks on it: --ranks-per-host 2",
             )
-        names[who] = machine.name
+        names[identity] = machine.name
 
 
 def _network(interfaces: list[Interface]) -> CommonNetwork:

@@ -86,8 +86,8 @@ def rotate(
     between: Callable[[], None] = lambda: None,
 ) -> None:
     """Give each machine a new host key, whose private half never leaves it, and pin it."""
-    made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
-    new = [(_alias(machines[name]), public) for name, public in made.items()]
+    publics = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
+    new = [(_alias(machines[name]), public) for name, public in publics.items()]
     before = [tuple(line.split(" ", 1)) for line in known_hosts.read_text().splitlines()]
     ssh_keys.write_known_hosts(known_hosts, [*((alias, public) for alias, public in before), *new])
     on_each(shells, lambda _, shell: _as_root(shell, USE))

@@ -96,8 +96,8 @@ class Hosts:
 
     def shells(self) -> dict[str, Shell]:
         """Return a shell to each real machine, by the machine's name."""
-        there = (m for m in distinct(self.machines) if m.name not in self.absent)
-        return {machine.name: self.shell(machine) for machine in there}
+        present = (m for m in distinct(self.machines) if m.name not in self.absent)
+        return {machine.name: self.shell(machine) for machine in present}
 
     def leave_out_dead(self, seconds: float | None) -> None:
         """Leave out hosts that do not answer in time (Unreachable: the first); None ends that."""

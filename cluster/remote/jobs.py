@@ -197,7 +197,7 @@ class MpiJob:
         def make(_: str, shell: Shell) -> bool:
             return shell.run(words, timeout=COMMAND_TIMEOUT).status == 0
 
-        return all(made is True for made in try_each(self._shells, make).values())
+        return all(is_done is True for is_done in try_each(self._shells, make).values())
 
     def clean(self) -> None:
         """Remove what MPI left in shared memory, on all hosts that can be reached."""

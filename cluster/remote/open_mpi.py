@@ -32,7 +32,7 @@ SCRIPT = f"""\
 file=env/{PARAMETERS}
 if [ -f $file ]; then
   echo 'btl = ^ofi' >> $file
-  for device in {" ".join(f"/sys/class/{one}/*" for one in DEVICES)}; do
+  for device in {" ".join(f"/sys/class/{device_class}/*" for device_class in DEVICES)}; do
     [ ! -e "$device" ] || file=
   done
   [ -z "$file" ] || echo 'mtl = ^ofi' >> $file
@@ -52,8 +52,8 @@ def local_variables(
         return {}
     rdma = any(device.exists() for name in DEVICES for device in (classes / name).glob("*"))
     parameters = _names(own) | _names(home / OWN_PARAMETERS)
-    wanted = {"btl"} if rdma else {"btl", "mtl"}
-    left_out = {f"OMPI_MCA_{name}": "^ofi" for name in sorted(wanted - parameters)}
+    components = {"btl"} if rdma else {"btl", "mtl"}
+    left_out = {f"OMPI_MCA_{name}": "^ofi" for name in sorted(components - parameters)}
     return left_out if any(map(shutil.which, REMOTE_SHELLS)) else {**left_out, **STAND_IN}
 
 

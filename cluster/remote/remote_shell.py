@@ -90,7 +90,7 @@ class RemoteShell(Shell):
         """The host's name, for messages."""
 
     @abstractmethod
-    def begin(self, what: str, line: str, *, reads: bool = False) -> RemoteCommand:
+    def begin(self, label: str, line: str, *, reads: bool = False) -> RemoteCommand:
         """Start a command line of the host's `sh` (ShellError: it could not be started)."""
 
     def run(
@@ -282,10 +282,10 @@ def _read(receive: Callable[[int], bytes], on_line: Callable[[str], None] | None
 
 
 def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    held = 0
+    size = 0
     for piece in pieces:
-        held += len(piece)
-        if held > MOST_OUTPUT:
+        size += len(piece)
+        if size > MOST_OUTPUT:
             raise ShellError(
                 f"A command printed more than {MOST_OUTPUT >> 20} MiB, and was given up.",
                 means="What a host prints is held in memory here, so there is an end to it.",
@@ -296,16 +296,16 @@ def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Cut a stream into lines, and long lines into parts; memory holds one part and one piece."""
-    held: list[bytes] = []
+    pending: list[bytes] = []
     for piece in pieces:
-        first, *others = piece.split(b"\n")
-        held.append(first)
-        if not others and sum(map(len, held)) > MOST_LINE:
-            yield b"".join(held)
-            held = []
-        if others:
-            yield b"".join(held)
-            yield from others[:-1]
-            held = [others[-1]]
-    if rest := b"".join(held):
+        first, *further = piece.split(b"\n")
+        pending.append(first)
+        if not further and sum(map(len, pending)) > MOST_LINE:
+            yield b"".join(pending)
+            pending = []
+        if further:
+            yield b"".join(pending)
+            yield from further[:-1]
+            pending = [further[-1]]
+    if rest := b"".join(pending):
         yield rest

@@ -36,18 +36,18 @@ def send(machine: Machine, top: Path, names: Sequence[str], to: str) -> int:
     *options, host = ssh_words(machine.access)
     ssh = shlex.join(["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", *options])
     place = f"[{host}]:{to}/" if ":" in host else f"{host}:{to}/"
-    here = plugins.find(Shell, "local")()
+    shell = plugins.find(Shell, "local")()
     with tempfile.NamedTemporaryFile() as listed:
         listed.write(os.fsencode("\0".join(names)))
         listed.flush()
-        done = here.run(
+        done = shell.run(
             [
                 *("rsync", "--times", "--perms", "--compress", "--stats", "--no-human-readable"),
                 *("--ignore-times", "--protect-args", f"--timeout={SILENCE}", f"--rsh={ssh}"),
                 *("--from0", f"--files-from={listed.name}", f"{top}/", place),
             ]
         )
-    sent = SENT.search(done.stdout)
-    if done.status != 0 or sent is None:
+    match = SENT.search(done.stdout)
+    if done.status != 0 or match is None:
         raise ShellError(f"rsync to {machine.name} failed: {done.stderr.strip()}")
-    return int(sent[1])
+    return int(match[1])

@@ -126,8 +126,8 @@ def _pull(shell: Shell, to: str, script: str) -> None:
 def put(shells: Mapping[str, Shell], path: Path, places: Mapping[str, str], name: str) -> None:
     """Copy a file or folder to hosts; what is large goes to the first, and from there to others."""
     size, names = _weigh(path.resolve())
-    first, *others = shells
-    if not others or not is_worth(shells, size * len(others)):
+    first, *rest = shells
+    if not rest or not is_worth(shells, size * len(rest)):
         on_each(shells, lambda host, shell: shell.put(path, places[host]))
         return
     meeting = Meeting(shells, name)
@@ -138,11 +138,11 @@ def put(shells: Mapping[str, Shell], path: Path, places: Mapping[str, str], name
         if names:
             pull_names(shell, ssh, to, names)
             return
-        there = shlex.quote(f"exec cat -- {shlex.quote(to)}")
+        command = shlex.quote(f"exec cat -- {shlex.quote(to)}")
         script = shlex.quote(file_script(to, size, path.stat().st_mode & 0o777))
-        _pull(shell, to, f"{ssh} {there} | sh -c {script}")
+        _pull(shell, to, f"{ssh} {command} | sh -c {script}")
 
-    failed = meeting.spread({other: shells[other] for other in others}, [first], pull)
+    failed = meeting.spread({other: shells[other] for other in rest}, [first], pull)
     on_each({host: shells[host] for host in failed}, lambda _, shell: shell.put(path, to))
 
 

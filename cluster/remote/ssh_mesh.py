@@ -194,11 +194,13 @@ def _write_files(
 ) -> None:
     """Write the files that every host needs to accept the others, and to reach them."""
     local = plugins.find(Shell, "local")()
-    made = local.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", f"{place}/id"])
-    if made.status != 0:
+    generated = local.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", f"{place}/id"]
+    )
+    if generated.status != 0:
         raise ShellError(
             "The key of the cluster could not be made.",
-            means=made.stderr.strip(),
+            means=generated.stderr.strip(),
             remedy="Type: sudo apt-get install openssh-client",
         )
     (place / "id.pub").rename(place / "authorized_keys")
@@ -231,11 +233,11 @@ def _unreachable(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> 
 def _not_reached(hosts: Mapping[str, MeshHost], silent: Mapping[str, str]) -> ShellError:
     first, config = next((name, config_file(host.folder)) for name, host in hosts.items())
     alone = len(silent) == len(hosts) - 1
-    which = "any other host" if alone else "every other host"
+    peers = "any other host" if alone else "every other host"
     blocked = f"A firewall may be around {first}, or" if alone else "A firewall may"
     failed = "; ".join(f"{name} {message}" for name, message in silent.items())
     return ShellError(
-        f"{first} cannot reach {which}: {failed}",
+        f"{first} cannot reach {peers}: {failed}",
         means=f"Nothing could be started there. {blocked} stand between them.",
         remedy=f"Try it there: ssh -v -F {shlex.quote(config)} {hosts[next(iter(silent))].address}",
     )
@@ -250,7 +252,7 @@ def _try_first_addresses(
     if no route leads there. A refused connection is an answer.
     """
     for name, host in hosts.items() if len(hosts) > 1 else ():
-        other = next(one for one in hosts if one != name)
+        other = next(host for host in hosts if host != name)
         for dead in host.tried_first:
             attempt = f"< /dev/tcp/{dead.address}/{endpoints[name].port}"
             argv = ["env", "LC_ALL=C", "timeout", SILENCE, "bash", "-c", attempt]

@@ -33,8 +33,8 @@ class ChunkWriter:
 
     def flush(self) -> None:
         """Send the rest in the buffer (BrokenPipeError: the host reads no more)."""
-        held, self._held = self._held, b""
-        self._all_of(held)
+        pending, self._held = self._held, b""
+        self._all_of(pending)
 
     def tell(self) -> int:
         """Return 0: `tarfile` asks only before it writes."""
@@ -42,10 +42,10 @@ class ChunkWriter:
 
     def _all_of(self, piece: bytes) -> None:
         while piece:
-            sent = self._send(piece)
-            if sent == 0:
+            count = self._send(piece)
+            if count == 0:
                 raise BrokenPipeError
-            piece = piece[sent:]
+            piece = piece[count:]
 
 
 class StreamReader:

@@ -171,8 +171,8 @@ def make_folder(folder: Path, limits: Limits) -> bool:
 
 def room(to: Path) -> int:
     """Return how many bytes a host may send: the free bytes of the disk, less a reserve."""
-    there = next(path for path in (to, *to.absolute().parents) if path.exists())
-    return shutil.disk_usage(there).free - RESERVE
+    existing = next(path for path in (to, *to.absolute().parents) if path.exists())
+    return shutil.disk_usage(existing).free - RESERVE
 
 
 def _no_room(to: Path) -> tarfile.TarError:

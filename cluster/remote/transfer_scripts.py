@@ -34,34 +34,34 @@ def file_script(path: str, size: int, mode: int) -> str:
 
     The size is checked: a broken connection looks like the end. ShellError: it is no file's path.
     """
-    there = _quoted(path)
+    quoted = _quoted(path)
     return (
-        f"{_begin(there)}(umask 077 && cat > {there.part}) || exit; "
-        f"[ $(wc -c < {there.part}) -eq {size} ] || {_NOT_WHOLE}; "
-        f"chmod -- {mode:o} {there.part} && mv -fT -- {there.part} {there.to}"
+        f"{_begin(quoted)}(umask 077 && cat > {quoted.part}) || exit; "
+        f"[ $(wc -c < {quoted.part}) -eq {size} ] || {_NOT_WHOLE}; "
+        f"chmod -- {mode:o} {quoted.part} && mv -fT -- {quoted.part} {quoted.to}"
     )
 
 
 def folder_script(path: str, source: str = "") -> str:
     """Return the script that unpacks standard input, or the output of `source` (ShellError)."""
-    there = _quoted(path)
-    inner, whole = f"{there.part}/{INSIDE}", f"{there.part}/{WHOLE}"
-    unpack = f"tar -C {there.part} -xpof -"
+    quoted = _quoted(path)
+    inner, whole = f"{quoted.part}/{INSIDE}", f"{quoted.part}/{WHOLE}"
+    unpack = f"tar -C {quoted.part} -xpof -"
     if source:
         unpack = f"mkdir -- {inner} && {{ {source} && : > {whole}; }} | tar -C {inner} -xpof -"
     return (
-        f"{_MERGE}{_begin(there)}mkdir -m 700 -- {there.part} || exit; "
+        f"{_MERGE}{_begin(quoted)}mkdir -m 700 -- {quoted.part} || exit; "
         f"{unpack} || exit; [ -e {whole} ] || {_NOT_WHOLE}; "
         # Two names may be one host: another transfer may have made the folder meanwhile.
-        f"[ -d {there.to} ] || mv -fT -- {inner} {there.to} || [ -d {there.to} ] || exit; "
-        f"[ ! -d {inner} ] || merge {inner} {there.to}"
+        f"[ -d {quoted.to} ] || mv -fT -- {inner} {quoted.to} || [ -d {quoted.to} ] || exit; "
+        f"[ ! -d {inner} ] || merge {inner} {quoted.to}"
     )
 
 
-def _begin(there: Quoted) -> str:
+def _begin(quoted: Quoted) -> str:
     """Make the parent folder, and remove the partial file however the script ends."""
-    clean = shlex.quote(f"rm -rf -- {there.part}")
-    return f"mkdir -p -- {there.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
+    clean = shlex.quote(f"rm -rf -- {quoted.part}")
+    return f"mkdir -p -- {quoted.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
 
 
 _EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell killed by a signal runs no EXIT trap
@@ -81,13 +81,13 @@ _MERGE = """merge() {
 
 def fetch_script(path: str) -> str:
     """Return the script that prints `folder` and a packed folder, or a file's mode and content."""
-    there = shlex.quote(path)
+    quoted = shlex.quote(path)
     return (
         f"export LC_ALL=C; "
-        f"if [ -d {there} ]; then echo {FOLDER} && exec tar -C {there} -chf - .; fi; "
-        f"if [ -e {there} ] && [ ! -f {there} ]; then"
+        f"if [ -d {quoted} ]; then echo {FOLDER} && exec tar -C {quoted} -chf - .; fi; "
+        f"if [ -e {quoted} ] && [ ! -f {quoted} ]; then"
         " echo 'it is neither a file nor a folder' >&2; exit 1; fi; "
-        f"stat -L -c %a -- {there} && exec cat -- {there}"
+        f"stat -L -c %a -- {quoted} && exec cat -- {quoted}"
     )
 
 

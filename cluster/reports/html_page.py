@@ -55,12 +55,12 @@ class Page(Value, frozen=True, kw_only=True):
     sections: tuple[PageSection, ...] = ()
 
 
-def render_page(shown: Page) -> str:
+def render_page(page: Page) -> str:
     """Write a page."""
-    pictures = [picture for section in shown.sections for picture in section.pictures]
+    pictures = [picture for section in page.sections for picture in section.pictures]
     tips = {key: texts for picture in pictures for key, texts in picture.tips.items()}
     data = msgspec.json.encode(tips).decode().replace("<", "\\u003c")
-    return _templates().get_template("page.html").render(page=shown, tips=data)
+    return _templates().get_template("page.html").render(page=page, tips=data)
 
 
 def table_html(table: Table) -> str:

@@ -113,11 +113,11 @@ def _size(row: Bin, calls: int, time: float) -> tuple[str, ...]:
 
 def _ranks(job: JobProfile) -> Table:
     """Show each rank, or if there are many, those with the most and the least time in MPI."""
-    shown = sorted(job.tasks, key=lambda task: -task.communication)
-    hidden = len(shown) - MOST_RANKS
+    tasks = sorted(job.tasks, key=lambda task: -task.communication)
+    hidden = len(tasks) - MOST_RANKS
     if hidden > 0:
-        shown = [*shown[: MOST_RANKS // 2], *shown[-MOST_RANKS // 2 :]]
-    shares = [task.communication / task.elapsed if task.elapsed else 0.0 for task in shown]
+        tasks = [*tasks[: MOST_RANKS // 2], *tasks[-MOST_RANKS // 2 :]]
+    shares = [task.communication / task.elapsed if task.elapsed else 0.0 for task in tasks]
     return Table(
         title="Ranks, by their time in MPI",
         columns=("rank", "host", "in MPI", "elapsed", "share", "view", "memory"),
@@ -131,7 +131,7 @@ def _ranks(job: JobProfile) -> Table:
                 bar(share),
                 format_bytes(task.memory) if task.memory else "-",
             )
-            for task, share in zip(shown, shares, strict=True)
+            for task, share in zip(tasks, shares, strict=True)
         ),
         notes=(f"{hidden} ranks between these are not shown",) if hidden > 0 else (),
         left=("host", "view"),
@@ -143,8 +143,8 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
     """Show how GPUs are connected, and which transports NCCL chose; no empty table."""
     tables = (_best(topology), _pairs(topology, carried), _near(topology), _carried(carried))
     yield from (table for table in tables if table.rows)
-    found = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
-    rows = tuple((finding,) for finding in found)
+    findings = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
+    rows = tuple((finding,) for finding in findings)
     if rows:
         yield Table(title="What follows", columns=("finding",), rows=rows, left=("finding",))
 
@@ -158,7 +158,7 @@ def _best(topology: GpuTopology) -> Table:
         ("connected by " + group.path, "  ".join(",".join(map(str, item)) for item in group.sets))
         for group in topology.groups
     ]
-    rows = [(what, f"{_names(pairs)}: {_paths(pairs)}") for what, pairs in ends if pairs]
+    rows = [(label, f"{_names(pairs)}: {_paths(pairs)}") for label, pairs in ends if pairs]
     return Table(
         title="Which GPUs belong together",
         columns=("what", "GPUs"),
@@ -204,7 +204,7 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
             if carrier.same_host:
                 by.setdefault((min(carrier.gpus), max(carrier.gpus)), []).append(carrier)
     wrong = {misfit.gpus for misfit in topology.misfits}
-    shown = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
+    pairs = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
     return Table(
         title="Pairs",
         columns=("pair", "path", "peers", "rate", "without P2P", "latency", "NCCL", "fits"),
@@ -219,7 +219,7 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
                 "; ".join(dict.fromkeys(v for c in by.get(pair.gpus, ()) for v in c.via)) or "-",
                 "NO" if pair.gpus in wrong else "yes" if pair.copies.rate is not None else "-",
             )
-            for pair in shown
+            for pair in pairs
         ),
         left=("pair", "path", "peers", "NCCL", "fits"),
         spare=(("NCCL",), ("latency",), ("without P2P",)),

@@ -81,8 +81,8 @@ def _row(entry: Entry) -> tuple[str, ...]:
 def _storage(entry: Entry) -> str:
     """Name the file systems of the servers, and where the run's files are kept."""
     kinds = dict.fromkeys(facts.tuning.storage for facts in entry.record.environment)
-    known = ", ".join(filter(None, kinds)) or "not known"
-    return f"servers: {known}; the run: {entry.place}"
+    servers = ", ".join(filter(None, kinds)) or "not known"
+    return f"servers: {servers}; the run: {entry.place}"
 
 
 def _workload(record: Record) -> str:

@@ -81,10 +81,10 @@ def _luck(series: Sequence[DrawnSeries], jobs: Sequence[int]) -> str:
         )
     most = max(differing, key=lambda drawn: drawn.best[-1].gain)
     best = most.best[-1]
-    what = " ".join(filter(None, (most.metric, format_point(most.params))))
+    label = " ".join(filter(None, (most.metric, format_point(most.params))))
     hours = format_seconds((best.hours or 0.0) * HOUR)
     after = f", which pays off after {hours} of such work" if best.hours else ""
     return (
-        f"Draws differ in {len(differing)} of {len(series)} series, most in {what}: the best of "
+        f"Draws differ in {len(differing)} of {len(series)} series, most in {label}: the best of "
         f"{best.draws} is expected {best.gain:.1%} better than one{after}."
     )

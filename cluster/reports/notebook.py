@@ -32,10 +32,10 @@ def judgement_html(judged: Answer) -> str:
 
 def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
     """Show a run: its verdict, then its summaries and notes."""
-    shown = summaries[:MOST_ROWS]
-    more = len(summaries) - len(shown)
+    first = summaries[:MOST_ROWS]
+    more = len(summaries) - len(first)
     rest = [f"And {more} more: run.summary() has all."] if more else []
-    table = summaries_table(shown, title=name, notes=(*notes, *rest))
+    table = summaries_table(first, title=name, notes=(*notes, *rest))
     return judgement_html(judged) + tables_html([table])
 
 

@@ -65,37 +65,37 @@ class ReportRun(Value, frozen=True, kw_only=True):
 
 
 def report_page(
-    shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = (), *, no_plots: str = ""
+    runs: Sequence[ReportRun], comparisons: Sequence[Comparison] = (), *, no_plots: str = ""
 ) -> Page:
     """Lay out a report."""
-    single = len(shown) == 1
+    single = len(runs) == 1
     no_plots = no_plots and f"No plots: {no_plots}"
-    title = shown[0].name if single else f"{len(shown)} runs"
+    title = runs[0].name if single else f"{len(runs)} runs"
     return Page(
         title=f"cluster report: {title}",
-        answers=answers(shown),
-        verdicts=tuple(headline(single) for single in comparisons) or tuple(_verdicts(shown)),
-        warnings=tuple(warning for run in shown for warning in _wrong(run)),
-        index=_index(shown) if len(shown) >= MANY else None,
+        answers=answers(runs),
+        verdicts=tuple(headline(single) for single in comparisons) or tuple(_verdicts(runs)),
+        warnings=tuple(warning for run in runs for warning in _wrong(run)),
+        index=_index(runs) if len(runs) >= MANY else None,
         sections=(
             *(
                 _comparison(number, comparison, no_plots)
                 for number, comparison in enumerate(comparisons)
             ),
-            *(_fleet(number, run, no_plots) for number, run in enumerate(shown) if run.fleet),
-            *_steps(shown, no_plots),
-            *_efficiency(shown, no_plots),
-            *_sweeps(shown, no_plots),
-            *(_results(run, folded=len(shown) > FEW) for run in shown),
-            _environment(shown),
+            *(_fleet(number, run, no_plots) for number, run in enumerate(runs) if run.fleet),
+            *_steps(runs, no_plots),
+            *_efficiency(runs, no_plots),
+            *_sweeps(runs, no_plots),
+            *(_results(run, folded=len(runs) > FEW) for run in runs),
+            _environment(runs),
         ),
     )
 
 
-def answers(shown: Sequence[ReportRun]) -> tuple[Answer, ...]:
+def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
     """Judge each run of at most four, and all launches of one command together."""
     groups: dict[str, list[ReportRun]] = {}
-    for run in shown:
+    for run in runs:
         groups.setdefault(run.record.launch_of or run.name, []).append(run)
     if len(groups) > FEW:
         return ()
@@ -110,11 +110,11 @@ def answers(shown: Sequence[ReportRun]) -> tuple[Answer, ...]:
     return tuple(judgement for judgement in judged if judgement is not None)
 
 
-def _index(shown: Sequence[ReportRun]) -> Table:
+def _index(runs: Sequence[ReportRun]) -> Table:
     """List many runs: each row links to the run's section."""
     words = ("run", "verdict", "condition", "status", "answer", "benchmark", "started (UTC)")
     return Table(
-        title=f"{len(shown)} runs",
+        title=f"{len(runs)} runs",
         columns=words,
         rows=tuple(
             (
@@ -126,21 +126,21 @@ def _index(shown: Sequence[ReportRun]) -> Table:
                 run.record.benchmark,
                 time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(run.record.at)),
             )
-            for run in shown
+            for run in runs
         ),
         left=words,
     )
 
 
-def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
+def comparisons(runs: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
     """Compare groups of runs with the first: by a factor, by condition, or two runs."""
-    launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
+    launches = [Launch(record=run.record, summaries=run.summaries) for run in runs]
     if by is not None:
         groups = group_by(launches, by)
-    elif len({run.record.condition for run in shown} - {""}) > 1:
+    elif len({run.record.condition for run in runs} - {""}) > 1:
         groups = group_by(launches, "condition")
-    elif len(shown) == 2:  # noqa: PLR2004 - one against the other
-        pairs = zip(shown, launches, strict=True)
+    elif len(runs) == 2:  # noqa: PLR2004 - one against the other
+        pairs = zip(runs, launches, strict=True)
         groups = tuple(Side(name=run.name, launches=(launch,)) for run, launch in pairs)
     else:
         return []
@@ -149,23 +149,24 @@ def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Compa
 
 def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
     """Compute a run's bounds from what the user's network carries one way, in B/s."""
-    spec, known = run.record.spec, run.record.definitions
+    spec, definitions = run.record.spec, run.record.definitions
     ranks = spec.hosts * spec.ranks_per_host
     limit = Limit(kind="given", rate=rate)
     summaries = tuple(
-        with_given_bound(s, known[s.definition], limit, spec.hosts, ranks) for s in run.summaries
+        with_given_bound(s, definitions[s.definition], limit, spec.hosts, ranks)
+        for s in run.summaries
     )
     return msgspec.structs.replace(run, summaries=summaries)
 
 
-def _verdicts(shown: Sequence[ReportRun]) -> Iterator[str]:
+def _verdicts(runs: Sequence[ReportRun]) -> Iterator[str]:
     """Return the results of each run if there are few, else the number of runs per status."""
-    if len(shown) > FEW:
-        counts = Counter(run.record.status for run in shown)
-        yield f"{len(shown)} runs: {', '.join(f'{n} {status}' for status, n in counts.items())}"
+    if len(runs) > FEW:
+        counts = Counter(run.record.status for run in runs)
+        yield f"{len(runs)} runs: {', '.join(f'{n} {status}' for status, n in counts.items())}"
         return
-    for run in shown:
-        several = f"{run.name}: " if len(shown) > 1 else ""
+    for run in runs:
+        several = f"{run.name}: " if len(runs) > 1 else ""
         yield from (several + line for line in headlines(run))
 
 
@@ -223,9 +224,9 @@ def _fleet(number: int, run: ReportRun, no_plots: str) -> PageSection:
     )
 
 
-def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
-    by_metric = curves(shown)
-    own = fits(shown[0].summaries) if len(shown) == 1 else ()
+def _sweeps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
+    by_metric = curves(runs)
+    own = fits(runs[0].summaries) if len(runs) == 1 else ()
     if by_metric:
         yield PageSection(
             title="Over message size",
@@ -235,9 +236,9 @@ def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
         )
 
 
-def _steps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
+def _steps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
     """Show what the steps of training are made of."""
-    for number, run in enumerate(shown):
+    for number, run in enumerate(runs):
         parts = plots.step_parts(run.summaries)
         if parts:
             yield PageSection(
@@ -248,9 +249,9 @@ def _steps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
             )
 
 
-def _efficiency(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
+def _efficiency(reported: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
     """Show how training scales, and between which bounds."""
-    runs = [Launch(record=run.record, summaries=run.summaries) for run in shown]
+    runs = [Launch(record=run.record, summaries=run.summaries) for run in reported]
     if scaled := training_scaling(runs):
         yield PageSection(
             title="Efficiency of training",
@@ -266,12 +267,12 @@ def _drawn(by_metric: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
             yield plots.sweep(group, prefix=f"s{number}")
 
 
-def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
+def curves(runs: Sequence[ReportRun]) -> dict[str, list[Curve]]:
     """Return a curve over message sizes per metric, condition and series, with fits of a few."""
-    names = labels(shown)
+    names = labels(runs)
     few = len(set(names)) <= MOST_FITS
     launches: dict[tuple[str, ...], list[tuple[Summary, ...]]] = {}
-    for name, run in zip(names, shown, strict=True):
+    for name, run in zip(names, runs, strict=True):
         for sweep in sweeps(run.summaries):
             first = sweep[0]
             words = ", ".join(filter(None, [name, format_point(params_but_size(first))]))
@@ -286,12 +287,12 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
     return by_metric
 
 
-def labels(shown: Sequence[ReportRun]) -> list[str]:
+def labels(runs: Sequence[ReportRun]) -> list[str]:
     """Return each run's shortest name that tells it from others: condition, cluster or own."""
-    clusters = Counter(run.record.spec.name for run in shown)
-    first = {run.record.launch_of or run.name: run for run in reversed(shown)}
-    conditioned = {run.record.spec.name for run in shown if run.record.condition}
-    return [_label(first[run.record.launch_of or run.name], conditioned, clusters) for run in shown]
+    clusters = Counter(run.record.spec.name for run in runs)
+    first = {run.record.launch_of or run.name: run for run in reversed(runs)}
+    conditioned = {run.record.spec.name for run in runs if run.record.condition}
+    return [_label(first[run.record.launch_of or run.name], conditioned, clusters) for run in runs]
 
 
 def _label(run: ReportRun, conditioned: AbstractSet[str], clusters: Mapping[str, int]) -> str:
@@ -334,11 +335,11 @@ def _troubles(findings: Sequence[Sign]) -> Iterator[Table]:
         )
 
 
-def _environment(shown: Sequence[ReportRun]) -> PageSection:
-    known = [dict(factors(run.record)) for run in shown]
-    names = dict.fromkeys(name for run in known for name in run)
-    values = {name: sorted({run.get(name, "") or "-" for run in known}) for name in names}
-    definitions = {d.id: d for run in shown for d in run.record.definitions.values()}
+def _environment(runs: Sequence[ReportRun]) -> PageSection:
+    environments = [dict(factors(run.record)) for run in runs]
+    names = dict.fromkeys(name for run in environments for name in run)
+    values = {name: sorted({run.get(name, "") or "-" for run in environments}) for name in names}
+    definitions = {d.id: d for run in runs for d in run.record.definitions.values()}
     words = ("definition", "what", "clock", "warm-up", "aggregation")
     return PageSection(
         title="Environment and definitions",

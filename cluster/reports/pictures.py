@@ -32,19 +32,19 @@ def file_format(path: str) -> Format:
 
 
 def sweep_picture(
-    shown: Sequence[ReportRun],
+    runs: Sequence[ReportRun],
     metric: str | None,
     form: Format = "svg",
     *,
     given_bound: float | None = None,
 ) -> Picture:
     """Draw a metric over sizes; `given_bound` is the user's, in B/s (SpecError: none)."""
-    return plots.sweep(sweep_curves(shown, metric), form, given_bound=given_bound)
+    return plots.sweep(sweep_curves(runs, metric), form, given_bound=given_bound)
 
 
-def sweep_curves(shown: Sequence[ReportRun], metric: str | None) -> Sequence[Curve]:
+def sweep_curves(runs: Sequence[ReportRun], metric: str | None) -> Sequence[Curve]:
     """Choose the curves of one metric (SpecError: it was not measured over several sizes)."""
-    curves = page.curves(shown)
+    curves = page.curves(runs)
     return curves[_chosen(metric, [name for name in curves if _can_be_drawn(curves[name])])]
 
 
@@ -58,7 +58,9 @@ def distribution_picture(
     form: Format = "svg",
 ) -> Picture:
     """Draw a metric's raw values: the first eight of run, point and rank (SpecError)."""
-    metrics = dict.fromkeys(m.metric for _, known, _ in runs for m in known if m.values)
+    metrics = dict.fromkeys(
+        m.metric for _, measurements, _ in runs for m in measurements if m.values
+    )
     metric = _chosen(metric, list(metrics))
     several = len({name for name, _, _ in runs}) > 1
     values: dict[str, list[float]] = {}
@@ -74,9 +76,11 @@ def distribution_picture(
             values.setdefault(label, []).extend(m.values)
             if (bound := _bound(m, summaries)) is not None:
                 bounds[label] = bound
-    shown = dict(list(values.items())[:MOST_SERIES])
-    some = f" (the first {len(shown)} of {len(values)} series)" if len(values) > len(shown) else ""
-    return plots.distribution(f"Raw values of {metric}{some}", units[0], shown, bounds, form)
+    series = dict(list(values.items())[:MOST_SERIES])
+    some = (
+        f" (the first {len(series)} of {len(values)} series)" if len(values) > len(series) else ""
+    )
+    return plots.distribution(f"Raw values of {metric}{some}", units[0], series, bounds, form)
 
 
 def _bound(measurement: Measurement, summaries: Sequence[Summary]) -> float | None:
@@ -88,10 +92,10 @@ def _bound(measurement: Measurement, summaries: Sequence[Summary]) -> float | No
     return None
 
 
-def _chosen(metric: str | None, known: Sequence[str]) -> str:
-    if not known or (metric is not None and metric not in known):
+def _chosen(metric: str | None, metrics: Sequence[str]) -> str:
+    if not metrics or (metric is not None and metric not in metrics):
         raise SpecError(
             f"There is no {metric or 'metric'} to draw.",
-            remedy=f"There are: {', '.join(known)}" if known else "It has no values to draw.",
+            remedy=f"There are: {', '.join(metrics)}" if metrics else "It has no values to draw.",
         )
-    return metric or known[0]
+    return metric or metrics[0]

@@ -347,14 +347,14 @@ def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str
 
 
 def _row(summary: Summary, *, bounded: bool, sure: bool) -> tuple[str, ...]:
-    shape, apart = summary.shape, spread(summary)
+    shape, value_spread = summary.shape, spread(summary)
     return (
         summary.metric,
         format_point(summary.params),
         format_value(summary.median, summary.unit),
         *((_ends(summary.ci, summary.unit),) if sure else ()),
         _ends(None if shape is None else (shape.minimum, shape.maximum), summary.unit),
-        "-" if apart is None else f"{apart:.0%}",
+        "-" if value_spread is None else f"{value_spread:.0%}",
         *(("-" if summary.share is None else f"{summary.share:.1%}",) if bounded else ()),
     )
 

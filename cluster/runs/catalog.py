@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 COLUMNS = ("run", "benchmark", "hosts", "status", "condition", "started (UTC)")
 
 
-def load(which: str | Path = "latest", *, runs: str | Path | None = None) -> Run:
+def load(name: str | Path = "latest", *, runs: str | Path | None = None) -> Run:
     """Load a run with all its values.
 
     Args:
-        which: `latest`, a folder, an id, `CLUSTER/ID`, or the name of a cluster, for its newest
+        name: `latest`, a folder, an id, `CLUSTER/ID`, or the name of a cluster, for its newest
             run.
         runs: Folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
 
@@ -33,7 +33,7 @@ def load(which: str | Path = "latest", *, runs: str | Path | None = None) -> Run
         SpecError: there is no such run.
         ParseError: it cannot be read.
     """
-    return store.read(store.find(store.root(runs), str(which)))
+    return store.read(store.find(store.root(runs), str(name)))
 
 
 class RunList(Sequence["Run"]):
@@ -50,16 +50,16 @@ class RunList(Sequence["Run"]):
         return len(self.folders)
 
     @overload
-    def __getitem__(self, which: int) -> Run: ...
+    def __getitem__(self, index: int) -> Run: ...
 
     @overload
-    def __getitem__(self, which: slice) -> RunList: ...
+    def __getitem__(self, index: slice) -> RunList: ...
 
-    def __getitem__(self, which: int | slice) -> Run | RunList:
+    def __getitem__(self, index: int | slice) -> Run | RunList:
         """Read one run, or give a part of the list."""
-        if isinstance(which, slice):
-            return RunList(self.folders[which])
-        return store.read(self.folders[which])
+        if isinstance(index, slice):
+            return RunList(self.folders[index])
+        return store.read(self.folders[index])
 
     def __repr__(self) -> str:
         lines = ["  ".join(filter(None, row)) for row in self._rows()]

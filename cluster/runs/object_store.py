@@ -149,12 +149,12 @@ def _refuse_secrets(folder: Path, contents: dict[str, bytes]) -> None:
 
 
 def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
-    there = store.read(path)
-    if there is not None and there != content:
+    existing = store.read(path)
+    if existing is not None and existing != content:
         raise SpecError(
             f"Another run is at {whole}.", remedy="Choose another prefix: s3://bucket/OTHER"
         )
-    return there is not None
+    return existing is not None
 
 
 def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
@@ -163,8 +163,8 @@ def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, .
         records = [path for path in store.records() if _is_run(path)]
         contents = dict(zip(records, pool.map(store.read, records), strict=True))
         if values:
-            beside = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in records]
-            contents |= zip(beside, pool.map(store.read, beside), strict=True)
+            paths = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in records]
+            contents |= zip(paths, pool.map(store.read, paths), strict=True)
     for path, content in contents.items():
         if content is not None:
             (into / path).parent.mkdir(parents=True, exist_ok=True)

@@ -102,20 +102,20 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.analysis.limits.rates import with_rates  # noqa: PLC0415
         from cluster.analysis.statistics.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
-        known = self.record.definitions
+        definitions = self.record.definitions
         values: Iterable[Measurement] = self.measurements
         if self.record.benchmark == PAIRS:
             from cluster.fleet.pair_measurements import without_places  # noqa: PLC0415
 
             values = without_places(values)
         summaries = summarize(
-            with_rates(tuple(values), known.values()),
-            known.values(),
+            with_rates(tuple(values), definitions.values()),
+            definitions.values(),
             route(self.record, self.measurements, self.folder / RAW),
         )
         hardware = self.record.hardware
         return tuple(
-            with_hardware_bound(s, known[s.definition], of_point(hardware, s.params))
+            with_hardware_bound(s, definitions[s.definition], of_point(hardware, s.params))
             for s in summaries
         )
 
@@ -135,9 +135,9 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.analysis.limits.hardware import find  # noqa: PLC0415 - only for summaries
         from cluster.reports.words.verdict import answer  # noqa: PLC0415
 
-        known = find(hardware) if isinstance(hardware, str) else hardware
+        board = find(hardware) if isinstance(hardware, str) else hardware
         summaries = self.summary()
-        return answer(self.judgement(summaries, self.findings(summaries), known))
+        return answer(self.judgement(summaries, self.findings(summaries), board))
 
     def findings(self, summaries: tuple[Summary, ...]) -> tuple[Sign, ...]:
         """Find what may be wrong; nothing of a check of a fleet, whose verdict says it."""
@@ -262,8 +262,8 @@ class Run(Value, frozen=True, kw_only=True):
         write_file(place, render_page(page).encode())
         return place
 
-    def as_reported(self, beside: Path) -> ReportRun:
-        """Return the run as a report in the folder `beside` shows it, with links to its files."""
+    def as_reported(self, page: Path) -> ReportRun:
+        """Return the run as a report in the folder `page` shows it, with links to its files."""
         from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415 - only for reports
         from cluster.reports.logbook import missing_series  # noqa: PLC0415
         from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
@@ -280,15 +280,15 @@ class Run(Value, frozen=True, kw_only=True):
             fleet=self.fleet,
             pairs=tuple(pair_tests(self.measurements)) if self.fleet else (),
             warnings=(*self.warnings, *missing_series(self.record, self.missing)),
-            links=tuple(self._links(beside)),
+            links=tuple(self._links(page)),
         )
 
-    def _links(self, beside: Path) -> Iterator[PageLink]:
+    def _links(self, page: Path) -> Iterator[PageLink]:
         from cluster.reports.html_page import PageLink  # noqa: PLC0415 - only for pages
 
         for name in (RECORD, MEASUREMENTS, RAW):
             if (self.folder / name).exists():
-                target = quote(os.path.relpath(self.folder / name, beside))
+                target = quote(os.path.relpath(self.folder / name, page))
                 yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
@@ -324,8 +324,8 @@ class Run(Value, frozen=True, kw_only=True):
         )
 
 
-def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
-    if word not in known:
+def _check_word(name: str, word: str, choices: tuple[str, ...]) -> None:
+    if word not in choices:
         raise SpecError(
-            f"{name}={word!r} is not known.", remedy=f"There are: {', '.join(map(repr, known))}"
+            f"{name}={word!r} is not known.", remedy=f"There are: {', '.join(map(repr, choices))}"
         )

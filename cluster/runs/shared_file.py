@@ -71,12 +71,12 @@ def is_shared(path: Path) -> bool:
 def decode(content: bytes, name: str) -> SharedRun:
     """Read a shared run, and check it against its checksums (SpecError, NewerFormatError)."""
     try:
-        known = decoders.decode(content, _Version)
-        if known.format != FORMAT:
-            raise SpecError(f"{name} is no shared run: its format is {known.format!r}.")
-        if known.version > VERSION:
+        header = decoders.decode(content, _Version)
+        if header.format != FORMAT:
+            raise SpecError(f"{name} is no shared run: its format is {header.format!r}.")
+        if header.version > VERSION:
             raise NewerFormatError(
-                f"{name} is of version {known.version}, and this is for version {VERSION}.",
+                f"{name} is of version {header.version}, and this is for version {VERSION}.",
                 means="So it cannot be checked whether it was changed.",
                 remedy="Install a newer cluster-ruler: pip install --upgrade cluster-ruler",
             )

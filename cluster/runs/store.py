@@ -79,10 +79,10 @@ def _check_writer(folder: Path) -> None:
 
     Allowed owners are this user, root (shared file systems), and with sudo the calling user.
     """
-    owner, known = folder.stat().st_uid, {0, os.geteuid()}
+    owner, users = folder.stat().st_uid, {0, os.geteuid()}
     if os.geteuid() == 0:
-        known.add(int(os.environ.get("SUDO_UID") or 0))
-    if owner not in known:
+        users.add(int(os.environ.get("SUDO_UID") or 0))
+    if owner not in users:
         raise ClusterError(
             f"The run folder {folder} belongs to another user (uid {owner}).",
             means="Its owner could redirect what is written there. To read its runs is no danger.",
@@ -153,19 +153,19 @@ def record(folder: Path) -> Record:
             remedy="List the runs: cluster runs",
         ) from error
     try:
-        known = decoders.decode(text, Record)
-        _check_depth(msgspec.json.decode(known.params))
+        stored = decoders.decode(text, Record)
+        _check_depth(msgspec.json.decode(stored.params))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, SpecError) as error:
         raise ParseError(
             f"{folder / RECORD} cannot be read: {error!s:.300}",
             remedy="It may come from another version of cluster.",
         ) from error
-    if known.version != VERSION:
+    if stored.version != VERSION:
         raise ParseError(
-            f"{folder / RECORD} has version {known.version} of the format; this is {VERSION}.",
+            f"{folder / RECORD} has version {stored.version} of the format; this is {VERSION}.",
             remedy="Read it with the version of cluster that wrote it.",
         )
-    return known
+    return stored
 
 
 def _check_depth(params: object) -> None:
@@ -185,7 +185,7 @@ def read(folder: Path) -> Run:
 
     A folder without a run raises a SpecError; an unreadable record or line, a ParseError.
     """
-    known = record(folder)
+    stored = record(folder)
     try:
         text = (folder / MEASUREMENTS).read_bytes()
     except FileNotFoundError:
@@ -197,24 +197,24 @@ def read(folder: Path) -> Run:
     values = tuple(_measurement(folder, number, line) for number, line in numbered)
     return Run(
         folder=folder,
-        record=known,
+        record=stored,
         measurements=values,
         warnings=warnings,
         results=tuple(_results(folder)),
-        fleet=verdict_files.verdict(folder) or _without_verdict(folder, known),
+        fleet=verdict_files.verdict(folder) or _without_verdict(folder, stored),
     )
 
 
-def _without_verdict(folder: Path, known: Record) -> FleetVerdict | None:
+def _without_verdict(folder: Path, record: Record) -> FleetVerdict | None:
     """Return the verdict on a check that nobody has judged: its values alone assure of nothing."""
-    if known.benchmark not in (PAIRS, WITHIN):
+    if record.benchmark not in (PAIRS, WITHIN):
         return None
-    name = known.spec.name
-    ended = known.status not in ("planned", "running")
+    name = record.spec.name
+    ended = record.status not in ("planned", "running")
     step = (
         f"cluster check --from {folder}" if ended else f"cluster wait {name}; cluster fetch {name}"
     )
-    answer = f"UNDECIDED: the check is {known.status} and has no verdict yet. Type: {step}"
+    answer = f"UNDECIDED: the check is {record.status} and has no verdict yet. Type: {step}"
     reason = Reason(code="not_judged")
     return FleetVerdict(
         verdict="UNDECIDED", rounds=0, answer=answer, run=str(folder), reason=reason
@@ -259,33 +259,33 @@ def _age(folder: Path) -> tuple[str, int, str]:
     return stem, int(number) if number.isdigit() else 0, folder.parent.name
 
 
-def find(where: Path, which: str) -> Path:
+def find(where: Path, name: str) -> Path:
     """Find a run by folder, id, name of its cluster, shared file or `latest` (SpecError: none)."""
-    if is_run(Path(which)):
-        return Path(which).absolute()
-    if shared_file.is_shared(Path(which)):
-        return shared_file.unpack(Path(which))
+    if is_run(Path(name)):
+        return Path(name).absolute()
+    if shared_file.is_shared(Path(name)):
+        return shared_file.unpack(Path(name))
     for folder in reversed(folders(where)):
         names = (folder.name, folder.parent.name, f"{folder.parent.name}/{folder.name}")
-        if which == "latest" or which in names:
+        if name == "latest" or name in names:
             return folder
     if not where.is_dir():
         raise SpecError(
-            f"There is no run {which!r}: the folder {where} does not exist.",
+            f"There is no run {name!r}: the folder {where} does not exist.",
             means="Runs are in --runs, else in CLUSTER_RUNS, else in 'runs' in the current folder.",
             remedy="Name another folder, or measure first: cluster bench p2p --run-local",
         )
     raise SpecError(
-        f"There is no run {which!r} under {where}.",
+        f"There is no run {name!r} under {where}.",
         means="A run is named by its folder, its id, its cluster (the newest run) or 'latest'.",
         remedy="List them: cluster runs",
     )
 
 
-def find_launches(where: Path, which: str) -> list[Path]:
+def find_launches(where: Path, name: str) -> list[Path]:
     """Find a run as `find`, or all launches of the newest command, the oldest first."""
-    newest = find(where, which)
-    if which not in ("latest", newest.parent.name):
+    newest = find(where, name)
+    if name not in ("latest", newest.parent.name):
         return [newest]
     own = record(newest).launch_of
     if not own:
@@ -301,9 +301,9 @@ def _launch_of(folder: Path) -> str:
         return ""
 
 
-def all_of(where: Path, which: str) -> list[Path]:
+def all_of(where: Path, name: str) -> list[Path]:
     """Find all runs of a cluster, the oldest first, or what `find_launches` returns."""
-    return [f for f in folders(where) if f.parent.name == which] or find_launches(where, which)
+    return [f for f in folders(where) if f.parent.name == name] or find_launches(where, name)
 
 
 def _unwritable(path: Path, error: OSError) -> ClusterError:

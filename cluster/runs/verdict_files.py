@@ -63,8 +63,8 @@ def _place(name: str) -> Part:
     }
     numbers = [int(number) for number in re.findall(r"\d+", rest)]
     if kind in fields and len(numbers) == len(fields[kind]):
-        known = dict(zip(fields[kind], numbers, strict=True))
-        return decoders.convert({"kind": kind, **known}, Part)
+        values = dict(zip(fields[kind], numbers, strict=True))
+        return decoders.convert({"kind": kind, **values}, Part)
     if rest:
         return Part(kind="device", device=rest)
     return decoders.convert({"kind": kind}, Part)

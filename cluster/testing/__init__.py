@@ -142,32 +142,32 @@ class FakeHosts:
                 self.commands.append((machine.name, line))
             return _reply(self.replies[line], machine.name)
         with self._lock:
-            known = self._own(machine, words)
-        if known is None:
+            reply = self._own(machine, words)
+        if reply is None:
             self._unknown.append(f"{machine.name} does not know: {line}")
             raise UnknownCommand(self._unknown[-1])
-        return known
+        return reply
 
     def _own(self, machine: Machine, words: tuple[str, ...]) -> Reply | None:
         """Reply to a command of `cluster`; nothing if it is none."""
-        known: Reply | None = None
+        reply: Reply | None = None
         match words:
             case ("true",):
-                known = Reply()
+                reply = Reply()
             case ("tmux", option, verb, *rest) if option == AS_IT_IS:
-                known = self._tmux(verb, rest)
+                reply = self._tmux(verb, rest)
             case ("cat", path):
                 text = self.files.get(machine.id, {}).get(path)
-                known = Reply(status=1) if text is None else Reply(stdout=text.decode())
+                reply = Reply(status=1) if text is None else Reply(stdout=text.decode())
             case ("sh" | "/bin/sh", "-c", script, *_) if script in KNOWN_SCRIPTS:
-                known = Reply()
+                reply = Reply()
             case ("sh", "-c", jobs.MAKE_SCRATCH, *_):
-                known = Reply(status=1)  # no shared memory
+                reply = Reply(status=1)  # no shared memory
             case (_, "-P", "-m", "cluster.agent", "facts", _, *programs):
-                known = Reply(stdout=self._facts_of(machine, programs))
+                reply = Reply(stdout=self._facts_of(machine, programs))
             case (_, "-P", "-m", "cluster.agent", verb, folder):
-                known = self._agent(machine, verb, folder)
-        return known
+                reply = self._agent(machine, verb, folder)
+        return reply
 
     def _tmux(self, verb: str, rest: list[str]) -> Reply | None:
         session = rest[rest.index("-t") + 1].strip("=:$") if "-t" in rest else ""
@@ -191,19 +191,21 @@ class FakeHosts:
                 return None
 
     def _agent(self, machine: Machine, verb: str, folder: str) -> Reply | None:
-        of = [(name, one) for name, one in self._sessions.items() if one[0] == folder]
+        sessions = [
+            (name, session) for name, session in self._sessions.items() if session[0] == folder
+        ]
         match verb:
-            case "watch" | "look" if of:
-                [(name, (_, job, runs))] = of
+            case "watch" | "look" if sessions:
+                [(name, (_, job, runs))] = sessions
                 if verb == "look" and runs:
                     return Reply(stdout=_json(Running()))
                 self._end(name, machine)
                 texts = (Wrote(file=n, text=getattr(job, n)) for n in ("stdout", "stderr"))
-                events = [one for one in texts if one.text and verb == "watch"]
+                events = [text for text in texts if text.text and verb == "watch"]
                 end = Lost(reason=job.reason) if job.status is None else Ended(status=job.status)
                 return Reply(stdout="\n".join(map(_json, [*events, end])))
             case "stop" | "halt" | "results":
-                for name, _ in of:
+                for name, _ in sessions:
                     self._end(name, machine)
                 return Reply()
             case _:
@@ -214,8 +216,8 @@ class FakeHosts:
         folder, job, _ = self._sessions[name]
         self._sessions[name] = (folder, job, False)
         texts = {"stdout": job.stdout, "stderr": job.stderr, **job.files}
-        there = self.files.setdefault(machine.id, {})
-        there |= {f"{folder}/{file}": text.encode() for file, text in texts.items()}
+        files = self.files.setdefault(machine.id, {})
+        files |= {f"{folder}/{file}": text.encode() for file, text in texts.items()}
 
     def _facts_of(self, machine: Machine, programs: Sequence[str]) -> str:
         network = Interface(

@@ -112,7 +112,7 @@ def test_google_remedies_name_the_policy_or_the_switch(
     message: str, error: type[ProvisionError], remedy: str
 ) -> None:
     failure = Failure("other", operation="instances.x", code="conditionNotMet", message=message)
-    said = to_cluster_error(failure, left="It may still exist.")
+    said = to_cluster_error(failure, remains="It may still exist.")
     assert type(said) is error
     assert remedy in said.remedy
     assert "cluster up --plan" not in said.remedy

@@ -27,9 +27,9 @@ SOURCES = ("flight_recorder", "nccl_ras", "mpi_calls", "processes", "python_stac
 
 
 def _rules() -> Iterator[tuple[int, str, Rule]]:
-    for found in pkgutil.iter_modules(rules.__path__):
-        module = importlib.import_module(f"{rules.__name__}.{found.name}")
-        yield module.PRECEDENCE, found.name, module.find_cause
+    for rule in pkgutil.iter_modules(rules.__path__):
+        module = importlib.import_module(f"{rules.__name__}.{rule.name}")
+        yield module.PRECEDENCE, rule.name, module.find_cause
 
 
 RULES = tuple(sorted(_rules(), key=lambda rule: rule[:2]))
@@ -71,6 +71,6 @@ def _verdict(situation: Situation, causes: Sequence[Cause]) -> Verdict:
     if situation.progress:
         return "slow"
     if not causes:
-        known = any(view.operations or view.counts for view in situation.views)
-        return "moving" if known and not situation.stuck else "unknown"
+        has_operations = any(view.operations or view.counts for view in situation.views)
+        return "moving" if has_operations and not situation.stuck else "unknown"
     return "hung" if situation.long or any(cause.hard for cause in causes) else "undecided"

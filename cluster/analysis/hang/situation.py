@@ -48,13 +48,13 @@ class Situation(Value, frozen=True, kw_only=True):
     def view(self, rank: int) -> Snapshot:
         """Return all that is known of a rank."""
         at = bisect_left(self.views, rank, key=lambda view: view.rank)
-        known = self.views[at : at + 1]
-        return known[0] if known and known[0].rank == rank else Snapshot(source="", rank=rank)
+        views = self.views[at : at + 1]
+        return views[0] if views and views[0].rank == rank else Snapshot(source="", rank=rank)
 
     def straggler(self, rank: int) -> Straggler:
         """Return a rank with what it does."""
         view = self.view(rank)
-        pending = [one for one in view.operations if not one.done]
+        pending = [operation for operation in view.operations if not operation.done]
         return Straggler(
             rank=rank,
             host=view.host,
@@ -124,7 +124,7 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
 def _waited(views: Sequence[Snapshot], stuck: Sequence[Stuck]) -> float:
     """Return since how many seconds ranks wait; 0 if no source says."""
     at = max((view.at for view in views), default=0.0)
-    since = min((one.since for one in stuck if one.since), default=at)
+    since = min((stuck_op.since for stuck_op in stuck if stuck_op.since), default=at)
     return max(0.0, at - since)
 
 
@@ -135,26 +135,26 @@ def _span(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:
 def _with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:
     """Give a rank to those of which only the process is known, by the others."""
     by_pid: dict[int, set[tuple[str, int]]] = defaultdict(set)
-    for one in snapshots:
-        if one.rank >= 0 and one.pid:
-            by_pid[one.pid].add((one.host, one.rank))
-    for one in snapshots:
-        if one.rank >= 0:
-            yield one
+    for snapshot in snapshots:
+        if snapshot.rank >= 0 and snapshot.pid:
+            by_pid[snapshot.pid].add((snapshot.host, snapshot.rank))
+    for snapshot in snapshots:
+        if snapshot.rank >= 0:
+            yield snapshot
             continue
-        owners = {rank for host, rank in by_pid[one.pid] if one.host in ("", host)}
+        owners = {rank for host, rank in by_pid[snapshot.pid] if snapshot.host in ("", host)}
         if len(owners) == 1:
-            yield msgspec.structs.replace(one, rank=owners.pop())
+            yield msgspec.structs.replace(snapshot, rank=owners.pop())
 
 
 def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:
     """Return the first snapshots of each rank and source that has several, and the last of all."""
-    found: dict[tuple[int, str], list[Snapshot]] = defaultdict(list)
-    for one in snapshots:
-        found[one.rank, one.source].append(one)
+    grouped: dict[tuple[int, str], list[Snapshot]] = defaultdict(list)
+    for snapshot in snapshots:
+        grouped[snapshot.rank, snapshot.source].append(snapshot)
     early, late = [], []
-    for several in found.values():
-        several.sort(key=lambda one: one.at)
+    for several in grouped.values():
+        several.sort(key=lambda snapshot: snapshot.at)
         late.append(several[-1])
         if several[-1].at - several[0].at >= APART:
             early.append(several[0])
@@ -163,10 +163,10 @@ def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list
 
 def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
     """Join the sources of each rank."""
-    found: dict[int, list[Snapshot]] = defaultdict(list)
-    for one in snapshots:
-        found[one.rank].append(one)
-    return _with_calls(tuple(_joined(found[rank]) for rank in sorted(found)))
+    grouped: dict[int, list[Snapshot]] = defaultdict(list)
+    for snapshot in snapshots:
+        grouped[snapshot.rank].append(snapshot)
+    return _with_calls(tuple(_joined(grouped[rank]) for rank in sorted(grouped)))
 
 
 def _with_calls(views: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
@@ -196,24 +196,24 @@ def _call(stack: Sequence[Frame]) -> str:
 
 def _joined(sources: Sequence[Snapshot]) -> Snapshot:
     first = sources[0]
-    states = {one.state for one in sources}
+    states = {source.state for source in sources}
     state: ProcessState = next((word for word in _GONE if word in states), "")
     return Snapshot(
-        source=",".join(sorted(one.source for one in sources)),
+        source=",".join(sorted(source.source for source in sources)),
         rank=first.rank,
-        host=next((one.host for one in sources if one.host), ""),
-        pid=next((one.pid for one in sources if one.pid), 0),
-        at=max(one.at for one in sources),
-        operations=tuple(op for one in sources for op in one.operations),
-        groups=tuple(group for one in sources for group in one.groups),
-        counts=tuple(count for one in sources for count in one.counts),
-        state=state or next((one.state for one in sources if one.state), ""),
-        wchan=next((one.wchan for one in sources if one.wchan), ""),
-        call=next((one.call for one in sources if one.call), ""),
-        files=tuple(name for one in sources for name in one.files),
-        full=tuple(name for one in sources for name in one.full),
-        stack=next((one.stack for one in sources if one.stack), ()),
-        threads=tuple(thread for one in sources for thread in one.threads),
+        host=next((source.host for source in sources if source.host), ""),
+        pid=next((source.pid for source in sources if source.pid), 0),
+        at=max(source.at for source in sources),
+        operations=tuple(op for source in sources for op in source.operations),
+        groups=tuple(group for source in sources for group in source.groups),
+        counts=tuple(count for source in sources for count in source.counts),
+        state=state or next((source.state for source in sources if source.state), ""),
+        wchan=next((source.wchan for source in sources if source.wchan), ""),
+        call=next((source.call for source in sources if source.call), ""),
+        files=tuple(name for source in sources for name in source.files),
+        full=tuple(name for source in sources for name in source.full),
+        stack=next((source.stack for source in sources if source.stack), ()),
+        threads=tuple(thread for source in sources for thread in source.threads),
     )
 
 
@@ -237,12 +237,12 @@ def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
     numbers: dict[Key, dict[int, int]] = defaultdict(dict)
     pending: dict[Key, dict[int, Operation]] = defaultdict(dict)
     for view in views:
-        for one in view.operations:
-            key = one.group, members.get((one.group, view.rank), ())
-            numbers[key][view.rank] = max(numbers[key].get(view.rank, 0), one.number)
+        for operation in view.operations:
+            key = operation.group, members.get((operation.group, view.rank), ())
+            numbers[key][view.rank] = max(numbers[key].get(view.rank, 0), operation.number)
             first = pending[key].get(view.rank)
-            if not one.done and (first is None or one.number < first.number):
-                pending[key][view.rank] = one
+            if not operation.done and (first is None or operation.number < first.number):
+                pending[key][view.rank] = operation
     for key, entered in numbers.items():
         _add_absent(key, entered, views, alone=len(numbers) == 1)
     return [_Entered(key=key, numbers=numbers[key], pending=pending[key]) for key in numbers]
@@ -259,15 +259,15 @@ def _add_absent(
 
 
 def _stuck(views: Sequence[Snapshot]) -> list[Stuck]:
-    found = [stuck for group in _groups(views) if (stuck := _of_operations(group)) is not None]
-    return found or list(_of_counts(views))
+    operations = [stuck for group in _groups(views) if (stuck := _of_operations(group)) is not None]
+    return operations or list(_of_counts(views))
 
 
 def _of_operations(group: _Entered) -> Stuck | None:
     if not group.pending:
         return None
-    number = min(one.number for one in group.pending.values())
-    waiting = tuple(rank for rank, one in group.pending.items() if one.number == number)
+    number = min(operation.number for operation in group.pending.values())
+    waiting = tuple(rank for rank, operation in group.pending.items() if operation.number == number)
     names = Counter(group.pending[rank].name for rank in waiting)
     first = group.pending[waiting[0]]
     times = [group.pending[rank].since for rank in waiting if group.pending[rank].since]
@@ -291,8 +291,8 @@ def _of_counts(views: Sequence[Snapshot]) -> Iterator[Stuck]:
     members = _members(views)
     counts: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for view in views:
-        for one in view.counts:
-            counts[one.group, one.name][view.rank] = one.entered
+        for count in view.counts:
+            counts[count.group, count.name][view.rank] = count.entered
     for (group, name), entered in counts.items():
         least, most = min(entered.values()), max(entered.values())
         ranks = members.get((group, min(entered)), ())
@@ -314,26 +314,31 @@ def _root(stuck: Sequence[Stuck]) -> tuple[tuple[int, ...], tuple[Stuck, ...]]:
 
     A rank that is absent from one collective may wait in another; the chain ends at the cause.
     """
-    waiting = {rank for one in stuck for rank in one.waiting}
-    free = {rank for one in stuck for rank in (*one.absent, *one.unseen) if rank not in waiting}
+    waiting = {rank for stuck_op in stuck for rank in stuck_op.waiting}
+    free = {
+        rank
+        for stuck_op in stuck
+        for rank in (*stuck_op.absent, *stuck_op.unseen)
+        if rank not in waiting
+    }
 
-    def weight(one: Stuck) -> tuple[bool, bool, float, int]:
-        absent = {*one.absent, *one.unseen}
-        return (not absent & free, not absent, one.since, -len(one.waiting))
+    def weight(stuck: Stuck) -> tuple[bool, bool, float, int]:
+        absent = {*stuck.absent, *stuck.unseen}
+        return (not absent & free, not absent, stuck.since, -len(stuck.waiting))
 
     ordered = tuple(sorted(stuck, key=weight))
     if not ordered:
         return (), ()
     first = ordered[0]
-    known = tuple(rank for rank in first.absent if rank in free)
-    return known or tuple(rank for rank in first.unseen if rank in free), ordered
+    culprits = tuple(rank for rank in first.absent if rank in free)
+    return culprits or tuple(rank for rank in first.unseen if rank in free), ordered
 
 
 def _pace(views: Sequence[Snapshot]) -> tuple[float, float]:
     """Return the longest time between two collectives of a rank, and how many came per second."""
     gaps: list[float] = []
     for view in views:
-        times = sorted(one.since for one in view.operations if one.since)
+        times = sorted(operation.since for operation in view.operations if operation.since)
         gaps += [b - a for a, b in pairwise(times) if b > a]
     if not gaps:
         return 0.0, 0.0
@@ -343,10 +348,15 @@ def _pace(views: Sequence[Snapshot]) -> tuple[float, float]:
 
 def _far(view: Snapshot) -> dict[tuple[str, str], int]:
     """Return how far a rank has come."""
-    far: dict[tuple[str, str], int] = {(one.group, one.name): one.entered for one in view.counts}
-    for one in view.operations:
-        for key in ((one.group, ""), (one.group, "done") if one.done else (one.group, "")):
-            far[key] = max(far.get(key, 0), one.number)
+    far: dict[tuple[str, str], int] = {
+        (count.group, count.name): count.entered for count in view.counts
+    }
+    for operation in view.operations:
+        for key in (
+            (operation.group, ""),
+            (operation.group, "done") if operation.done else (operation.group, ""),
+        ):
+            far[key] = max(far.get(key, 0), operation.number)
     return far
 
 

@@ -101,7 +101,7 @@ def missing(
         ),
         (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "gpu"),
     )
-    return next((what for applies, what in reasons if applies), None)
+    return next((name for applies, name in reasons if applies), None)
 
 
 def _collective(
@@ -114,8 +114,8 @@ def _collective(
     several = str(params.get("operation", "")).split(OR)
     if len(several) > 1:  # of a class: the limit that all of them have
         each = [_collective(definition, {**params, "operation": o}, hardware) for o in several]
-        alike = {limit and (limit.kind, limit.rate) for limit in each}
-        return each[0] if len(alike) == 1 else None
+        limits = {limit and (limit.kind, limit.rate) for limit in each}
+        return each[0] if len(limits) == 1 else None
     hosts, ranks, operation = count(params, "hosts"), count(params, "ranks"), several[0]
     if hosts == 1:
         return _inside(operation, ranks, hosts, hardware)
@@ -136,25 +136,25 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit
     part to each GPU: S (g+1)/g in each direction, where a ring needs 2 S (g-1)/g. Bus bandwidth is
     always computed as for a ring.
     """
-    here, word = ranks // max(1, hosts), FACTORS.get(operation, "")
+    local, word = ranks // max(1, hosts), FACTORS.get(operation, "")
     link = hardware.nvlink or hardware.bus
-    if hardware.pair and (here <= PAIR or operation == "sendrecv"):
+    if hardware.pair and (local <= PAIR or operation == "sendrecv"):
         link = hardware.pair
     if link is None:
         return None
-    sums = bool(hardware.reduces and hardware.nvlink and here > PAIR) and word in ("", SUMMED)
+    sums = bool(hardware.reduces and hardware.nvlink and local > PAIR) and word in ("", SUMMED)
     gain = 1.0
     if sums:
-        gain = factor(SUMMED, ranks) * here / (here + 1)
+        gain = factor(SUMMED, ranks) * local / (local + 1)
     elif hosts > 1:
-        stays = (here - 1) / ranks if operation == "alltoall" else _shared(word, here)
+        stays = (local - 1) / ranks if operation == "alltoall" else _shared(word, local)
         gain = factor(word, ranks) / stays
     kind: LimitKind = "pcie_ring"
     if hardware.nvlink:
         kind = "infinity_fabric_ring" if is_amd(hardware) else "nvls" if sums else "nvlink_ring"
     ring = Limit(kind=kind, rate=link.rate, source=link.source)
     limit = scaled(_unless_bridged(ring, hardware), gain, flow="one way", times=gain)
-    return limit if hosts > 1 else _between_bridges(limit, operation, here, hardware)
+    return limit if hosts > 1 else _between_bridges(limit, operation, local, hardware)
 
 
 def _between_bridges(ring: Limit, operation: str, ranks: int, hardware: Hardware) -> Limit:
@@ -185,9 +185,9 @@ def _unless_bridged(limit: Limit, hardware: Hardware) -> Limit:
     return replace(limit, assumption=Assumption(kind="no_bridge"), otherwise=otherwise)
 
 
-def _shared(word: Factor, here: int) -> float:
+def _shared(word: Factor, local: int) -> float:
     """Return the share of the size that must pass between the GPUs of one of several hosts."""
-    return factor("(n-1)/n" if word in ("", "1") else word, here)
+    return factor("(n-1)/n" if word in ("", "1") else word, local)
 
 
 def _peers(

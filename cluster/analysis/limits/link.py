@@ -55,9 +55,11 @@ def goodput(link: Link, flows: int = 1) -> float:
 
 def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:
     """Return the B/s that the slowest link allows a metric, both ways if it uses both."""
-    known = [None if link is None else goodput(_passed(definition, link), flows) for link in links]
-    rates = [rate for rate in known if rate is not None]
-    if not definition.flow or not rates or len(rates) < len(known):
+    goodputs = [
+        None if link is None else goodput(_passed(definition, link), flows) for link in links
+    ]
+    rates = [rate for rate in goodputs if rate is not None]
+    if not definition.flow or not rates or len(rates) < len(goodputs):
         return None
     return min(rates) * (2 if definition.flow == "both ways" else 1)
 
@@ -77,7 +79,9 @@ def copy_rates(measurements: Iterable[Measurement]) -> dict[int, float]:
 
 def _copy_rate(copies: dict[int, float], size: Scalar) -> float:
     """Return the rate of copies of a message, whole or as parts of a larger one; 0 if not known."""
-    as_large = [rate for of, rate in copies.items() if not isinstance(size, str) and of >= size]
+    as_large = [
+        rate for copied, rate in copies.items() if not isinstance(size, str) and copied >= size
+    ]
     return max(as_large or copies.values(), default=0.0)
 
 

@@ -92,15 +92,17 @@ def _connections(
 def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit:
     """Limit TCP or UDP by what packets of an MTU carry; the MTU is assumed if nobody said it."""
 
-    def of(mtu: int) -> Limit:
+    def limit_at(mtu: int) -> Limit:
         link = Link(rate=nic.rate, mtu=mtu, source=nic.source)
         saved = 1 + UDP_SAVES / (mtu - HEADER_BYTES) if is_udp else 1.0
         kind: LimitKind = "udp" if is_udp else "tcp"
         return Limit(kind=kind, rate=goodput(link) * saved, mtu=mtu, source=nic.source)
 
     if hardware.mtu:
-        return of(hardware.mtu)
-    return replace(of(MTU), assumption=Assumption(kind="mtu", mtu=MTU), otherwise=of(JUMBO))
+        return limit_at(hardware.mtu)
+    return replace(
+        limit_at(MTU), assumption=Assumption(kind="mtu", mtu=MTU), otherwise=limit_at(JUMBO)
+    )
 
 
 def messages(
@@ -136,8 +138,8 @@ def messages(
 def _fits_on_a_host(params: Mapping[str, Scalar], hosts: int) -> bool:
     """Tell whether ranks that run, beside others that wait or run, may all be on one host."""
     ran, waiting = count(params, "processes"), count(params, "waiting")
-    others = waiting + (count(params, "groups") - 1) * ran if count(params, "groups") else waiting
-    return others > 0 and ran * hosts <= ran + others
+    idle = waiting + (count(params, "groups") - 1) * ran if count(params, "groups") else waiting
+    return idle > 0 and ran * hosts <= ran + idle
 
 
 def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:

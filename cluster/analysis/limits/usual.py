@@ -77,15 +77,15 @@ def _usual_messages(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Usual | None:
     """Return the share for messages; a pair of ranks may use one of the NICs of a host."""
-    both, pairs = hardware.both_ways, params.get("pairs", 1)
-    if definition.flow == "both ways" and both is not None and hardware.nic is not None:
-        return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
-    known = threshold("rdma" if hardware.rdma or definition.medium == "RDMA" else "mpi_tcp")
+    duplex, pairs = hardware.both_ways, params.get("pairs", 1)
+    if definition.flow == "both ways" and duplex is not None and hardware.nic is not None:
+        return Usual(share=REPEATED * duplex.rate / (2 * hardware.nic.rate), source=duplex.source)
+    usual_share = threshold("rdma" if hardware.rdma or definition.medium == "RDMA" else "mpi_tcp")
     used = max(1, pairs) if isinstance(pairs, int) else 1
     if used >= hardware.nics:
-        return known
-    share = known.share * used / hardware.nics
-    return replace(known, share=share, used=used, interfaces=hardware.nics)
+        return usual_share
+    share = usual_share.share * used / hardware.nics
+    return replace(usual_share, share=share, used=used, interfaces=hardware.nics)
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:

@@ -85,16 +85,16 @@ class Scaling(Value, frozen=True, kw_only=True):
 
 def scaling(series: Series, work: Work | None = None) -> Scaling:
     """Compute efficiencies (SpecError: there is no throughput, or one is not positive)."""
-    known = sorted(series.throughputs, key=lambda t: t.ranks)
-    if not known or not all(t.rate > 0 and t.ranks > 0 for t in known):
+    throughputs = sorted(series.throughputs, key=lambda t: t.ranks)
+    if not throughputs or not all(t.rate > 0 and t.ranks > 0 for t in throughputs):
         raise SpecError(f"{series.name}: there is no base, or a rate that is not positive.")
-    base = known[0]
+    base = throughputs[0]
     return Scaling(
         name=series.name,
         unit=series.unit,
         base=base.ranks,
         base_rate=base.rate,
-        rows=tuple(_efficiency(t, base, work) for t in known),
+        rows=tuple(_efficiency(t, base, work) for t in throughputs),
     )
 
 
@@ -149,9 +149,9 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
         lambda: defaultdict(list)
     )
     for launch in launches:
-        spec, known = launch.record.spec, launch.record.definitions
+        spec, definitions = launch.record.spec, launch.record.definitions
         for summary in launch.summaries:
-            own = known.get(summary.definition)
+            own = definitions.get(summary.definition)
             if own is not None and not _counts(own):
                 continue
             ranks = summary.params.get("ranks")
@@ -211,9 +211,9 @@ def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
     alone was measured.
     """
     trained = [launch for launch in launches if launch.record.benchmark == TRAINING]
-    known = {launch.name: launch for launch in measured_series(trained)}
+    series = {launch.name: launch for launch in measured_series(trained)}
     for data in ASKED:
-        if rates := known.get(f"{RATE}, data {data}"):
+        if rates := series.get(f"{RATE}, data {data}"):
             plain = scaling(rates)
             if plain.base > 1:  # its rate has an exchange, too
                 return plain

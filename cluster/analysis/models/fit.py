@@ -226,8 +226,8 @@ def _intervals(
     moved = drawn @ (inverse @ design.T).T
     spread = _spread(drawn - moved @ design.T, n)
     diagonal = np.sqrt(np.diag(inverse))
-    known = spread > 0
-    pivots = moved[known] / (spread[known, None] * diagonal)
+    has_spread = spread > 0
+    pivots = moved[has_spread] / (spread[has_spread, None] * diagonal)
     if not len(pivots):  # every point is on the line
         return (line[0], line[0]), (line[1], line[1])
     low, high = np.percentile(pivots, (2.5, 97.5), axis=0)

@@ -133,8 +133,8 @@ def predicted_time(
 def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:
     smallest = fit.pieces[0].first
     times = [fit.seconds(max(size, smallest / 4)) for size in sizes]
-    known = [time for time in times if time is not None]
-    return known if len(known) == len(times) else None
+    complete = [time for time in times if time is not None]
+    return complete if len(complete) == len(times) else None
 
 
 class MeasuredCollective(Value, frozen=True, kw_only=True):

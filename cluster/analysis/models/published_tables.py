@@ -86,8 +86,8 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
         }
         printed = PERCENT.search(_cell(row, PRINTED_COLUMN)) if len(rates) == 1 else None
         for column, (rate, unit) in rates.items() if ranks else ():
-            which = column if len(rates) > 1 else ""
-            name = ", ".join(filter(None, [title, _work(row, growing), which]))
+            label = column if len(rates) > 1 else ""
+            name = ", ".join(filter(None, [title, _work(row, growing), label]))
             throughput = Throughput(
                 ranks=ranks or 0,
                 rate=rate,
@@ -147,5 +147,5 @@ def _work(row: dict[str, str], growing: Mapping[str, str]) -> str:
         for name, cell in row.items()
         if GROUP_COLUMN.search(name) and not RATE_COLUMN.search(name)
     ]
-    same = dict.fromkeys(filter(None, [*words, *groups]))
-    return ", ".join(same)
+    unique = dict.fromkeys(filter(None, [*words, *groups]))
+    return ", ".join(unique)

@@ -168,8 +168,8 @@ def _by_rounds(values: Sequence[float], rounds: int) -> tuple[float, ...]:
 
 def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
     """Divide seconds of waiting (from, to) into those of the fetch and all others."""
-    both = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
-    return both, waited[1] - waited[0] - both
+    overlap = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
+    return overlap, waited[1] - waited[0] - overlap
 
 
 def stalls(trained: Trained) -> Stalls:
@@ -200,8 +200,8 @@ def _middle(busy: Sequence[float]) -> float:
     return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
 
 
-def _lost(with_: Sequence[float], without: Sequence[float], whole: Sequence[float]) -> float:
-    return _sure([(a - b) / c for a, b, c in zip(with_, without, whole, strict=True)])
+def _lost(with_: Sequence[float], rest: Sequence[float], whole: Sequence[float]) -> float:
+    return _sure([(a - b) / c for a, b, c in zip(with_, rest, whole, strict=True)])
 
 
 def _sure(shares: Sequence[float]) -> float:
@@ -214,13 +214,13 @@ def _sure(shares: Sequence[float]) -> float:
 
 def bounds(trained: Trained) -> dict[Stage, float]:
     """Return the samples per second of all ranks that each measured stage alone would allow."""
-    known: dict[Stage, float | None] = {
+    rates: dict[Stage, float | None] = {
         "compute": trained.samples / max(median(own) for own in trained.busy),
         "fetch": trained.fetch,
         "preparation": trained.preparation,
         "exchange": trained.exchange,
     }
-    return {stage: rate for stage, rate in known.items() if rate is not None}
+    return {stage: rate for stage, rate in rates.items() if rate is not None}
 
 
 def judge(trained: Trained) -> TrainingVerdict:
@@ -274,9 +274,9 @@ def _stage(trained: Trained, lost: Stalls) -> Stage:
 def _times_slower(trained: Trained) -> float:
     """Tell how many times as long as the others the slowest rank computes; 1 if it is alone."""
     slowest = _slowest(trained)
-    others = [rounds for rank, rounds in enumerate(trained.busy) if rank != slowest]
-    if not others:
+    other_ranks = [rounds for rank, rounds in enumerate(trained.busy) if rank != slowest]
+    if not other_ranks:
         return 1.0
-    rounds = zip(trained.busy[slowest], zip(*others, strict=True), strict=True)
+    rounds = zip(trained.busy[slowest], zip(*other_ranks, strict=True), strict=True)
     ratios: list[float] = [own / median(rest) for own, rest in rounds]
     return median(ratios)

@@ -259,12 +259,12 @@ def _largest_difference(logs: Floats, right_least: int) -> tuple[int, float, flo
     count = len(logs)
     sums = np.cumsum(logs)
     sizes = np.arange(SEGMENT, count - right_least + 1)
-    left = sums[sizes - 1] / sizes
+    left_mean = sums[sizes - 1] / sizes
     right = (sums[-1] - sums[sizes - 1]) / (count - sizes)
-    distance = np.abs(right - left)
+    distance = np.abs(right - left_mean)
     best = int(np.argmax(distance / np.sqrt(1 / sizes + 1 / (count - sizes))))
     at = int(sizes[best])
-    rest = np.concatenate((logs[:at] - left[best], logs[at:] - right[best]))
+    rest = np.concatenate((logs[:at] - left_mean[best], logs[at:] - right[best]))
     variance = float(rest @ rest) / (count - 2)
     if variance <= 0:
         return at, math.inf if distance[best] > 0 else 0.0, 0.0

@@ -163,12 +163,12 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
 
 def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
     """Group repetitions, whose records do not differ, under a condition or first run."""
-    alike: dict[object, list[Launch]] = {}
+    groups: dict[object, list[Launch]] = {}
     for launch in launches:
-        alike.setdefault(tuple(factors(launch.record)), []).append(launch)
+        groups.setdefault(tuple(factors(launch.record)), []).append(launch)
     return tuple(
         Side(name=group[0].record.condition or group[0].record.id, launches=tuple(group))
-        for group in alike.values()
+        for group in groups.values()
     )
 
 
@@ -210,8 +210,12 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
 def _record_of_measured(launch: Launch) -> Record:
     """Leave out the definitions of metrics that a run was stopped before it could measure."""
     metrics = {summary.metric for summary in launch.summaries}
-    known = launch.record.definitions.items()
-    definitions = {name: definition for name, definition in known if definition.metric in metrics}
+    measured_definitions = launch.record.definitions.items()
+    definitions = {
+        name: definition
+        for name, definition in measured_definitions
+        if definition.metric in metrics
+    }
     return msgspec.structs.replace(launch.record, definitions=definitions)
 
 
@@ -264,8 +268,8 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Comparison
         interval = ratio_interval(medians[0], medians[1])
     verdict, reason = _verdict(estimate, interval, threshold, some.better)
     if min(cell.launches) < ENOUGH_LAUNCHES:
-        own, others = cell.launches
-        reason = CellReason(kind="too_few_launches", count=own, other_count=others)
+        own, other_count = cell.launches
+        reason = CellReason(kind="too_few_launches", count=own, other_count=other_count)
         verdict = "inconclusive"
     return msgspec.structs.replace(
         cell, ratio=estimate, interval=interval, verdict=verdict, reason=reason
@@ -273,8 +277,8 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Comparison
 
 
 def _share(group: Sequence[Summary]) -> float | None:
-    known = [summary.share for summary in group if summary.share is not None]
-    return median(known) if known and len(known) == len(group) else None
+    shares = [summary.share for summary in group if summary.share is not None]
+    return median(shares) if shares and len(shares) == len(group) else None
 
 
 def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> CellReason | None:

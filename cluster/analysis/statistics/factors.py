@@ -97,8 +97,8 @@ def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
 
 
 def _links(links: Iterable[Link | None]) -> Iterator[tuple[str, str]]:
-    known = [
+    launch_links = [
         {} if link is None else dict(_flat("link", msgspec.to_builtins(link))) for link in links
     ]
-    for name in dict.fromkeys(name for link in known for name in link):
-        yield name, _values(name, known)
+    for name in dict.fromkeys(name for link in launch_links for name in link):
+        yield name, _values(name, launch_links)

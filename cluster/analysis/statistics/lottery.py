@@ -49,17 +49,17 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
         return None
     values = np.array([value for each in draws for value in each])
     squares = float(((values - values.mean()) ** 2).sum())
-    among = float(_between_squares(values[None, :], counts)[0])
-    within = max(squares - among, 0.0) / (jobs - many)
+    between_jobs = float(_between_squares(values[None, :], counts)[0])
+    within = max(squares - between_jobs, 0.0) / (jobs - many)
     typical = (jobs - float((counts**2).sum()) / jobs) / (many - 1)  # jobs of a draw
-    between = max(0.0, (among / (many - 1) - within) / typical)
+    between = max(0.0, (between_jobs / (many - 1) - within) / typical)
     total = between + within / typical
     return VarianceSplit(
         mean=float(values.mean()),
         between=math.sqrt(between),
         within=math.sqrt(within),
         reliability=between / total if total else 0.0,
-        chance=_chance(values, counts, among),
+        chance=_chance(values, counts, between_jobs),
     )
 
 
@@ -71,10 +71,10 @@ def _between_squares(rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return squares
 
 
-def _chance(values: np.ndarray, counts: np.ndarray, among: float) -> float:
+def _chance(values: np.ndarray, counts: np.ndarray, between_jobs: float) -> float:
     """Return the share of random deals that differ as much between draws, this one included."""
     dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
-    hits = (_between_squares(dealt, counts) >= among * (1 - 1e-9)).sum()
+    hits = (_between_squares(dealt, counts) >= between_jobs * (1 - 1e-9)).sum()
     return float(hits + 1) / (SHUFFLES + 1)
 
 
@@ -83,9 +83,9 @@ def least_chance(jobs: Sequence[int]) -> float:
 
     Draws with this many jobs cannot be said to differ beyond it.
     """
-    alike = math.prod(math.factorial(count) for count in Counter(jobs).values())
+    symmetries = math.prod(math.factorial(count) for count in Counter(jobs).values())
     deals = math.factorial(sum(jobs)) // math.prod(map(math.factorial, jobs))
-    return max(alike / deals, 1 / (SHUFFLES + 1))
+    return max(symmetries / deals, 1 / (SHUFFLES + 1))
 
 
 def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
@@ -106,8 +106,8 @@ def drawn_series(
     series = [(summary, _medians(summary, draws)) for summary in draws[0][0]]
     whole = [(summary, medians) for summary, medians in series if all(medians)]
     parts = [(summary, medians, split(medians)) for summary, medians in whole]
-    known = [(summary, medians, part) for summary, medians, part in parts if part is not None]
-    limit = SIGNIFICANT / max(1, len(known))
+    with_parts = [(summary, medians, part) for summary, medians, part in parts if part is not None]
+    limit = SIGNIFICANT / max(1, len(with_parts))
     return tuple(
         DrawnSeries(
             metric=summary.metric,
@@ -122,12 +122,12 @@ def drawn_series(
             differs=part.chance <= limit,
             best=tuple(_best(medians, summary.better, part, costs)),
         )
-        for summary, medians, part in known
+        for summary, medians, part in with_parts
     )
 
 
 def _medians(
-    wanted: Summary, draws: Sequence[Sequence[Sequence[Summary]]]
+    target: Summary, draws: Sequence[Sequence[Sequence[Summary]]]
 ) -> tuple[tuple[float, ...], ...]:
     """Return the median of each job's series, for each draw."""
     return tuple(
@@ -135,7 +135,7 @@ def _medians(
             summary.median
             for job in jobs
             for summary in job
-            if (summary.metric, summary.params) == (wanted.metric, wanted.params)
+            if (summary.metric, summary.params) == (target.metric, target.params)
         )
         for jobs in draws
     )

@@ -55,10 +55,10 @@ def _within_series(series: Measurement) -> Slowdown | None:
 
 def _after_series(series: Measurement, earlier: Sequence[Measurement]) -> Slowdown | None:
     kind = series.metric, series.rank
-    same = [m for m in earlier if m.complete and m.values and (m.metric, m.rank) == kind]
-    if not same:
+    of_kind = [m for m in earlier if m.complete and m.values and (m.metric, m.rank) == kind]
+    if not of_kind:
         return None
-    last = same[-1]
+    last = of_kind[-1]
     growth = max(1.0, series.bytes / last.bytes) if last.bytes and series.bytes else 1.0
     ratio = median(series.values) / (median(last.values) * growth)
     return None if ratio < SLOWER else Slowdown(series=series, ratio=ratio, before=last)

@@ -41,21 +41,21 @@ def summarize(
     Without the route of the bytes, there are no bounds. A measurement whose definition is missing,
     or has another unit, raises a ParseError.
     """
-    known = {definition.id: (order, definition) for order, definition in enumerate(definitions)}
+    by_id = {definition.id: (order, definition) for order, definition in enumerate(definitions)}
     keyed = sorted(
-        ((_group(m, known), m) for m in measurements if m.values), key=lambda pair: pair[0]
+        ((_group(m, by_id), m) for m in measurements if m.values), key=lambda pair: pair[0]
     )
     return tuple(
-        _summary(known[key[1]][1], [m for _, m in group], route)
+        _summary(by_id[key[1]][1], [m for _, m in group], route)
         for key, group in groupby(keyed, key=lambda pair: pair[0])
     )
 
 
 def _group(
-    measurement: Measurement, known: dict[str, tuple[int, Definition]]
+    measurement: Measurement, by_id: dict[str, tuple[int, Definition]]
 ) -> tuple[int, str, tuple[tuple[str, float, str], ...], int]:
     try:
-        order, definition = known[measurement.definition]
+        order, definition = by_id[measurement.definition]
     except KeyError:
         raise ParseError(
             f"The definition {measurement.definition} of the metric {measurement.metric} is not "

@@ -18,8 +18,8 @@ def speed(path: str) -> tuple[int, int]:
     links = nvlinks(path)
     if links:
         return len(CLASSES) + 1, links
-    known = OLD.get(path, path)
-    return (CLASSES.index(known) + 1 if known in CLASSES else 0), 0
+    path_now = OLD.get(path, path)
+    return (CLASSES.index(path_now) + 1 if path_now in CLASSES else 0), 0
 
 
 def nvlinks(path: str) -> int:

@@ -58,8 +58,8 @@ def group_alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
     """Group named hosts that have the same devices, connected in the same way."""
     groups: list[list[HostTopology]] = []
     for host in hosts:
-        same = (group for group in groups if host.host and group[0].topology == host.topology)
-        like = next(same, None)
+        twins = (group for group in groups if host.host and group[0].topology == host.topology)
+        like = next(twins, None)
         if like is None:
             groups.append([host])
         else:

@@ -112,16 +112,16 @@ def undecided(
     They do if all launches have their proof and a pair changes its transport, or if both conditions
     have the same setting.
     """
-    known = [proof for proof in (*base, *other) if proof is not None]
+    proofs = [proof for proof in (*base, *other) if proof is not None]
     settings = [{proof.setting if proof else "" for proof in side} for side in (base, other)]
-    if not known or settings[0] == settings[1]:
+    if not proofs or settings[0] == settings[1]:
         return None
-    lacking = next((proof for proof in known if proof.fault), None)
+    lacking = next((proof for proof in proofs if proof.fault), None)
     if lacking is not None or None in (*base, *other):
         return lacking  # one side is without any setting; that of the other is proven
     direct = [{p.name: p.is_direct for proof in side if proof for p in proof.pairs}
               for side in (base, other)]  # fmt: skip
-    return known[0] if direct[0] == direct[1] else None
+    return proofs[0] if direct[0] == direct[1] else None
 
 
 def count_proofs(proofs: Sequence[ToggleProof | None]) -> Counter[ToggleProof]:

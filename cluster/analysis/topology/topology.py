@@ -122,8 +122,8 @@ class GpuTopology(Value, frozen=True, kw_only=True):
 
     def pair(self, a: int, b: int) -> GpuPair | None:
         """Return a pair; None if nothing is known of it."""
-        wanted = (min(a, b), max(a, b))
-        return next((pair for pair in self.pairs if pair.gpus == wanted), None)
+        ends = (min(a, b), max(a, b))
+        return next((pair for pair in self.pairs if pair.gpus == ends), None)
 
 
 def gpu_topology(
@@ -153,12 +153,12 @@ def gpu_topology(
         )
         for gpus in names
     )
-    known = [pair for pair in pairs if pair.path != UNKNOWN or pair.copies.rate is not None]
+    measured = [pair for pair in pairs if pair.path != UNKNOWN or pair.copies.rate is not None]
     return GpuTopology(
         pairs=pairs,
         groups=tuple(_groups(pairs)),
-        best=tuple(_extreme_pairs(known, max)) if known else (),
-        worst=tuple(_extreme_pairs(known, min)) if known else (),
+        best=tuple(_extreme_pairs(measured, max)) if measured else (),
+        worst=tuple(_extreme_pairs(measured, min)) if measured else (),
         nearest=tuple(_nearest(topology)) if topology else (),
         misfits=tuple(_misfits(pairs)),
         findings=tuple(_gains(pairs)),
@@ -171,8 +171,8 @@ def _paths(topology: Topology) -> dict[tuple[int, int], str]:
     gpus = [device.name for device in topology.devices if device.is_gpu]
     paths = {}
     for a, b in combinations(gpus, 2):
-        there, back = topology.path(a, b), topology.path(b, a)
-        path = there if there != UNKNOWN else back
+        forth, back = topology.path(a, b), topology.path(b, a)
+        path = forth if forth != UNKNOWN else back
         paths[_number(a), _number(b)] = OLD.get(path, path)
     return paths
 
@@ -249,26 +249,26 @@ def _extreme_pairs(
 ) -> Iterator[GpuPair]:
     """Return the pairs of the fastest or slowest class, without those whose rates are worse."""
     classes = [speed(pair.path) for pair in pairs]
-    wanted = max(classes) if end is max else min(classes)
-    same = [pair for pair in pairs if speed(pair.path) == wanted]
-    rates = [pair.copies.rate for pair in same if pair.copies.rate is not None]
-    limit = end(rates) if len(rates) == len(same) else None
-    for pair in same:
+    extreme = max(classes) if end is max else min(classes)
+    equal = [pair for pair in pairs if speed(pair.path) == extreme]
+    rates = [pair.copies.rate for pair in equal if pair.copies.rate is not None]
+    limit = end(rates) if len(rates) == len(equal) else None
+    for pair in equal:
         if limit is None or abs((pair.copies.rate or 0.0) - limit) <= ALIKE * limit:
             yield pair
 
 
 def _gains(pairs: Sequence[GpuPair]) -> Iterator[PeerGain]:
     for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
-        same = [pair.copies for pair in pairs if pair.path == path]
+        equal = [pair.copies for pair in pairs if pair.path == path]
         rates = [
             measured.rate / measured.rate_without
-            for measured in same
+            for measured in equal
             if measured.rate and measured.rate_without
         ]
         times = [
             measured.latency_without / measured.latency
-            for measured in same
+            for measured in equal
             if measured.latency and measured.latency_without
         ]
         if rates:
@@ -309,10 +309,10 @@ def _nearest(topology: Topology) -> Iterator[Nearest]:
         if not gpu.is_gpu:
             continue
         paths = {nic.model or nic.name: topology.path(gpu.name, nic.name) for nic in nics}
-        known = {name: path for name, path in paths.items() if speed(path) > (0, 0)}
-        if known:
-            best = max(known.values(), key=speed)
-            near = tuple(name for name, path in known.items() if path == best)
+        reachable = {name: path for name, path in paths.items() if speed(path) > (0, 0)}
+        if reachable:
+            best = max(reachable.values(), key=speed)
+            near = tuple(name for name, path in reachable.items() if path == best)
             yield Nearest(gpu=_number(gpu.name), nics=near, path=best)
 
 
@@ -335,29 +335,29 @@ def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
         rate = pair.copies.rate
         if rate is None or pair.inferred or _kind(pair.path) not in norms:
             continue
-        links, others = nvlinks(pair.path), len(rates[_kind(pair.path)]) - 1
+        links, peers = nvlinks(pair.path), len(rates[_kind(pair.path)]) - 1
         expected = norms[_kind(pair.path)] * max(1, links)
-        kind = _mismatch(pair, rate, expected if others else 0.0, slow)
+        kind = _mismatch(pair, rate, expected if peers else 0.0, slow)
         if kind is not None:
             yield UnusualPair(
                 gpus=pair.gpus,
                 path=pair.path,
                 rate=rate,
-                expected=expected if others else None,
+                expected=expected if peers else None,
                 kind=kind,
                 without=pair.copies.rate_without,
-                others=others,
+                others=peers,
             )
 
 
 def _mismatch(pair: GpuPair, rate: float, expected: float, slow: float) -> Mismatch | None:
     """Return how a rate does not match its links; `expected` is 0 if there is no other pair."""
-    links, without = nvlinks(pair.path), pair.copies.rate_without
+    links, rate_without = nvlinks(pair.path), pair.copies.rate_without
     if links and rate <= slow * FASTER:
         return "as_without_nvlink"
-    if links and without is not None and rate <= without * FASTER:
+    if links and rate_without is not None and rate <= rate_without * FASTER:
         return "as_without_p2p"
-    if without is not None and rate < SLOWER * without:
+    if rate_without is not None and rate < SLOWER * rate_without:
         return "slower_than_without"
     if expected and not SLOWER <= rate / expected <= FASTER:
         return "unlike_others"
@@ -367,9 +367,9 @@ def _mismatch(pair: GpuPair, rate: float, expected: float, slow: float) -> Misma
 def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[TopologyNote]:
     if topology:
         for a, b in combinations([d.name for d in topology.devices if d.is_gpu], 2):
-            there, back = topology.path(a, b), topology.path(b, a)
-            if UNKNOWN not in (there, back) and there != back:
-                yield TopologyNote(kind="misread", names=(a, b), path=there, back=back)
+            forth, back = topology.path(a, b), topology.path(b, a)
+            if UNKNOWN not in (forth, back) and forth != back:
+                yield TopologyNote(kind="misread", names=(a, b), path=forth, back=back)
     lost = tuple(pair.name for pair in pairs if pair.path == UNKNOWN)
     if topology and lost:
         yield TopologyNote(kind="lost", names=lost)

@@ -119,11 +119,11 @@ def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
 
 
 def _without_repeats(findings: Iterable[TransportFinding]) -> tuple[TransportFinding, ...]:
-    kept: list[TransportFinding] = []
+    unique: list[TransportFinding] = []
     for finding in findings:
-        if finding not in kept:
-            kept.append(finding)
-    return tuple(kept)
+        if finding not in unique:
+            unique.append(finding)
+    return tuple(unique)
 
 
 def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
@@ -165,12 +165,12 @@ def carriers(log: NcclLog) -> Iterator[Carrier]:
         if a < 0:
             continue
         edges = list(group)
-        known = (hosts.get(a, ""), hosts.get(b, ""))
+        pair_hosts = (hosts.get(a, ""), hosts.get(b, ""))
         yield Carrier(
             ranks=(a, b),
             gpus=(gpus.get(a, -1), gpus.get(b, -1)),
             places=(places.get(a, ""), places.get(b, "")),
-            same_host="" in known or known[0] == known[1],
+            same_host="" in pair_hosts or pair_hosts[0] == pair_hosts[1],
             via=tuple(dict.fromkeys(edge.via for edge in edges)),
             channels=max(len(edge.channels) for edge in edges),
             direct=all(edge.direct for edge in edges),
@@ -241,13 +241,13 @@ def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
         if experiment.rate is not None and experiment.carriers
     ]
     for _, group in groupby(sorted(rated, key=_place), key=_place):
-        same = list(group)
-        ways = [experiment for experiment in same if experiment.has_p2p]
-        without = [experiment for experiment in same if not experiment.has_p2p]
-        if not ways or not without:
+        trials = list(group)
+        ways = [experiment for experiment in trials if experiment.has_p2p]
+        without_p2p = [experiment for experiment in trials if not experiment.has_p2p]
+        if not ways or not without_p2p:
             continue
         base = min(ways, key=lambda experiment: (len(experiment.settings), experiment.line))
-        for other in without:
+        for other in without_p2p:
             yield _cost(base, other)
 
 

@@ -22,7 +22,7 @@ Rule: TypeAlias = "Callable[[Evidence], Sign | None]"
 
 def _rules() -> Iterator[Rule]:
     """Return rules of all files; those that doubt a value come before those that explain one."""
-    files = sorted(found.name for found in pkgutil.iter_modules(rules.__path__))
+    files = sorted(module.name for module in pkgutil.iter_modules(rules.__path__))
     for name in sorted(files, key=lambda name: name != "trust"):
         yield from importlib.import_module(f"{rules.__name__}.{name}").RULES
 
@@ -37,5 +37,5 @@ def diagnose(evidence: Evidence) -> tuple[Sign, ...]:
     Returns:
         The findings, the surest first; none if there is no sign of a problem.
     """
-    found = [finding for rule in RULES if (finding := rule(evidence)) is not None]
-    return tuple(sorted(found, key=lambda finding: ORDER.index(finding.confidence)))
+    findings = [finding for rule in RULES if (finding := rule(evidence)) is not None]
+    return tuple(sorted(findings, key=lambda finding: ORDER.index(finding.confidence)))

@@ -170,8 +170,8 @@ class Evidence(Value, frozen=True, kw_only=True):
         Returns:
             Its value; empty if nobody set it.
         """
-        said = {s.name: s.value for log in self.nccl for s in log.settings}
-        return said.get(name, self.variables.get(name, ""))
+        settings = {s.name: s.value for log in self.nccl for s in log.settings}
+        return settings.get(name, self.variables.get(name, ""))
 
     def series(self, *metrics: str, flow: str = "") -> tuple[Summary, ...]:
         """Find summaries.
@@ -186,8 +186,8 @@ class Evidence(Value, frozen=True, kw_only=True):
         )
 
     def _flow(self, summary: Summary) -> str:
-        known = self.definitions.get(summary.definition)
-        return known.flow if known else ""
+        definition = self.definitions.get(summary.definition)
+        return definition.flow if definition else ""
 
     def machines(self) -> Iterator[tuple[Facts, tuple[RankProcess, ...]]]:
         """Assign the ranks to machines: hosts with the same kernel are one machine.
@@ -216,8 +216,8 @@ class Evidence(Value, frozen=True, kw_only=True):
 
     def between_hosts(self) -> tuple[Summary, ...]:
         """Find the rates of data that passes the network in one direction."""
-        found = [s for s in self.series(flow="one way") if s.unit == "B/s" and self._is_network(s)]
-        return tuple(sorted(found, key=lambda s: -s.median))
+        series = [s for s in self.series(flow="one way") if s.unit == "B/s" and self._is_network(s)]
+        return tuple(sorted(series, key=lambda s: -s.median))
 
     def crossing(self, *, both: bool) -> tuple[Summary, ...]:
         """Find what our own MPI benchmarks moved between hosts, with its share of the bound."""
@@ -232,9 +232,11 @@ class Evidence(Value, frozen=True, kw_only=True):
         )
 
     def _is_network(self, summary: Summary) -> bool:
-        known = self.definitions[summary.definition]
-        ours = known.benchmark in OURS and not _in_memory(summary)
-        return known.medium in ("TCP", "network", "RDMA") or (ours and summary.bound is not None)
+        definition = self.definitions[summary.definition]
+        ours = definition.benchmark in OURS and not _in_memory(summary)
+        return definition.medium in ("TCP", "network", "RDMA") or (
+            ours and summary.bound is not None
+        )
 
 
 def _in_memory(summary: Summary) -> bool:

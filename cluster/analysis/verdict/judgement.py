@@ -123,18 +123,18 @@ def judge(
         summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
     where = hardware or record.hardware or _own_hardware(record)
     load = next((sign for sign in findings if isinstance(sign, OtherLoad)), None)
-    found = _verdicts(summaries, ours, where, record)
-    found = tuple(map(_unless_busy, found)) if load else found
-    word = _word(found, record, findings)
-    next_step = _next_step(word, record, findings, found, hardware, training)
+    series_verdicts = _verdicts(summaries, ours, where, record)
+    series_verdicts = tuple(map(_unless_busy, series_verdicts)) if load else series_verdicts
+    word = _word(series_verdicts, record, findings)
+    next_step = _next_step(word, record, findings, series_verdicts, hardware, training)
     if training and word == "unknown":  # it was held against limits that it measured itself
         word = "plausible"
     return Judgement(
         word=word,
-        figures=() if training else _figures(found, word),
+        figures=() if training else _figures(series_verdicts, word),
         next_step=next_step,
-        verdicts=found,
-        not_judged=_not_judged(summaries, ours, found),
+        verdicts=series_verdicts,
+        not_judged=_not_judged(summaries, ours, series_verdicts),
         training=training,
         failure=record.reason if word == "failed" else "",
         interrupted=record.status == "interrupted",
@@ -162,13 +162,15 @@ def _verdicts(
     )
 
 
-def _word(found: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> Judged:
+def _word(verdicts: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> Judged:
     """Return the worst word of the series, the findings and the run."""
-    about = [v for v in found if v.metric != WITHIN or v.word in ("impossible", "low")] or found
+    about = [
+        v for v in verdicts if v.metric != WITHIN or v.word in ("impossible", "low")
+    ] or verdicts
     words: set[str] = {verdict.word for verdict in about}
     words |= {"low"} if any(map(is_slow, findings)) else set()
     words |= {"failed"} if record.status == "failed" else set()
-    return next((one for one in ORDER if one in words), "unknown")
+    return next((candidate for candidate in ORDER if candidate in words), "unknown")
 
 
 def _of_fleet(fleet: FleetVerdict) -> Judgement:
@@ -201,10 +203,10 @@ def judge_launches(
 def _not_judged(
     summaries: Sequence[Summary],
     definitions: Mapping[str, Definition],
-    found: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
 ) -> tuple[SmallSizes, ...]:
     """Find the points of rates whose messages are too small."""
-    judged = [(v.metric, v.params) for v in found if not isinstance(v.reason, TooSmall)]
+    judged = [(v.metric, v.params) for v in verdicts if not isinstance(v.reason, TooSmall)]
     small = [
         s
         for s in summaries
@@ -267,9 +269,9 @@ def _on_hardware(
     kind: LimitKind = (
         "efa" if known_hardware.is_efa(hardware) else "rdma" if hardware.rdma else "tcp"
     )
-    given = Limit(kind=kind, rate=rate, flow=definition.flow, source=hardware.nic.source, host=True)
+    limit = Limit(kind=kind, rate=rate, flow=definition.flow, source=hardware.nic.source, host=True)
     ranks = record.spec.hosts * record.spec.ranks_per_host
-    return with_given_bound(summary, definition, given, hosts, ranks)
+    return with_given_bound(summary, definition, limit, hosts, ranks)
 
 
 def _is_sender(summary: Summary, record: Record) -> bool:
@@ -295,57 +297,57 @@ def _unless_busy(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, word="unknown", reason=BusyHost(verdict.word))
 
 
-def _figures(found: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
+def _figures(verdicts: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
     """Choose the figure that decides, and before it the shortest latency."""
-    bus = {v.metric.replace("_busbw", "_algbw") for v in found if v.metric.endswith("_busbw")}
-    found = [v for v in found if v.metric not in bus]
-    latency = next((v for v in found if v.metric == "latency"), None)
-    shown = [] if latency is None else [latency]
-    shown += [v for v in found if v.word == word and v is not latency and v.bound]
-    shown += [v for v in found if v not in shown and v.metric != MEMORY]
-    shown.sort(key=lambda v: v.metric == WITHIN)
-    return tuple(shown[:MOST_SHOWN])
+    bus = {v.metric.replace("_busbw", "_algbw") for v in verdicts if v.metric.endswith("_busbw")}
+    verdicts = [v for v in verdicts if v.metric not in bus]
+    latency = next((v for v in verdicts if v.metric == "latency"), None)
+    figures = [] if latency is None else [latency]
+    figures += [v for v in verdicts if v.word == word and v is not latency and v.bound]
+    figures += [v for v in verdicts if v not in figures and v.metric != MEMORY]
+    figures.sort(key=lambda v: v.metric == WITHIN)
+    return tuple(figures[:MOST_SHOWN])
 
 
 def _next_step(
     word: Judged,
     record: Record,
     findings: Sequence[Sign],
-    found: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
     hardware: Hardware | None,
     training: TrainingVerdict | None,
 ) -> Advice | None:
     """Choose the most informative step, given what is known; never the command just run."""
     name = record.spec.name
     signs = [sign for sign in findings if not isinstance(sign, OtherLoad)]
-    if sign := _sign_of(word, signs) or (signs[0] if signs and not found else None):
+    if sign := _sign_of(word, signs) or (signs[0] if signs and not verdicts else None):
         return Advice(purpose="confirm", sign=sign)
     if not _is_ours(record):
-        return _next_for_log(word, found)
+        return _next_for_log(word, verdicts)
     if word in ("failed", "normal"):
         return _show("logs", name) if word == "failed" else None
-    if any(isinstance(verdict.reason, BusyHost) for verdict in found):
+    if any(isinstance(verdict.reason, BusyHost) for verdict in verdicts):
         return Advice(purpose="again", command=("cluster", "compare", name, "--again"))
     waits = training is not None and training.waits_for_network and _hosts(record) > 1
     if record.benchmark == TRAINING and not waits:
         return _show("report", name)  # it draws the parts of a step
     return (
-        _next_on_one_host(word, record, found)
+        _next_on_one_host(word, record, verdicts)
         if _hosts(record) == 1
-        else _next_on_several_hosts(word, record, found, hardware)
+        else _next_on_several_hosts(word, record, verdicts, hardware)
     )
 
 
 def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
     """Return the finding that the word of a run is about, or that may explain it."""
     above = [finding for finding in findings if isinstance(finding, AboveLimit)]
-    others = [finding for finding in findings if not isinstance(finding, AboveLimit)]
-    slow = [finding for finding in others if is_slow(finding)]
-    failed = [finding for finding in others if isinstance(finding, JobFailure)]
+    beside_limits = [finding for finding in findings if not isinstance(finding, AboveLimit)]
+    slow = [finding for finding in beside_limits if is_slow(finding)]
+    failed = [finding for finding in beside_limits if isinstance(finding, JobFailure)]
     about: dict[Judged, Sequence[Sign]] = {
         "failed": failed,
         "impossible": above,
-        "low": slow or others,
+        "low": slow or beside_limits,
     }
     return next(iter(about.get(word, ())), None)
 
@@ -358,18 +360,18 @@ def _bench(*words: str) -> Advice:
     return Advice(purpose="measure", command=("cluster", "bench", *words))
 
 
-def _next_for_log(word: Judged, found: Sequence[Verdict]) -> Advice | None:
+def _next_for_log(word: Judged, verdicts: Sequence[Verdict]) -> Advice | None:
     """Ask for what is missing, or for the measurement that shows why a value is low."""
     purposes = {"low": ("find_cause",), "unknown": LOG_PURPOSES}.get(word, ())
-    small = all_too_small(found)
-    steps = [(_purpose(verdict, small=small), verdict.reason) for verdict in found]
+    small = all_too_small(verdicts)
+    steps = [(_purpose(verdict, small=small), verdict.reason) for verdict in verdicts]
     for purpose in purposes:
         for own, reason in steps:
             if own == purpose:
                 return Advice(purpose=own, reason=reason)
     if word != "unknown":
         return None
-    if not found:
+    if not verdicts:
         return Advice(purpose="read_log")
     return Advice(purpose="compare_runs", command=("cluster", "compare", "RUN_A", "RUN_B"))
 
@@ -390,13 +392,13 @@ def _purpose(verdict: Verdict, *, small: bool) -> Purpose | None:
 
 
 def _next_on_several_hosts(
-    word: Judged, record: Record, found: Sequence[Verdict], hardware: Hardware | None
+    word: Judged, record: Record, verdicts: Sequence[Verdict], hardware: Hardware | None
 ) -> Advice:
     """Measure what the network limits; if that was done, name the network or measure its rate."""
     name = record.spec.name
     if record.simulated:  # there is a model of pairs, and of nothing else
         return _show("check", name)
-    if word == "unknown" and (lacking := _lacking_flags(record, found)):
+    if word == "unknown" and (lacking := _lacking_flags(record, verdicts)):
         return _again(record, "p2p", *lacking)
     if word in ("unknown", "impossible") and (hardware is None or hardware.nic is None):
         command = ("cluster", "judge", name, "--hardware", "nic=RATE")
@@ -404,10 +406,10 @@ def _next_on_several_hosts(
     return _again(record, "p2p" if record.benchmark == "iperf" else "iperf")
 
 
-def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) -> Advice:
+def _next_on_one_host(word: Judged, record: Record, verdicts: Sequence[Verdict]) -> Advice:
     """Measure something that has a limit on one host; if that was done, measure a network."""
     bench = ("cluster", "bench")
-    in_memory = (v.reason for v in found if isinstance(v.reason, Low | Collapse))
+    in_memory = (v.reason for v in verdicts if isinstance(v.reason, Low | Collapse))
     if word == "low" and (reason := next(in_memory, None)):
         return Advice(purpose="find_cause", reason=reason)
     if record.benchmark == "program":
@@ -416,24 +418,24 @@ def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) ->
     if word != "unknown" or record.benchmark != "p2p":
         own = record.benchmark if record.benchmark in ("collectives", "iperf") else "p2p"
         return _bench(own, "--provider", "ssh", "--option", "hosts=HOST1,HOST2")
-    if all_too_small(found):
+    if all_too_small(verdicts):
         return _bench("p2p", "--sizes", LARGE_SIZES)
     metrics = ("p2p", "--metrics", "memory_copy,bandwidth")
     return Advice(purpose="memory_copy", command=(*bench, *metrics))
 
 
-def _lacking_flags(record: Record, found: Sequence[Verdict]) -> tuple[str, ...]:
+def _lacking_flags(record: Record, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """Return the flags of a measurement that a network bounds, if none was taken."""
-    if all_too_small(found):
+    if all_too_small(verdicts):
         return "--sizes", LARGE_SIZES
-    measured = {verdict.metric for verdict in found}
+    measured = {verdict.metric for verdict in verdicts}
     has_flow = any(d.flow and d.metric in measured for d in record.definitions.values())
     return () if has_flow else ("--metrics", "bandwidth")
 
 
-def all_too_small(found: Sequence[Verdict]) -> bool:
+def all_too_small(verdicts: Sequence[Verdict]) -> bool:
     """Tell whether rates were measured, but no message was large enough to fill anything."""
-    rates = [v for v in found if v.metric != MEMORY and (v.bound or v.unit == "B/s")]
+    rates = [v for v in verdicts if v.metric != MEMORY and (v.bound or v.unit == "B/s")]
     return bool(rates) and all(isinstance(v.reason, TooSmall) for v in rates)
 
 

@@ -110,18 +110,20 @@ def verdicts(
     """Judge each series at its best large message, or where a larger message collapses."""
     points = judged_points(summaries, definitions)
     bounded = {s.definition.split(".")[0] for s, _ in points if definitions[s.definition].medium}
-    told: set[object] = set()
-    found = []
+    limited: set[object] = set()
+    series_verdicts = []
     for summary, best in points:
         definition = definitions[summary.definition]
         if definition.benchmark in bounded and not definition.medium:
             continue  # times of the same messages as a rate
         where = (definition.benchmark, definition.medium, _series(summary))
-        if definition.medium == "TCP" and where in told and summary.ci is None:
+        if definition.medium == "TCP" and where in limited and summary.ci is None:
             continue  # a sender's figure; the receiver's is judged
-        told.add(where)
-        found.append(_verdict(summary, best, definition, of_point(hardware, summary.params)))
-    return tuple(found)
+        limited.add(where)
+        series_verdicts.append(
+            _verdict(summary, best, definition, of_point(hardware, summary.params))
+        )
+    return tuple(series_verdicts)
 
 
 def judged_points(
@@ -135,23 +137,23 @@ def judged_points(
     return [_point(points, definitions) for points in _by_series(summaries)]
 
 
-def overall(found: Iterable[Verdict], *, failed: bool) -> str:
+def overall(verdicts: Iterable[Verdict], *, failed: bool) -> str:
     """Return one word for all.
 
     Returns:
         `failed`, or the worst of the words.
     """
-    words = {verdict.word for verdict in found}
+    words = {verdict.word for verdict in verdicts}
     order = ("impossible", "low", "normal", "plausible", "unknown")
     return "failed" if failed else next((word for word in order if word in words), "unknown")
 
 
 def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
     """Group the points of each series, in the order of the summaries."""
-    found: dict[object, list[Summary]] = {}
+    series: dict[object, list[Summary]] = {}
     for summary in summaries:
-        found.setdefault((summary.definition, _series(summary)), []).append(summary)
-    return found.values()
+        series.setdefault((summary.definition, _series(summary)), []).append(summary)
+    return series.values()
 
 
 def _point(
@@ -201,8 +203,8 @@ def is_too_small(summary: Summary, definition: Definition) -> bool:
 def _best_by_size(points: Iterable[Summary]) -> Iterable[Summary]:
     best: dict[float, Summary] = {}
     for point in points:
-        held = best.get(_size(point))
-        if held is None or _rank(point) > _rank(held):
+        best_point = best.get(_size(point))
+        if best_point is None or _rank(point) > _rank(best_point):
             best[_size(point)] = point
     return best.values()
 
@@ -248,13 +250,13 @@ def _series(summary: Summary) -> tuple[object, ...]:
 def _verdict(
     summary: Summary, best: Summary, definition: Definition, hardware: Hardware | None
 ) -> Verdict:
-    known = _usual(summary, definition, hardware)
+    usual_share = _usual(summary, definition, hardware)
     published = compare(summary, definition, hardware)
-    word = word_of(summary, known, published)
+    word = word_of(summary, usual_share, published)
     fell = _falls(summary, best, definition)
     word = "low" if fell and word != "impossible" else word
     reason = None if fell else _reason(summary, definition, hardware, published)
-    if known and isinstance(reason, TooSmall):
+    if usual_share and isinstance(reason, TooSmall):
         reason = None
     if word == "low" and reason is None:
         check = _check(summary, definition, hardware)
@@ -270,8 +272,8 @@ def _verdict(
             else Low(
                 check=check,
                 share=summary.share,
-                usual=known.share if known else None,
-                always=known is not None and _best_value(summary) < known.share,
+                usual=usual_share.share if usual_share else None,
+                always=usual_share is not None and _best_value(summary) < usual_share.share,
             )
         )
     return Verdict(
@@ -287,7 +289,7 @@ def _verdict(
         share=summary.share,
         share_ci=_share_interval(summary),
         limit=summary.limit,
-        usual=known,
+        usual=usual_share,
         reason=reason,
         published=published,
     )
@@ -308,8 +310,8 @@ def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) 
     if not is_too_small(summary, definition):
         return usual(definition, summary.params, hardware)
     sizeless = {key: value for key, value in summary.params.items() if key != "size"}
-    known = usual(definition, sizeless, hardware)
-    return known if known and summary.share >= known.share else None
+    usual_share = usual(definition, sizeless, hardware)
+    return usual_share if usual_share and summary.share >= usual_share.share else None
 
 
 def _is_of_subgroup(summary: Summary) -> bool:
@@ -338,8 +340,8 @@ def _reason(
     if summary.share is None:
         if summary.metric == "latency" and not isinstance(size, str) and size <= SMALL:
             return NoLimitOfLatency()
-        what = missing(definition, summary.params, hardware)
-        return None if what is None else NoLimit(what, hardware.name if hardware else "")
+        lacking = missing(definition, summary.params, hardware)
+        return None if lacking is None else NoLimit(lacking, hardware.name if hardware else "")
     return RateAsRequested() if summary.params.get("protocol") == "UDP" else None
 
 
@@ -362,14 +364,14 @@ def _check(summary: Summary, definition: Definition, hardware: Hardware | None) 
     return CHECKS.get(definition.medium)
 
 
-def word_of(summary: Summary, known: Usual | None, published: Published | None) -> Word:
+def word_of(summary: Summary, usual_share: Usual | None, published: Published | None) -> Word:
     """Choose the word: physics first, then what is usual, then what others published.
 
     A value that is low for its class is normal if at least two published runs of the same test are
     as low.
 
     Args:
-        known: what is usual for its class; none if we know of no measurement.
+        usual_share: what is usual for its class; none if we know of no measurement.
         published: published results of the same test; none if there are none.
     """
     share, like = summary.share, published.word if published else ""
@@ -377,9 +379,9 @@ def word_of(summary: Summary, known: Usual | None, published: Published | None) 
         return like or "unknown"
     if share > BELIEVABLE:
         return "unknown" if summary.limit and summary.limit.assumption else "impossible"
-    if known is None:
+    if usual_share is None:
         return like or "plausible"
-    if share >= known.share:
+    if share >= usual_share.share:
         return "normal"
     repeated = published is not None and published.reached >= REPEATEDLY
     return "normal" if repeated else "low"

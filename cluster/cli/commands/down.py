@@ -60,13 +60,13 @@ def command(
     chosen = list(journal.names()) if every else list(names or ())
     if not chosen and not every:
         raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
-    known = journal.names()
-    clusters = [attach(name) for name in chosen if name in known]
+    recorded = journal.names()
+    clusters = [attach(name) for name in chosen if name in recorded]
     if every and clusters and not yes and not _confirmed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
     downs: list[Down] = []
     failed: list[ClusterError] = []
-    targets: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in known)]
+    targets: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in recorded)]
     for target in targets:
         try:
             downs.append(_take_down(target, region or ()))

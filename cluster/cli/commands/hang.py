@@ -80,8 +80,8 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
         sys.stderr.write(printable(f"Not read: {text}\n"))
     waited = waited_line(reply.answer, live=bool(reply.evidence))
     lines = [*answer_lines(reply.answer, again), waited]
-    kept = f"Evidence: {reply.evidence}" if reply.evidence else ""
-    print_lines(*map(printable, filter(None, (*lines, kept))))
+    evidence = f"Evidence: {reply.evidence}" if reply.evidence else ""
+    print_lines(*map(printable, filter(None, (*lines, evidence))))
 
 
 def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
@@ -93,7 +93,7 @@ def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
     if not name and cluster.state.jobs and cluster.job()[1] == "running":
         record, _ = cluster.job()
         shells = cluster.shells()
-        machines = {one.name: one for one in cluster.machines if one.name in shells}
+        machines = {machine.name: machine for machine in cluster.machines if machine.name in shells}
         return look_on(shells, machines, dict.fromkeys(shells, record.folder), Path(record.run))
     if len(running) > 1:
         raise SpecError(

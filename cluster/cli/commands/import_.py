@@ -105,7 +105,7 @@ def _lines(imported: Imported) -> list[str]:
     lines = []
     for result in imported.results:
         count = sum(len(m.values) for m in result.measurements)
-        what = f"{count} value(s)" if count or result.detail is None else "no values"
-        lines.append(f"line {result.first}: {result.format}: {result.title}: {what}")
+        content = f"{count} value(s)" if count or result.detail is None else "no values"
+        lines.append(f"line {result.first}: {result.format}: {result.title}: {content}")
         lines += [f"  FAILED: {failure}" for failure in result.failures]
     return lines

@@ -191,8 +191,8 @@ def _show(
     if as_json:
         print_json(_answer(runs, summaries, judged, named))
     else:
-        of = f"{len(runs)} launches" if len(runs) > 1 else ""
-        print_lines(*_lines(run, judged, of), *_rest(run, summaries, judged, named, place))
+        launches = f"{len(runs)} launches" if len(runs) > 1 else ""
+        print_lines(*_lines(run, judged, launches), *_rest(run, summaries, judged, named, place))
         print_judgement(judged)
     cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
     return report_cases(gates, cases)
@@ -223,61 +223,64 @@ def _answer(
         findings=tuple(map(finding_words, run.findings(summaries))),
         notes=notes_of(run, summaries),
         summaries=summary_answers(summaries),
-        launches=tuple(str(one.folder) for one in runs),
+        launches=tuple(str(run.folder) for run in runs),
         not_judged=judged.not_judged,
         next_command=judged.next_command,
     )
 
 
-def _lines(run: Run, judged: Answer, of: str) -> Iterator[str]:
+def _lines(run: Run, judged: Answer, launches: str) -> Iterator[str]:
     """Return the verdict first, then a few lines for each series, the worst first."""
-    found = judged.verdicts
+    verdicts = judged.verdicts
     yield judged.headline
-    for one in run.fleet.findings if run.fleet else ():
-        yield f"  {one.kind} {' '.join(filter(None, (one.part, one.direction)))}: {one.evidence}"
+    for finding in run.fleet.findings if run.fleet else ():
+        where = " ".join(filter(None, (finding.kind, finding.part, finding.direction)))
+        yield f"  {where}: {finding.evidence}"
     for result in run.results:
         yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)
         yield from detail_lines(result)
-    told = sorted((v for v in found if v.median), key=lambda verdict: ORDER.index(verdict.word))
-    several = len({verdict.benchmark for verdict in found}) > 1
-    for verdict in told[:MOST]:
-        yield from _series(verdict, of, several=several)
-    if len(told) > MOST:
-        yield f"{len(told) - MOST} more series, none of them worse: --json lists all."
+    ranked = sorted(
+        (v for v in verdicts if v.median), key=lambda verdict: ORDER.index(verdict.word)
+    )
+    several = len({verdict.benchmark for verdict in verdicts}) > 1
+    for verdict in ranked[:MOST]:
+        yield from _series(verdict, launches, several=several)
+    if len(ranked) > MOST:
+        yield f"{len(ranked) - MOST} more series, none of them worse: --json lists all."
 
 
 def detail_lines(result: Parsed) -> Iterator[str]:
     """Describe what a log holds beside measurements, a line each."""
-    found = result.detail
-    if isinstance(found, NcclLog):
-        pairs = ((e.source, e.target, "/".join(e.via.split("/")[:2])) for e in found.edges)
+    log = result.detail
+    if isinstance(log, NcclLog):
+        pairs = ((e.source, e.target, "/".join(e.via.split("/")[:2])) for e in log.edges)
         links = Counter(via for _, _, via in dict.fromkeys(pairs))
-        said = ", ".join(f"{number} link(s) via {via}" for via, number in links.most_common())
-        who = f"{found.size} ranks" if found.size else ""
-        who += f" on {found.nodes} host(s)" if found.nodes else ""
-        what = ": ".join(filter(None, (result.title, who, said or "no links are named")))
-        yield f"  {what}; see cluster more topology"
-    elif isinstance(found, Profile):
-        share = f", {found.communication / found.elapsed:.0%} of it in MPI" if found.elapsed else ""
+        routes = ", ".join(f"{number} link(s) via {via}" for via, number in links.most_common())
+        ranks = f"{log.size} ranks" if log.size else ""
+        ranks += f" on {log.nodes} host(s)" if log.nodes else ""
+        content = ": ".join(filter(None, (result.title, ranks, routes or "no links are named")))
+        yield f"  {content}; see cluster more topology"
+    elif isinstance(log, Profile):
+        share = f", {log.communication / log.elapsed:.0%} of it in MPI" if log.elapsed else ""
         yield (
-            f"  Profile of rank {found.rank} of {found.size}: {found.elapsed:.4g} s{share}; "
+            f"  Profile of rank {log.rank} of {log.size}: {log.elapsed:.4g} s{share}; "
             "see cluster more profile"
         )
-    elif isinstance(found, Topology):
-        gpus = sum(device.is_gpu for device in found.devices)
+    elif isinstance(log, Topology):
+        gpus = sum(device.is_gpu for device in log.devices)
         yield f"  Topology of {gpus} GPU(s); see cluster more topology"
-    elif isinstance(found, PeerAccess):
-        yield f"  Peer access of {len(found.devices)} GPU(s); see cluster more topology"
+    elif isinstance(log, PeerAccess):
+        yield f"  Peer access of {len(log.devices)} GPU(s); see cluster more topology"
 
 
-def _series(verdict: SeriesAnswer, of: str, *, several: bool) -> Iterator[str]:
+def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[str]:
     point = format_point(verdict.params)
     value = format_value(verdict.median, verdict.unit)
-    what = [f"median of {of or f'{verdict.n} values'}"] if of or verdict.ci else []
+    basis = [f"median of {launches or f'{verdict.n} values'}"] if launches or verdict.ci else []
     if verdict.ci is not None:
         ends = " .. ".join(format_value(end, verdict.unit) for end in verdict.ci)
-        what.append(f"95% CI{'' if of else ', this launch,'} {ends}")
-    value += f" ({', '.join(what)})" if what else ""
+        basis.append(f"95% CI{'' if launches else ', this launch,'} {ends}")
+    value += f" ({', '.join(basis)})" if basis else ""
     tool = f"{verdict.benchmark} " if several else ""
     word = "" if verdict.word == "unknown" and not verdict.bound else f" - {verdict.word}"
     yield f"{tool}{verdict.metric}{f' ({point})' if point else ''}: {value}{word}"

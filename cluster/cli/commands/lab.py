@@ -65,9 +65,9 @@ def command(
         raise SpecError(
             f"{direction!r} is no direction.", remedy=f"There are: {', '.join(DIRECTIONS)}"
         )
-    what, now = _alter(cluster, host, VERBS[verb], rate, DIRECTIONS[direction])
+    change, now = _alter(cluster, host, VERBS[verb], rate, DIRECTIONS[direction])
     speed = f" ({format_rate(now)})" if now else ""
-    sys.stdout.write(f"{what} {DONE[verb]}{speed}.\n")
+    sys.stdout.write(f"{change} {DONE[verb]}{speed}.\n")
 
 
 def _alter(

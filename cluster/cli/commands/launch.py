@@ -52,36 +52,36 @@ def command(
     yes: flags.Yes = False,
     json: flags.Json = False,
 ) -> None:
-    asked = read_launch_file(file)
+    launch = read_launch_file(file)
     if dry_run:
-        _show_plan(asked, as_json=json)
+        _show_plan(launch, as_json=json)
         return
 
     def tell(line: str) -> None:
         sys.stderr.write(f"{line}\n")
 
     with HostProgress(console(stderr=True)) as waiting:
-        made, jobs = launch_file(
-            asked,
+        cluster, jobs = launch_file(
+            launch,
             waiting,
-            confirm=lambda plan: confirm_cost(asked.spec, plan, tell, yes=yes),
+            confirm=lambda plan: confirm_cost(launch.spec, plan, tell, yes=yes),
             replace=replace,
             keep=keep,
             on_step=tell,
         )
     if json:
         records = tuple(job.record for job in jobs)
-        print_json(Launched(name=made.name, machines=made.machines, jobs=records))
+        print_json(Launched(name=cluster.name, machines=cluster.machines, jobs=records))
         return
-    show_hosts(made, as_json=False, most=MOST_SHOWN)
+    show_hosts(cluster, as_json=False, most=MOST_SHOWN)
     for job in jobs:
         hosts, name = len(job.record.tasks), job.name
-        print_lines(f"{name} on {hosts} host(s): cluster logs {made.name} {name} -f")
+        print_lines(f"{name} on {hosts} host(s): cluster logs {cluster.name} {name} -f")
 
 
-def _show_plan(asked: LaunchFile, *, as_json: bool) -> None:
-    plan, steps = plan_spec(asked.spec)[1], asked.steps()
+def _show_plan(launch: LaunchFile, *, as_json: bool) -> None:
+    plan, steps = plan_spec(launch.spec)[1], launch.steps()
     if as_json:
-        print_json(DryRun(name=asked.spec.name, plan=plan, steps=steps))
+        print_json(DryRun(name=launch.spec.name, plan=plan, steps=steps))
     else:
         print_lines(*plan.lines, *steps)

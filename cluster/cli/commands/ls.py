@@ -145,14 +145,14 @@ def _with_live(
     rows: list[ClusterRow], live: Sequence[tuple[str, RemoteCluster]]
 ) -> list[ClusterRow]:
     """Add clusters that were launched from another machine, and machines that are off."""
-    known = {row.name: row for row in rows}
+    by_name = {row.name: row for row in rows}
     for kind, cluster in live:
-        row = known.get(cluster.name)
+        row = by_name.get(cluster.name)
         if row is None:
-            known[cluster.name] = _live_row(kind, cluster)
+            by_name[cluster.name] = _live_row(kind, cluster)
         elif set(cluster.states) - {"running"}:
-            known[cluster.name] = msgspec.structs.replace(row, status=_states(cluster))
-    return list(known.values())
+            by_name[cluster.name] = msgspec.structs.replace(row, status=_states(cluster))
+    return list(by_name.values())
 
 
 def _states(live: RemoteCluster) -> str:

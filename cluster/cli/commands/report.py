@@ -49,22 +49,24 @@ def command(
     from cluster.reports.html_page import render_page  # noqa: PLC0415
     from cluster.reports.page import answers, comparisons, report_page  # noqa: PLC0415 - NumPy
 
-    found = read_all(store.root(root), named or [flags.LATEST], last)
-    shown = [run.as_reported(out.absolute().parent) for run in found]
-    compared = comparisons(shown, by)
-    page = report_page(shown, compared, no_plots=_why_no_plots())
+    read_runs = read_all(store.root(root), named or [flags.LATEST], last)
+    reported = [run.as_reported(out.absolute().parent) for run in read_runs]
+    compared = comparisons(reported, by)
+    page = report_page(reported, compared, no_plots=_why_no_plots())
     write(out, render_page(page).encode())
-    for judged in answers(shown):
+    for judged in answers(reported):
         print_judgement(judged)
     if gates.asked:
         check_decidable(gates, compared)
-        raise Exit(report_cases(gates, _cases(shown, compared)))
+        raise Exit(report_cases(gates, _cases(reported, compared)))
 
 
-def _cases(shown: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[Case]:
-    judged = ((run.name, run.judgement) for run in shown)
-    cases = [case for name, one in judged if one for case in judgement_cases(name, one)]
-    return [*cases, *(case for one in compared for case in comparison_cases(one))]
+def _cases(reported: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[Case]:
+    judged = ((run.name, run.judgement) for run in reported)
+    cases = [
+        case for name, judgement in judged if judgement for case in judgement_cases(name, judgement)
+    ]
+    return [*cases, *(case for comparison in compared for case in comparison_cases(comparison))]
 
 
 def _why_no_plots() -> str:
@@ -80,7 +82,7 @@ def _why_no_plots() -> str:
 def read_all(where: Path, named: Sequence[str], last: int = 0) -> list[Run]:
     """Read the `last` runs that can be read, and report the others (ClusterError: none can)."""
     folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
-    found: list[Run] = []
+    read_runs: list[Run] = []
     if 0 < last < len(folders):
         sys.stderr.write(
             f"The newest {last} of {len(folders)} runs are shown. More of them: --last "
@@ -90,14 +92,14 @@ def read_all(where: Path, named: Sequence[str], last: int = 0) -> list[Run]:
         folders = {folder: None for folder in folders if folder in newest}
     for folder in folders:
         try:
-            found.append(store.read(folder))
+            read_runs.append(store.read(folder))
         except ClusterError as error:
             if len(folders) == 1:
                 raise
             sys.stderr.write(f"Left out: {error}\n")
-    if not found:
+    if not read_runs:
         raise ClusterError("None of the runs can be read.")
-    return found
+    return read_runs
 
 
 def write(out: Path, content: bytes) -> None:

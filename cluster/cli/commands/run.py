@@ -125,8 +125,8 @@ def command(  # noqa: PLR0913 - each is a flag
         )
         _show_job(name, started, detach=detach, as_json=json)
         return
-    shown = None if json else _printer()
-    ended = hosts.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=shown)
+    printer = None if json else _printer()
+    ended = hosts.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=printer)
     _show_ends(ended, as_json=json)
 
 

@@ -74,9 +74,9 @@ def command(
     table(
         ("run", "age", "figure", "verdict", "of", "why"),
         [
-            (f"{r.name}/{Path(r.run).name}", _age(r.at), *found, _of(r),
+            (f"{r.name}/{Path(r.run).name}", _age(r.at), *words, _of(r),
              r.reason)
-            for r, found in zip(rows, judged, strict=True)
+            for r, words in zip(rows, judged, strict=True)
         ],
         empty=f"There are no runs in {from_ or store.root(root)}.",
         spare=(("why",), ("age",), ("of",)),

@@ -236,12 +236,12 @@ def show(
     Example: cluster watch show mpi_test
     """
     where = store.root(root)
-    wanted = tuple(names or watches.names(where))
-    watched = tuple(series for name in wanted for series in watched_series(name, runs=where))
+    chosen = tuple(names or watches.names(where))
+    watched = tuple(series for name in chosen for series in watched_series(name, runs=where))
     if json:
         print_json(watched)
     else:
-        _print(where, wanted, watched)
+        _print(where, chosen, watched)
     raise Exit(GATE_HIT if any(each.state == "alarm" for each in watched) else 0)
 
 
@@ -333,8 +333,8 @@ def run(
 
 
 def _why_not(where: Path, watch: Watch, *, now: bool) -> str:
-    known = watches.events(where, watch.name)
-    due = "" if now else watches.why_not_due(watch, known, time.time())
+    events = watches.events(where, watch.name)
+    due = "" if now else watches.why_not_due(watch, events, time.time())
     return due or why_busy(watch.name, watch.busy)
 
 
@@ -346,8 +346,8 @@ def _measure(where: Path, watch: Watch) -> None:
     try:
         status = call(bench_command(benchmark), benchmark, words)
     except (ClusterError, KeyboardInterrupt) as error:
-        what = getattr(error, "what", "") or str(error) or "it was interrupted"
-        _note(where, watch.name, "failed", what.partition("\n")[0])
+        reason = getattr(error, "what", "") or str(error) or "it was interrupted"
+        _note(where, watch.name, "failed", reason.partition("\n")[0])
         raise
     ids = tuple(sorted(watches.run_ids(where, watch.name) - before))
     done = tuple(id_ for id_ in ids if store.record(where / watch.name / id_).status == "done")
@@ -366,19 +366,19 @@ def _report(where: Path, watch: Watch) -> int:
     alarms = [each for each in series if each.state == "alarm"]
     known_alarms = _alarms_announced(watches.events(where, watch.name))
     for each in alarms:
-        what = f"{each.metric} {format_point(each.params)} {each.definition}"
+        series_name = f"{each.metric} {format_point(each.params)} {each.definition}"
         lines = [change_text(each, each.changes[-1]), *factor_texts(each.changes[-1])]
         print_lines(f"ALARM {watch.name}: {lines[0]}", *(f"  {line}" for line in lines[1:]))
-        if watch.on_change and what not in known_alarms and _run_hook(watch, lines):
-            _note(where, watch.name, "told", "", (each.changes[-1].run,), what)
+        if watch.on_change and series_name not in known_alarms and _run_hook(watch, lines):
+            _note(where, watch.name, "told", "", (each.changes[-1].run,), series_name)
     return GATE_HIT if alarms else 0
 
 
-def _alarms_announced(known: Sequence[WatchEvent]) -> set[str]:
+def _alarms_announced(events: Sequence[WatchEvent]) -> set[str]:
     """Return the series whose alarm was told: an alarm lasts for a few runs, and is told once."""
-    measured = [at for at, event in enumerate(known) if event.outcome == "measured"]
+    measured = [at for at, event in enumerate(events) if event.outcome == "measured"]
     since = measured[-ALARMED] if len(measured) >= ALARMED else 0
-    return {event.series for event in known[since:] if event.outcome == "told"}
+    return {event.series for event in events[since:] if event.outcome == "told"}
 
 
 def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
@@ -432,9 +432,9 @@ UNITS = {"s": "_seconds", "B/s": "_bytes_per_second"}
 def change_text(each: WatchedSeries, change: WatchedChange) -> str:
     """Describe a change in one line: the point, the change with its interval, its first run."""
     low, high = change.point.ci
-    what = " ".join(filter(None, (each.metric, format_point(each.params))))
+    series = " ".join(filter(None, (each.metric, format_point(each.params))))
     return (
-        f"{what}: {change.point.change:+.1%} (95% CI {low:+.1%} .. {high:+.1%}) from "
+        f"{series}: {change.point.change:+.1%} (95% CI {low:+.1%} .. {high:+.1%}) from "
         f"{change.run} on"
     )
 

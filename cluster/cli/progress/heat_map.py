@@ -49,8 +49,8 @@ class PairMap:
             value = test.value or 0.0
             rate = value if self._higher or not value else 1 / value
             self._best = max(self._best, rate)
-            known = self._shares[row, column]
-            self._shares[row, column] = rate if np.isnan(known) else min(known, rate)
+            share = self._shares[row, column]
+            self._shares[row, column] = rate if np.isnan(share) else min(share, rate)
 
     def lines(self) -> Iterator[tuple[tuple[str, str], ...]]:
         """Return the rows: characters and their styles."""
@@ -65,19 +65,19 @@ class PairMap:
         share = rate / self._best
         return next((sign, style) for least, sign, style in LEVELS if share >= least)
 
-    def text(self, what: str = "") -> Text:
+    def text(self, title: str = "") -> Text:
         """Return the map with its colours, the numbers of the hosts, and what the signs mean."""
-        shown = Text(no_wrap=True, overflow="crop")
-        shown.append(f"{what}Rows send, columns receive{self._shared_words()}\n")
+        grid = Text(no_wrap=True, overflow="crop")
+        grid.append(f"{title}Rows send, columns receive{self._shared_words()}\n")
         for row, line in enumerate(self.lines()):
             first = -(-row * self._hosts // self.side)
-            shown.append(f"{first:>{self._label - 1}} ", style="dim")
+            grid.append(f"{first:>{self._label - 1}} ", style="dim")
             for sign, style in line:
-                shown.append(sign * PER_COLUMN, style=style)
-            shown.append("\n")
+                grid.append(sign * PER_COLUMN, style=style)
+            grid.append("\n")
         for (least, sign, style), words in zip(LEVELS, LEGEND, strict=True):
-            shown.append(sign, style=style).append(f" {words.format(least=least)}   ")
-        return shown.append(*FAILED).append(" nothing arrived")
+            grid.append(sign, style=style).append(f" {words.format(least=least)}   ")
+        return grid.append(*FAILED).append(" nothing arrived")
 
     def _shared_words(self) -> str:
         most = -(-self._hosts // self.side)

@@ -116,8 +116,8 @@ class JobProgress(Listener):
         done = launch - 1 + progress.done / progress.total
         if self._bar is not None:
             for task in self._bar.task_ids:
-                what = printable(several + progress.what)
-                self._bar.update(task, description=what, completed=done)
+                label = printable(several + progress.what)
+                self._bar.update(task, description=label, completed=done)
             return
         now = time.monotonic()
         if now - self._reported_at >= BETWEEN_REPORTS:

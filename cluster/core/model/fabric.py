@@ -97,19 +97,19 @@ def parse_noise(text: str, background: float) -> Noise:
     """
     kind, _, spread = text.partition(":")
     try:
-        made = msgspec.convert(
+        noise = msgspec.convert(
             {"kind": kind, "spread": spread or 0.01, "background": background}, Noise, strict=False
         )
     except msgspec.ValidationError:
-        made = None
-    if made is None or not 0 <= made.spread <= 0.5 or not 0 <= made.background <= 1:  # noqa: PLR2004
+        noise = None
+    if noise is None or not 0 <= noise.spread <= 0.5 or not 0 <= noise.background <= 1:  # noqa: PLR2004
         raise SpecError(
             f"The noise {text!r} with background {background:g} is not KIND:SPREAD, a spread up to "
             "0.5, and a background up to 1.",
             means=f"The kinds are {', '.join(get_args(NoiseKind))}.",
             remedy="Such as: --option noise=tails:0.03 --option background=0.2",
         )
-    return made
+    return noise
 
 
 def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: float) -> Fabric:
@@ -126,12 +126,12 @@ def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: f
         )
     if not 1 <= oversubscription <= 64:  # noqa: PLR2004 - no real fabric has more
         raise SpecError(f"oversubscription is {oversubscription:g}; it must be between 1 and 64.")
-    made = _fabric(kind, [int(n) for n in numbers], oversubscription, routes, rate)
-    if made.size * made.nics > MOST_ENDPOINTS:
+    fabric = _fabric(kind, [int(n) for n in numbers], oversubscription, routes, rate)
+    if fabric.size * fabric.nics > MOST_ENDPOINTS:
         raise SpecError(
-            f"{text} has {made.size * made.nics} NICs; at most {MOST_ENDPOINTS} are simulated."
+            f"{text} has {fabric.size * fabric.nics} NICs; at most {MOST_ENDPOINTS} are simulated."
         )
-    return made
+    return fabric
 
 
 def _fabric(
@@ -163,10 +163,10 @@ def parse_faults(text: str, fabric: Fabric, hosts: int) -> tuple[Fault, ...]:
 
 
 def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
-    what, _, share = text.partition("=")
-    match = FAULT.match(what)
+    part, _, share = text.partition("=")
+    match = FAULT.match(part)
     try:
-        made = msgspec.convert(
+        fault = msgspec.convert(
             {
                 "kind": match["kind"] if match else "",
                 "number": int(match["number"]) if match else 0,
@@ -178,10 +178,10 @@ def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
         )
     except msgspec.ValidationError as error:
         raise _malformed(text) from error
-    if made.kind in PARTED and (match is None or match["part"] is None):
+    if fault.kind in PARTED and (match is None or match["part"] is None):
         raise _malformed(text)
-    _check_part(text, made, fabric, hosts)
-    return made
+    _check_part(text, fault, fabric, hosts)
+    return fault
 
 
 def _malformed(text: str) -> SpecError:
@@ -211,8 +211,8 @@ def _check_part(text: str, fault: Fault, fabric: Fabric, hosts: int) -> None:
     """Refuse a fault of a part that does not exist."""
     leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
     spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
-    there = dict.fromkeys(("leaf", "misroute", "link", "uplinks"), leaves) | {"spine": spines}
-    most = there.get(fault.kind, hosts)
+    counts = dict.fromkeys(("leaf", "misroute", "link", "uplinks"), leaves) | {"spine": spines}
+    most = counts.get(fault.kind, hosts)
     parts = {"nic": fabric.nics, "link": fabric.ports // 2 or fabric.spines}.get(fault.kind, 1)
     if fault.number >= most or fault.part >= parts:
         raise SpecError(

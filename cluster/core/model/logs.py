@@ -357,8 +357,10 @@ def first_cause(results: Sequence[Parsed]) -> Symptom | None:
     if not failures:  # it failed before anything else was printed
         is_silent = all(isinstance(result.detail, Symptoms) for result in results)
         signs = [sign for sign in signs if is_silent and sign.kind in START_UP[2:]]
-    found = [one for one in (*failures, *signs) if not _EPILOGUE.search(one.text)] or failures
-    return min(found, key=lambda one: one.line or sys.maxsize, default=None)
+    causes = [
+        failure for failure in (*failures, *signs) if not _EPILOGUE.search(failure.text)
+    ] or failures
+    return min(causes, key=lambda sign: sign.line or sys.maxsize, default=None)
 
 
 class Unread(Value, frozen=True, kw_only=True):

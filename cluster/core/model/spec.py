@@ -136,10 +136,10 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
         parts: list[SpecPart] = []
         for name, group in self.groups.items():
             own = {field: getattr(group, field) for field in group.__struct_fields__}
-            given = {field: value for field, value in own.items() if value is not None}
+            values = {field: value for field, value in own.items() if value is not None}
             first = sum(part.spec.hosts for part in parts)
             # what all of them may cost is not what one may
-            spec = replace(self, groups={}, max_cost=None, **given)
+            spec = replace(self, groups={}, max_cost=None, **values)
             parts.append(SpecPart(group=name, number=len(parts), first=first, spec=spec))
         return tuple(parts)
 

@@ -54,12 +54,12 @@ def read_dump(name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
         if not any(mark in content for mark in reader.marks):
             continue
         try:
-            found = reader.read(name, content, at)
+            snapshots = reader.read(name, content, at)
         except (*_MALFORMED, msgspec.MsgspecError) as error:
             reason = reason or f"{kind}: {error}"[:200]
         else:
-            if found:
-                return found
+            if snapshots:
+                return snapshots
     raise SpecError(
         f"{name} is no dump that can be read.",
         means=reason or f"Known are: {', '.join(plugins.names(DumpReader))}.",

@@ -80,7 +80,7 @@ class FlightRecorder(DumpReader):
 
 
 def _operation(entry: _Entry) -> Operation:
-    frames = [one for one in entry.frames if "site-packages" not in str(one.get("filename"))]
+    frames = [frame for frame in entry.frames if "site-packages" not in str(frame.get("filename"))]
     frame = next(iter(frames or entry.frames), {})
     place = f"{frame.get('filename', '')}:{frame.get('line', 0)} in {frame.get('name', '')}"
     return Operation(

@@ -49,19 +49,19 @@ class NcclInspector(DumpReader):
         """Keep the last collectives of each rank."""
         del name
         decoder = msgspec.json.Decoder(_Line)
-        found: dict[int, deque[Operation]] = defaultdict(lambda: deque(maxlen=LAST))
+        by_rank: dict[int, deque[Operation]] = defaultdict(lambda: deque(maxlen=LAST))
         process: dict[int, _Metadata] = {}
         lines = [line for line in content.splitlines() if line.strip()]
         for number, text in enumerate(lines):
             try:
                 line = decoder.decode(text)
             except msgspec.DecodeError:
-                if number == len(lines) - 1 and found:
+                if number == len(lines) - 1 and by_rank:
                     break  # it was being written
                 raise
             process[line.header.rank] = line.metadata
             if line.coll_perf is not None:
-                found[line.header.rank].append(
+                by_rank[line.header.rank].append(
                     Operation(
                         group=line.header.id,
                         number=line.coll_perf.coll_sn,
@@ -77,7 +77,7 @@ class NcclInspector(DumpReader):
                 host=process[rank].hostname,
                 pid=process[rank].pid,
                 at=at,
-                operations=tuple(found[rank]),
+                operations=tuple(by_rank[rank]),
             )
             for rank in process
         )

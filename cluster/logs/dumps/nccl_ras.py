@@ -56,27 +56,27 @@ class NcclRas(DumpReader):
         answer = decoders.decode(content[start : end + 1], _Answer)
         at = _seconds(answer.timestamp) or at
         groups = sorted(answer.communicators, key=lambda group: -group.size)
-        known: dict[tuple[str, int, int], int] = {}
+        numbers: dict[tuple[str, int, int], int] = {}
         counts: dict[int, list[Count]] = defaultdict(list)
         members: dict[int, list[Membership]] = defaultdict(list)
         states: dict[int, ProcessState] = {}
         for group in groups:
             every = [*group.ranks, *group.missing_ranks]
             first = group is groups[0]
-            for one in every if first else ():
-                known.setdefault((one.host, one.pid, one.cuda_dev), one.rank)
-            job = {r.rank: known.get((r.host, r.pid, r.cuda_dev), -1) for r in every}
+            for peer in every if first else ():
+                numbers.setdefault((peer.host, peer.pid, peer.cuda_dev), peer.rank)
+            job = {r.rank: numbers.get((r.host, r.pid, r.cuda_dev), -1) for r in every}
             ranks = tuple(sorted(rank for rank in job.values() if rank >= 0))
-            for one in every:
-                rank = job[one.rank]
+            for peer in every:
+                rank = job[peer.rank]
                 members[rank].append(Membership(group=group.hash, ranks=ranks))
                 counts[rank] += [
                     Count(group=group.hash, name=kind, entered=number)
-                    for kind, number in one.collective_counts.items()
+                    for kind, number in peer.collective_counts.items()
                 ]
-            for one in group.missing_ranks:
-                gone = one.status.considered_dead
-                states[job[one.rank]] = "dead" if gone else "unresponsive"
+            for peer in group.missing_ranks:
+                is_dead = peer.status.considered_dead
+                states[job[peer.rank]] = "dead" if is_dead else "unresponsive"
         return tuple(
             Snapshot(
                 source="nccl_ras",
@@ -88,7 +88,7 @@ class NcclRas(DumpReader):
                 groups=tuple(members[rank]),
                 state=states.get(rank, ""),
             )
-            for (host, pid, _), rank in known.items()
+            for (host, pid, _), rank in numbers.items()
         )
 
 

@@ -42,9 +42,9 @@ class _Mismatch:
         """Return the count of each rank; the one group that is not listed is all others."""
         listed = list(self.listed.values())
         rest = [count for many, count in self.shared if listed.count(count) != many]
-        others = rest[0] if len(rest) == 1 else None
-        every = range(self.size) if others is not None else self.listed
-        return {rank: self.listed.get(rank, others or 0) for rank in every}
+        other_count = rest[0] if len(rest) == 1 else None
+        every = range(self.size) if other_count is not None else self.listed
+        return {rank: self.listed.get(rank, other_count or 0) for rank in every}
 
 
 class _StatusText:
@@ -102,16 +102,18 @@ class NcclRasText(DumpReader):
         status = _StatusText(sizes)
         for line in text.splitlines():
             status.take(line)
-        found, process, missing = status.found, status.process, status.missing
-        if sum(one.size for one in found) > MOST_COUNTS:
+        mismatches, process, missing = status.found, status.process, status.missing
+        if sum(mismatch.size for mismatch in mismatches) > MOST_COUNTS:
             raise ValueError("It has more counts than any job.")
-        counted = [(one, one.counts()) for one in found]
+        counted = [(mismatch, mismatch.counts()) for mismatch in mismatches]
         groups = tuple(
-            Membership(group=one.group, ranks=tuple(range(one.size))) for one in found if one.size
+            Membership(group=mismatch.group, ranks=tuple(range(mismatch.size)))
+            for mismatch in mismatches
+            if mismatch.size
         )
         ranks = {*missing, *process, *(rank for _, counts in counted for rank in counts)}
         ranks = ranks or set(range(max(sizes.values(), default=0)))
-        gone: ProcessState = "dead" if status.dead else "unresponsive"
+        lost_state: ProcessState = "dead" if status.dead else "unresponsive"
         return tuple(
             Snapshot(
                 source="nccl_ras",
@@ -119,10 +121,10 @@ class NcclRasText(DumpReader):
                 pid=process.get(rank, (0, ""))[0],
                 host=process.get(rank, (0, ""))[1],
                 at=at,
-                state=gone if rank in missing else "",
+                state=lost_state if rank in missing else "",
                 counts=tuple(
-                    Count(group=one.group, name=one.kind, entered=counts[rank])
-                    for one, counts in counted
+                    Count(group=mismatch.group, name=mismatch.kind, entered=counts[rank])
+                    for mismatch, counts in counted
                     if rank in counts
                 ),
                 groups=groups,

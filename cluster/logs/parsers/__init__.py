@@ -178,11 +178,18 @@ def define(
 
 
 def _definition(row: str, common: dict[str, str]) -> Definition:
-    metric, about, what = re.split(r" \((.*?)\): ", row, maxsplit=1)
+    metric, about, meaning = re.split(r" \((.*?)\): ", row, maxsplit=1)
     unit, *words = about.split(", ")
     better = "lower" if unit == "s" else "higher"
     special = {_FIELDS[word]: word for word in words}
-    fields = {"better": better, **common, **special, "metric": metric, "unit": unit, "what": what}
+    fields = {
+        "better": better,
+        **common,
+        **special,
+        "metric": metric,
+        "unit": unit,
+        "what": meaning,
+    }
     return decoders.convert(fields, Definition)
 
 
@@ -234,5 +241,5 @@ def count(text: str) -> int | None:
 def numbers(texts: Iterable[str]) -> list[float] | None:
     """Read numbers; none if one of the texts is not a number."""
     values = [number(text) for text in texts]
-    found = [value for value in values if value is not None]
-    return found if len(found) == len(values) else None
+    read_values = [value for value in values if value is not None]
+    return read_values if len(read_values) == len(values) else None

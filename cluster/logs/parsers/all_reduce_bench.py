@@ -82,8 +82,8 @@ class AllReduceBench(RunParser):
             size = int(self._params.get("size", 0))
             self._run.add(definition, value * _SCALES[figure[3]], self._params, size=size)
         else:
-            known = self._is_table and _RULE.match(line)
-            return self._run is not None and bool(known or _KNOWN.match(line))
+            is_rule = self._is_table and _RULE.match(line)
+            return self._run is not None and bool(is_rule or _KNOWN.match(line))
         return True
 
     def _title(self, title: re.Match[str], lineno: int) -> None:

@@ -84,16 +84,16 @@ class Dlio(Parser):
         if self.marks[0] not in text:
             return False
         try:
-            found = decoders.decode(text, _Summary)
+            summary = decoders.decode(text, _Summary)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
         builder = ResultBuilder("dlio", lineno, "DLIO")
-        metric, point = found.metric, {"accelerators": found.num_accelerators}
+        metric, point = summary.metric, {"accelerators": summary.num_accelerators}
         builder.extend(UTILISATION, metric.train_au_percentage, point)
         builder.extend(SAMPLES, metric.train_throughput_samples_per_second, point)
         if metric.train_io_mean_MB_per_second is not None:
             builder.add(READ, metric.train_io_mean_MB_per_second * MIB, point)
-        for words in _doubts(found):
+        for words in _doubts(summary):
             builder.note(words)
         self._builders.append(builder)
         return True
@@ -103,9 +103,9 @@ class Dlio(Parser):
         return tuple(builder.parsed() for builder in self._builders)
 
 
-def _doubts(found: _Summary) -> Iterator[str]:
+def _doubts(summary: _Summary) -> Iterator[str]:
     """Say which figures do not hold."""
-    metric = found.metric
+    metric = summary.metric
     for name, values, mean, deviation in (
         (
             "train_au",
@@ -132,7 +132,7 @@ def _doubts(found: _Summary) -> Iterator[str]:
                 f"train_au of epoch {epoch} is 0 % at {rate:g} samples/s: no step was counted, so "
                 "it says nothing"
             )
-    caching = found.potential_caching
+    caching = summary.potential_caching
     if any(caching) if isinstance(caching, list) else caching:
         yield "the data fit in the memory of a host: later epochs need not have read the storage"
     yield "train_au is a mean of percentages, and its accelerators sleep: readers had all cores"

@@ -95,8 +95,8 @@ class Horovod(Parser):
         if not unclear:
             return
         middle = median(unclear)
-        for definition, known in ((ITERATION_ALL, total), (ITERATION, self._one)):
-            if abs(middle - known) <= NEAR * known:
+        for definition, printed in ((ITERATION_ALL, total), (ITERATION, self._one)):
+            if abs(middle - printed) <= NEAR * printed:
                 for value in unclear:
                     builder.add(definition, value)
                 return

@@ -140,10 +140,10 @@ class Imb(RunParser):
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a header or a row."""
-        taken = self._read(line, lineno)
-        if taken and self._next:
+        is_row = self._read(line, lineno)
+        if is_row and self._next:
             self._next = lineno + 1
-        return taken
+        return is_row
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
@@ -242,10 +242,10 @@ class Imb(RunParser):
             point["group"] = int(named.pop("Group"))
         size = 0
         if "#bytes" in named:
-            found = count(cells[columns.index("#bytes")])
-            if found is None or found < self._last:
+            row_size = count(cells[columns.index("#bytes")])
+            if row_size is None or row_size < self._last:
                 return False  # a row of another benchmark: here sizes rise
-            size = point["size"] = self._last = found
+            size = point["size"] = self._last = row_size
         scale = self._scale(named, size)
         if scale is None:
             return False

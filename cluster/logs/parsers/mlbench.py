@@ -69,13 +69,13 @@ class MlBench(Parser):
     def take_document(self, text: str, lineno: int) -> bool:
         """Read a JSON line."""
         try:
-            found = decoders.decode(text, _MlBenchJson)
+            report = decoders.decode(text, _MlBenchJson)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        if not found.values:
+        if not report.values:
             return False
-        builder = ResultBuilder("mlbench", lineno, "p2p.py" if found.throughput else "collective")
-        found.fill(builder)
+        builder = ResultBuilder("mlbench", lineno, "p2p.py" if report.throughput else "collective")
+        report.fill(builder)
         self._parsed.append(builder.parsed())
         return True
 

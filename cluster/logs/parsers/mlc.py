@@ -106,13 +106,13 @@ class Mlc(RunParser):
         return len(cells) == len(self._columns) + 1
 
     def _row(self, cells: list[str]) -> bool:
-        known = [str(node) for node in self._left]
+        nodes = [str(node) for node in self._left]
         if self._run is None or self._definition is None or not self._fits(cells):
             return False
         values = numbers(cells[1:])
-        if cells[0] not in known or values is None or min(values) <= 0:
+        if cells[0] not in nodes or values is None or min(values) <= 0:
             return False
-        self._left = self._left[known.index(cells[0]) + 1 :]
+        self._left = self._left[nodes.index(cells[0]) + 1 :]
         is_time = self._definition is LATENCY
         for column, value in zip(self._columns, values, strict=True):
             scaled = value / NANO if is_time else value * MB

@@ -135,10 +135,10 @@ class MpiTrace(Parser):
         """Return result per rank and context; what they are made of is let go as they are made."""
         waiting = self._profiles[::-1]
         self._profiles = []
-        found: list[Parsed] = []
+        parsed: list[Parsed] = []
         while waiting:
-            found += waiting.pop().parsed()
-        return tuple(found)
+            parsed += waiting.pop().parsed()
+        return tuple(parsed)
 
 
 class _Part:
@@ -232,8 +232,8 @@ class _Profile:
     def _extreme(self, line: str) -> bool:
         match = _EXTREME.match(line)
         if match:
-            found = RoleTime(role=match[1], rank=int(match[3]), time=float(match[2]))
-            self._extremes.append(found)
+            extreme = RoleTime(role=match[1], rank=int(match[3]), time=float(match[2]))
+            self._extremes.append(extreme)
         return match is not None
 
     def _section(self, line: str) -> bool:
@@ -268,8 +268,8 @@ class _Profile:
         if None in values.values():
             return False
         scale = UNITS.get(named.get("size", ("", " "))[1][:1], 1.0)
-        known = {name: value or 0.0 for name, value in values.items()}
-        self._tasks.append(_task_times(int(rank), host, known, scale))
+        figures = {name: value or 0.0 for name, value in values.items()}
+        self._tasks.append(_task_times(int(rank), host, figures, scale))
         return True
 
     def parsed(self) -> Iterable[Parsed]:
@@ -324,15 +324,15 @@ class _Profile:
         )
 
 
-def _task_times(rank: int, host: str, known: dict[str, float], scale: float) -> TaskTimes:
+def _task_times(rank: int, host: str, figures: dict[str, float], scale: float) -> TaskTimes:
     return TaskTimes(
         rank=rank,
         host=host,
-        communication=known.get("comm", 0.0),
-        elapsed=known.get("elapsed", 0.0),
-        user=known.get("user", 0.0),
-        system=known.get("system", 0.0),
-        memory=known.get("size", 0.0) * scale,
+        communication=figures.get("comm", 0.0),
+        elapsed=figures.get("elapsed", 0.0),
+        user=figures.get("user", 0.0),
+        system=figures.get("system", 0.0),
+        memory=figures.get("size", 0.0) * scale,
     )
 
 

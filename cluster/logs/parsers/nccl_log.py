@@ -152,12 +152,12 @@ class NcclDebug(Parser):
                 self._new((message,))
             return ""
         has_word = any(word in line for word in AROUND_WORDS)
-        said = AROUND.match(line) if has_word else None
-        if said is not None:
-            if said[1] or not self._trials:
-                beside = any(trial.is_open for trial in self._trials[-1:])
-                self._trials.append(LoggedTest(lineno if said[1] else 0, beside=beside))
-            self._trials[-1].follow(said, lineno)
+        mark = AROUND.match(line) if has_word else None
+        if mark is not None:
+            if mark[1] or not self._trials:
+                is_open = any(trial.is_open for trial in self._trials[-1:])
+                self._trials.append(LoggedTest(lineno if mark[1] else 0, is_open=is_open))
+            self._trials[-1].follow(mark, lineno)
         return line
 
     def _new(self, messages: Iterable[str]) -> None:
@@ -236,8 +236,8 @@ class NcclDebug(Parser):
             self._tear(message)  # otherwise it is a line about the search for graphs
 
     def _tree(self, message: str) -> None:
-        for channel, left, rank, right in _TREE.findall(message):
-            self._trees[channel, rank] = (left, right)
+        for channel, first_end, rank, right in _TREE.findall(message):
+            self._trees[channel, rank] = (first_end, right)
 
     def _comm(self, message: str, before: str, lineno: int) -> None:
         match = _COMM.search(message)
@@ -346,8 +346,8 @@ class NcclDebug(Parser):
     def _placed(self) -> Iterable[NcclRank]:
         """Combine what all lines say about each rank."""
         for rank in sorted(self._ranks.keys() | self._places.keys()):
-            known = self._ranks.get(rank, NcclRank(rank=rank))
-            yield structs.replace(known, place=self._places.get(rank, ""))
+            placed = self._ranks.get(rank, NcclRank(rank=rank))
+            yield structs.replace(placed, place=self._places.get(rank, ""))
 
     def _log(self) -> NcclLog:
         edges = tuple(
@@ -386,11 +386,11 @@ class LoggedTest:
     lines belong to which test, so it proves nothing.
     """
 
-    def __init__(self, first: int, *, beside: bool) -> None:
+    def __init__(self, first: int, *, is_open: bool) -> None:
         """Begin a test at a line; 0 if its first line is missing."""
         self._first = first
         self._last = 0  # its last line; 0 until it comes
-        self._failed = beside
+        self._failed = is_open
         self.processes: set[str] = set()
 
     @property
@@ -403,13 +403,13 @@ class LoggedTest:
         """Whether it reported success at its end."""
         return bool(self._last) and not self._failed
 
-    def follow(self, said: re.Match[str], lineno: int) -> None:
+    def follow(self, mark: re.Match[str], lineno: int) -> None:
         """Read a line before or after its rows."""
-        if said[2]:
-            self.processes.add(f"{said[3]}:{said[2]}")
-        elif said[4] is not None:
-            self._failed |= "FAILED" in said[4]
-            self._last = lineno if GOOD in said[0] else self._last
+        if mark[2]:
+            self.processes.add(f"{mark[3]}:{mark[2]}")
+        elif mark[4] is not None:
+            self._failed |= "FAILED" in mark[4]
+            self._last = lineno if GOOD in mark[0] else self._last
 
     def has(self, process: str, set_up: Sequence[int]) -> bool:
         """Tell whether a process took part: it was named, or lines within set it up."""
@@ -423,11 +423,13 @@ def _process(prefix: re.Match[str] | None) -> str:
     return f"{prefix[1]}:{prefix[2]}" if prefix else ""
 
 
-def _trees(found: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTree, ...]:
+def _trees(channels: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTree, ...]:
     """Sort trees; NCCL 2.4 printed parent->rank->children, later versions the reverse."""
     trees = []
-    for (channel, rank), (left, right) in found.items():
-        up, down = (left, right) if "/" in right and "/" not in left else (right, left)
+    for (channel, rank), (first_end, right) in channels.items():
+        up, down = (
+            (first_end, right) if "/" in right and "/" not in first_end else (right, first_end)
+        )
         children = tuple(int(child) for child in down.split("/") if child != "-1")
         trees.append(NcclTree(channel=int(channel), rank=int(rank), up=int(up), down=children))
     return tuple(sorted(trees, key=lambda tree: (tree.channel, tree.rank)))

@@ -134,12 +134,12 @@ class Netperf(RunParser):
     def _chosen(self, run: ResultBuilder, cells: list[str]) -> bool:
         """Read the row of the columns that were asked for: -o prints them with commas."""
         heads, self._heads = self._heads, []
-        said = {head: cell.strip() for head, cell in zip(heads, cells, strict=False)}
+        fields = {head: cell.strip() for head, cell in zip(heads, cells, strict=False)}
         if len(cells) != len(heads) or not self._throughput(
-            run, said.get("Throughput", ""), said["Throughput Units"]
+            run, fields.get("Throughput", ""), fields["Throughput Units"]
         ):
             return False
-        for head, cell in said.items():
+        for head, cell in fields.items():
             latency, value = _LATENCY_HEAD.fullmatch(head), number(cell)
             if latency and value is not None:
                 name = f"p{latency[2]}" if latency[2] else _STATISTICS[latency[1]]
@@ -156,9 +156,9 @@ class Netperf(RunParser):
     def _row(self, run: ResultBuilder, line: str, lineno: int) -> bool:
         if self._heads and self._chosen(run, line.split(",")):
             return True
-        cells, both = line.split(), _CELLS.match(line)
+        cells, row = line.split(), _CELLS.match(line)
         if self._is_omni:
-            return both is not None and self._throughput(run, both[1], both[2])
+            return row is not None and self._throughput(run, row[1], row[2])
         values = numbers(cells)
         if values is None or count(cells[0]) is None:
             return False

@@ -171,9 +171,9 @@ class NvBandwidth(Parser):
             return True
         row, *cells = line.split() or [""]
         values = [number(cell) for cell in cells]
-        known = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
+        is_complete = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
         device = count(row)
-        if device is None or not cells or not known or len(cells) > len(self._columns):
+        if device is None or not cells or not is_complete or len(cells) > len(self._columns):
             return False
         is_pair = row in self._columns or "device_to_device" not in self._test
         if device >= MOST_DEVICES or not is_pair:
@@ -235,8 +235,8 @@ class NvBandwidth(Parser):
         """Keep a device that is named before any test: one that follows at once ran on it."""
         device = _DEVICE.match(line)
         if device:
-            kept = self._devices if lineno - self._devices_at <= NEXT else []
-            self._devices, self._devices_at = [*kept, device[1]], lineno
+            earlier = self._devices if lineno - self._devices_at <= NEXT else []
+            self._devices, self._devices_at = [*earlier, device[1]], lineno
 
     def _leave(self, builder: ResultBuilder) -> None:
         """Record that a test has begun without a result."""
@@ -264,16 +264,16 @@ class NvBandwidth(Parser):
     def take_document(self, text: str, lineno: int) -> bool:
         """Read what `-j` wrote."""
         try:
-            found = decoders.decode(text, _NvBandwidthJson).nvbandwidth
+            report = decoders.decode(text, _NvBandwidthJson).nvbandwidth
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        builder = ResultBuilder("nvbandwidth", lineno, f"nvbandwidth {found.version}".strip())
-        if found.error:
-            builder.fail(found.error.strip())
-        for device in map(_MODEL.fullmatch, found.devices):
+        builder = ResultBuilder("nvbandwidth", lineno, f"nvbandwidth {report.version}".strip())
+        if report.error:
+            builder.fail(report.error.strip())
+        for device in map(_MODEL.fullmatch, report.devices):
             if device:
                 builder.on(device[1])
-        for case in found.testcases:
+        for case in report.testcases:
             self._case(builder, case)
         self._append(builder)
         self._test = self._unit = ""  # the lines that follow belong to none of its tests
@@ -319,8 +319,8 @@ def _family(test: str) -> Definition:
     if test.startswith(("host_to_", "device_to_host", "all_to_host")):
         return HOST
     if "device_to_device" in test or test.startswith(("all_to_one", "one_to_all")):
-        both = test.endswith("_total") or ("bidirectional" in test and test.endswith("_sm"))
-        return PEERS_BOTH if both else PEER
+        both_ways = test.endswith("_total") or ("bidirectional" in test and test.endswith("_sm"))
+        return PEERS_BOTH if both_ways else PEER
     return LOCAL if test.startswith("device_local_copy") else BANDWIDTH
 
 

@@ -96,10 +96,10 @@ class P2PMatrix(Parser):
         title = _TITLE.match(line) if "P2P=" in line else None
         peers = _PEERS.match(line) if "P2P C" in line else None
         if title or peers:
-            said = title.groups() if title else ("peers",)
-            if said in self._titles:
+            kinds = title.groups() if title else ("peers",)
+            if kinds in self._titles:
                 self._end()  # another run, whose first lines are missing
-            self._titles.add(said)
+            self._titles.add(kinds)
             self._open(lineno)
             self._untitle()
             self._title, self._in_peers, self._columns = title, bool(peers), []

@@ -200,23 +200,23 @@ class Perftest(RunParser):
         self._end()
         return True
 
-    def _results(self, run: ResultBuilder, found: dict[str, str]) -> None:
-        size, unit = count(found.get("MsgSize", "")), ""
+    def _results(self, run: ResultBuilder, columns: dict[str, str]) -> None:
+        size, unit = count(columns.get("MsgSize", "")), ""
         if size is None:
             return
-        named = {f"{name}[usec]": number(found.get(name, "")) for name in _TIMES}
-        for key, tail in ((key, _TAIL_KEY.fullmatch(key)) for key in found):
+        named = {f"{name}[usec]": number(columns.get(name, "")) for name in _TIMES}
+        for key, tail in ((key, _TAIL_KEY.fullmatch(key)) for key in columns):
             if tail:
-                named[f"{tail[1].replace('_', '.')}% percentile[usec]"] = number(found[key])
-        if "BW_average" in found:
-            rates = (number(found.get(name, "")) or 0.0 for name in ("BW_average", "MsgRate"))
+                named[f"{tail[1].replace('_', '.')}% percentile[usec]"] = number(columns[key])
+        if "BW_average" in columns:
+            rates = (number(columns.get(name, "")) or 0.0 for name in ("BW_average", "MsgRate"))
             unit = _unit(size, *rates)
         if unit:
-            named[f"BW peak[{unit}]"] = number(found.get("BW_peak", ""))
-            named[f"BW average[{unit}]"] = number(found["BW_average"])
-        elif "BW_average" in found:
+            named[f"BW peak[{unit}]"] = number(columns.get("BW_peak", ""))
+            named[f"BW average[{unit}]"] = number(columns["BW_average"])
+        elif "BW_average" in columns:
             run.fail("its rates have no unit, and agree with its messages per second in none")
-        named["MsgRate[Mpps]"] = number(found.get("MsgRate", ""))
+        named["MsgRate[Mpps]"] = number(columns.get("MsgRate", ""))
         self._add(run, size, {name: v for name, v in named.items() if v is not None})
 
 

@@ -108,12 +108,12 @@ class RocmBandwidth(RunParser):
 
     def _kind(self, row: int, column: int) -> Definition | None:
         """Find the metric of a cell: two GPUs, a GPU and a processor, or one GPU alone."""
-        known = [self._gpus.get(device) for device in (row, column)]
-        both = self._way == "B"
-        if None in known or not any(known):
+        kinds = [self._gpus.get(device) for device in (row, column)]
+        both_ways = self._way == "B"
+        if None in kinds or not any(kinds):
             return None
         if row == column:
-            return None if both else LOCAL
-        if all(known):
-            return PEER_BOTH if both else PEER
-        return HOST_BOTH if both else HOST
+            return None if both_ways else LOCAL
+        if all(kinds):
+            return PEER_BOTH if both_ways else PEER
+        return HOST_BOTH if both_ways else HOST

@@ -59,20 +59,20 @@ class Sockperf(RunParser):
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a line, each of which begins with the program's name."""
-        said = line[len(NAME) :].rstrip() if line.startswith(NAME) else None
-        if said is None:
+        text = line[len(NAME) :].rstrip() if line.startswith(NAME) else None
+        if text is None:
             match = _LINE.match(line)
-            said = match[1] if match else None
-        start = _START.match(said) if said and said.startswith("== version") else None
+            text = match[1] if match else None
+        start = _START.match(text) if text and text.startswith("== version") else None
         if start:
             self._begin(lineno, f"sockperf {start[1]}")
             self._parts, self._is_said, self._is_done = MICRO, False, False
-        elif said is not None:
-            if self._is_done and _LATENCY.match(said):
+        elif text is not None:
+            if self._is_done and _LATENCY.match(text):
                 self._begin(lineno)  # another test, whose first lines are missing
                 self._is_done = False
-            self._said(self._open(lineno), said)
-        return said is not None
+            self._said(self._open(lineno), text)
+        return text is not None
 
     def _said(self, run: ResultBuilder, text: str) -> None:
         if text.startswith("-"):

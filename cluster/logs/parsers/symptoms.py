@@ -217,7 +217,7 @@ class SymptomLines(Parser):
                 at = text.find(word, end)
 
     def _keep(self, kind: str, line: str, match: re.Match[str], lineno: int) -> None:
-        special = {known.kind for known in self._found if known.line == lineno} - {CAUSE}
+        special = {symptom.kind for symptom in self._found if symptom.line == lineno} - {CAUSE}
         if kind in special or (kind in (CAUSE, *START_UP) and special & {*START_UP}):
             return
         self._counts[kind] += 1
@@ -228,9 +228,9 @@ class SymptomLines(Parser):
         """Return one result."""
         if not self._found:
             return ()
-        found = tuple(sorted(self._found, key=lambda sign: sign.line))
-        builder = ResultBuilder("symptoms", found[0].line, "symptoms")
-        return (builder.parsed(Symptoms(found=found)),)
+        symptoms = tuple(sorted(self._found, key=lambda sign: sign.line))
+        builder = ResultBuilder("symptoms", symptoms[0].line, "symptoms")
+        return (builder.parsed(Symptoms(found=symptoms)),)
 
 
 def _is_remark(kind: str, line: str) -> bool:

@@ -160,13 +160,13 @@ class Tables(Parser):
         names = named if has_unit else _with_figures(tuple(named))
         rated = [name for name, cell in named.items() if _RATE.match(cell)]
         several = sum(not name.startswith("expected") for name in rated) > 1
-        found = [
+        added = [
             self._cell(
                 builder, name, named[name], {**params, **_heading_param(name, several=several)}
             )
             for name in names
         ]
-        return any(found)
+        return any(added)
 
     def _tell_apart(self, params: dict[str, Scalar]) -> None:
         """Number a row that differs from an earlier one only in its figures."""
@@ -190,8 +190,8 @@ class Tables(Parser):
         if name.startswith("top-") and bare and not bare[2]:
             return _add(builder, _accuracy(name), bare[1], params)
         if rate:
-            wanted = name.startswith("expected")
-            return _add(builder, EXPECTED if wanted else RATE, rate[1], params)
+            is_expected = name.startswith("expected")
+            return _add(builder, EXPECTED if is_expected else RATE, rate[1], params)
         definition = _kind(name)
         if bare is None or definition is None:
             return False
@@ -263,8 +263,8 @@ def _params(
 @lru_cache(MOST)
 def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns that describe what was run."""
-    others = (name for name in columns if name not in ABOUT and _SETTING.search(name))
-    named = (name for name in others if not _RESULT.search(name) and _kind(name) is None)
+    other_columns = (name for name in columns if name not in ABOUT and _SETTING.search(name))
+    named = (name for name in other_columns if not _RESULT.search(name) and _kind(name) is None)
     return *(name for name in ABOUT if name in columns), *dict.fromkeys(named)
 
 

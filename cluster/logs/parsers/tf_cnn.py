@@ -119,10 +119,10 @@ def _doubt(totals: list[float], rates: list[float]) -> str:
     """Say whether the totals of one run do not follow from the last step's rates; empty if so."""
     if not totals or not all(rates) or max(totals) > (1 + ALIKE) * min(totals):
         return ""
-    given = sum(rates)
-    times = max(1, round(totals[0] / given)) if len(rates) == 1 else 1
-    if abs(totals[0] - times * given) <= ALIKE * totals[0]:
+    printed = sum(rates)
+    times = max(1, round(totals[0] / printed)) if len(rates) == 1 else 1
+    if abs(totals[0] - times * printed) <= ALIKE * totals[0]:
         return ""
-    return f"total images/sec is printed as {totals[0]:g}, and the last step gives {given:g}" + (
+    return f"total images/sec is printed as {totals[0]:g}, and the last step gives {printed:g}" + (
         "" if len(rates) > 1 else " for each process"
     )

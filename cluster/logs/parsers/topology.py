@@ -69,13 +69,13 @@ def _apart(cells: list[str]) -> list[str]:
     """Split cells without a space between them, such as `SYSPIX` and `NIC7NIC8`."""
     if not any(map(_are_joined, cells)):
         return cells
-    found = []
+    parts = []
     for cell in cells:
         if _NAMES.fullmatch(cell):
-            found += re.findall(r"(?:GPU|NIC)\d{1,3}", cell)
+            parts += re.findall(r"(?:GPU|NIC)\d{1,3}", cell)
         else:
-            found += PATH.findall(cell) if _CELLS.fullmatch(cell) else [cell]
-    return found
+            parts += PATH.findall(cell) if _CELLS.fullmatch(cell) else [cell]
+    return parts
 
 
 def _are_joined(cell: str) -> bool:
@@ -146,12 +146,12 @@ class _Matrix:
         return row + ("?",) * (width - len(row))
 
     def _device(self, name: str) -> Device:
-        behind = self.rows.get(name, [])[len(self._names) :]
+        tail_cells = self.rows.get(name, [])[len(self._names) :]
         return Device(
             name=name,
             paths=self._inner(name),
-            cpus=_known(behind[0]) if behind else "",
-            numa=_known(behind[1]) if self._has_numa and len(behind) > 1 else "",
+            cpus=_known(tail_cells[0]) if tail_cells else "",
+            numa=_known(tail_cells[1]) if self._has_numa and len(tail_cells) > 1 else "",
             model=self.models.get(name, ""),
         )
 

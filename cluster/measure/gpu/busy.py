@@ -23,11 +23,11 @@ class BusySampler:
     `GPU-5e0b...`, or its number.
     """
 
-    def __init__(self, which: str, lines: Iterable[str] | None = None) -> None:
+    def __init__(self, gpu: str, lines: Iterable[str] | None = None) -> None:
         self._samples: list[tuple[float, float]] = []
         self._process: subprocess.Popen[str] | None = None
         if lines is None:
-            self._process = _started(which)
+            self._process = _started(gpu)
             lines = (self._process and self._process.stdout) or ()
         self._thread = Thread(target=self._listen, args=(lines,), daemon=True)
         self._thread.start()
@@ -53,10 +53,10 @@ class BusySampler:
                 self._samples.append((perf_counter(), float(text)))
 
 
-def _started(which: str) -> subprocess.Popen[str] | None:
+def _started(gpu: str) -> subprocess.Popen[str] | None:
     path = find_program("nvidia-smi")
     if path is None:
         return None
-    what = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
-    argv = [path, *what, f"--id={which}", f"--loop-ms={EVERY}"]
+    query = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
+    argv = [path, *query, f"--id={gpu}", f"--loop-ms={EVERY}"]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

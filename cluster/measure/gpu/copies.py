@@ -131,8 +131,8 @@ class CudaCopies:
     def _host(self, value: int, *, pinned: bool) -> Any:  # noqa: ANN401
         """Return memory of the NUMA node on which this thread runs: `fill_` touches it first."""
         torch = self._torch
-        made = torch.empty(self._size, dtype=torch.uint8, pin_memory=pinned)
-        return made.fill_(value)
+        tensor = torch.empty(self._size, dtype=torch.uint8, pin_memory=pinned)
+        return tensor.fill_(value)
 
     def _on_gpu(self, value: int) -> Any:  # noqa: ANN401
         torch = self._torch

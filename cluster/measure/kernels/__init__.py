@@ -143,14 +143,14 @@ def _mpicc() -> str:
 def _compile(words: list[str], target: Path, about: Path) -> None:
     """Compile into a file that appears at once: other hosts may share the folder."""
     with tempfile.TemporaryDirectory(dir=target.parent) as staging:
-        made = Path(staging, target.name)
-        argv = [*words, "-o", str(made)]
+        compiled = Path(staging, target.name)
+        argv = [*words, "-o", str(compiled)]
         output = _run(argv)
         version = _run([words[0], "--version"]).partition("\n")[0]
         part = Path(staging, about.name)
         part.write_text(f"{shlex.join(argv)}\n{version}\n{output}")
         part.rename(about)
-        made.rename(target)
+        compiled.rename(target)
 
 
 def _run(argv: list[str]) -> str:

@@ -109,9 +109,9 @@ class Coordinator:
                 results.append(test)
                 self._rank.add(measurement_of(test, self._definition, self._addresses[test.source]))
         succeeded = [test.value for test in results if test.value]
-        what = step_words(step)
-        self._rank.progress(step.number, step.number + 1, what)
-        self._rank.print_line(f"{what}: {len(succeeded)} of {len(results)} tests gave a value")
+        label = step_words(step)
+        self._rank.progress(step.number, step.number + 1, label)
+        self._rank.print_line(f"{label}: {len(succeeded)} of {len(results)} tests gave a value")
         return results
 
     @property
@@ -282,8 +282,8 @@ class _TestBatch:
             return _Report(0.0, self._reasons[number])
         silent = f"host:{pair[1]} did not begin to listen within the limit"
         late = silent if self._sides > 1 else "it did not end within the limit"
-        gone = _lost_report(pair, lost)
-        return gone._replace(value=0.0) if gone else _Report(0.0, late)
+        loss = _lost_report(pair, lost)
+        return loss._replace(value=0.0) if loss else _Report(0.0, late)
 
 
 class _Report(NamedTuple):

@@ -126,12 +126,12 @@ def _receive_rate(link: socket.socket, seconds: float) -> float:
     marks: list[tuple[float, int]] = []  # when, and how much had arrived by then
     while True:
         try:
-            got = link.recv_into(data)
+            received = link.recv_into(data)
         except TimeoutError as error:
             raise TransferError(SILENT if total else HOLE) from error
-        if not got:
+        if not received:
             break
-        total += got
+        total += received
         marks.append((time.perf_counter(), total))
         if marks[-1][0] - marks[0][0] > seconds and len(marks) > ENOUGH:
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -258,14 +258,14 @@ def _in_order(machines: tuple[Machine, ...], reports: list[tuple[str, Facts]]) -
     return tuple(by_name[machine.id.partition(".")[0]] for machine in machines)
 
 
-def main(verb: str, what: str) -> int:
+def main(verb: str, argument: str) -> int:
     """Begin or end a batch job, for its script; `verb` is `begin` or `end`."""
     with for_command_line():
         try:
             if verb == "begin":
-                sys.stdout.write(f"{begin(decoders.decode(what, BatchRequest))}\n")
+                sys.stdout.write(f"{begin(decoders.decode(argument, BatchRequest))}\n")
                 return 0
-            run = end(Path(what))
+            run = end(Path(argument))
         except ClusterError as error:
             sys.stderr.write(f"{error}\n")
             return 1

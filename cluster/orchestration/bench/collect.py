@@ -55,12 +55,12 @@ def job_result(status: int) -> JobResult:
     if status == 0:
         return JobResult(status="done", exit_status=0)
     if status == TIMED_OUT:
-        what = "It did not end within --timeout"
+        ending = "It did not end within --timeout"
     elif by := _signal(status):
-        what = f"It was ended by {by}"
+        ending = f"It was ended by {by}"
     else:
-        what = f"It ended with exit status {status}"
-    reason = f"{what}, and all ranks were stopped."
+        ending = f"It ended with exit status {status}"
+    reason = f"{ending}, and all ranks were stopped."
     return JobResult(status="failed", reason=reason, exit_status=status)
 
 
@@ -76,7 +76,7 @@ def _signal(status: int) -> str:
 
 
 def collect(
-    job: MpiJob, result: JobResult, phases: dict[str, float], *, stop: bool = False, known: str = ""
+    job: MpiJob, result: JobResult, phases: dict[str, float], *, stop: bool = False, cause: str = ""
 ) -> Run:
     """Download a job's files and close its run; the first of several processes does it.
 
@@ -96,8 +96,8 @@ def collect(
             start = time.monotonic()
             result = _stopped(job, result) if stop else result
             result = _download(job, folder, result)
-            if known:
-                reason = f"{result.reason.rstrip('.')}; {known}."
+            if cause:
+                reason = f"{result.reason.rstrip('.')}; {cause}."
                 result = msgspec.structs.replace(result, reason=reason)
             _keep_measured(folder)
             phases["fetch"] = time.monotonic() - start
@@ -189,8 +189,8 @@ def _add_missing(job: MpiJob, folder: Path) -> None:
         stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
     )
     parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
-    known = {m.key for m in store.read(folder).measurements}
-    store.append(folder, [m for m in parsed if m.key not in known])
+    keys = {m.key for m in store.read(folder).measurements}
+    store.append(folder, [m for m in parsed if m.key not in keys])
 
 
 def _keep_measured(folder: Path) -> None:
@@ -198,7 +198,7 @@ def _keep_measured(folder: Path) -> None:
     run = store.read(folder)
     known = run.record.definitions
     used = {m.definition for m in run.measurements}
-    measured = {known[which].metric for which in used & set(known)}
+    measured = {known[definition_id].metric for definition_id in used & set(known)}
 
     def stays(definition: Definition) -> bool:
         key_ = definition.rate_of or definition.id

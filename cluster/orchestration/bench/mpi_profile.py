@@ -72,7 +72,7 @@ def variables(
     tools: Mapping[str, Toolchain],
     library: str,
     ranks: int,
-    others: Mapping[str, str],
+    environment: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the variables of profiled ranks; `own` compiles our library (SpecError)."""
     path = _compile_own(shells, tools) if library == OWN else _check_library(shells, tools, library)
@@ -83,9 +83,9 @@ def variables(
             remedy="Use a path without: --profile=/tmp/libmpitrace.so, or for our own library "
             "another folder: export CLUSTER_STATE=/tmp/cluster",
         )
-    before = others.get(PRELOAD, "")
+    before = environment.get(PRELOAD, "")
     every = {"SAVE_ALL_TASKS": "yes"} if ranks <= MOST_FILES else {}
-    return {**every, **others, PRELOAD: f"{path}:{before}" if before else path}
+    return {**every, **environment, PRELOAD: f"{path}:{before}" if before else path}
 
 
 def note(library: str) -> str:

@@ -132,12 +132,12 @@ def check_bench(
 
 
 def host_order(
-    wanted: HostOrder, benchmark: Benchmark[Any], runs: Path, state: ClusterState
+    order: HostOrder, benchmark: Benchmark[Any], runs: Path, state: ClusterState
 ) -> tuple[int, ...]:
     """Return the hosts' numbers in rank order; `near` follows the newest placement."""
-    if wanted not in get_args(HostOrder):
-        raise SpecError(f"There is no order {wanted!r}.", remedy="There are: given, near")
-    if wanted == "given":
+    if order not in get_args(HostOrder):
+        raise SpecError(f"There is no order {order!r}.", remedy="There are: given, near")
+    if order == "given":
         return ()
     if not needs_every_host(benchmark):  # it has no ranks
         raise SpecError(
@@ -151,14 +151,14 @@ def host_order(
 
 def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
     """Refuse a plan whose machines lack the GPUs that a benchmark needs (SpecError)."""
-    wanted = benchmark.gpus(params, spec.ranks_per_host)
-    if plan.gpus is not None and plan.gpus < wanted:
+    gpus = benchmark.gpus(params, spec.ranks_per_host)
+    if plan.gpus is not None and plan.gpus < gpus:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
         raise gpu_requirements.missing_gpus_error(
             "Each of these machines",
             plan.gpus,
-            wanted,
+            gpus,
             means="According to the provider's data; no machine was requested.",
             advice=gpu_advice(plugins.find(Provider, spec.provider)),
             instead=benchmark.instead_of_gpus(params),
@@ -210,19 +210,21 @@ def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]
     for fact in hosts.facts:
         if fact.topology:  # as the GPUs' driver prints it
             store.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)
-    there = posixpath.join(home, machine.folder, folder.name)
+    remote_folder = posixpath.join(home, machine.folder, folder.name)
     return JobPlan(
         folder=folder,
         record=record,
         job=JobRecord(
             session=session,
-            folder=there,
+            folder=remote_folder,
             run=str(folder),
             benchmark=benchmark.name,
             at=at,
             workdir=request.workdir is not None,
         ),
-        script=script(session, there, argv, _environment(hosts, starter, bin_), request.timeout),
+        script=script(
+            session, remote_folder, argv, _environment(hosts, starter, bin_), request.timeout
+        ),
         files={f"{benchmark.name}.py": benchmark.source.read_text(), **_peers(hosts, starter)},
         workdir=request.workdir,
     )
@@ -303,12 +305,12 @@ def in_order(hosts: ReadyHosts, order: tuple[int, ...]) -> ReadyHosts:
 
 
 def _check_memory(benchmark: Benchmark[Any], params: object, hosts: ReadyHosts) -> None:
-    wanted = benchmark.memory(params, max(hosts.layout.slots.values()))
+    needed = benchmark.memory(params, max(hosts.layout.slots.values()))
     for fact in hosts.facts:
         limits = [fact.memory, *([fact.cgroup_memory] if fact.cgroup_memory else [])]
-        if 0 < min(limits) < wanted:
+        if 0 < min(limits) < needed:
             raise SpecError(
-                f"{benchmark.name} would allocate {format_bytes(wanted)} for messages on "
+                f"{benchmark.name} would allocate {format_bytes(needed)} for messages on "
                 f"{fact.host}, which has {format_bytes(min(limits))} of memory.",
                 means="Nothing was started.",
                 remedy="Choose smaller --sizes.",
@@ -332,11 +334,11 @@ def _with_environment(variables: Mapping[str, str]) -> list[str]:
 
 def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
     """Return the file that names the other hosts to the first one, if the starter needs it."""
-    layout, (first, *others) = hosts.layout, hosts.machines
+    layout, (first, *rest) = hosts.layout, hosts.machines
     lent = bool(first.job)  # by Slurm; there may be no SSH between them
     if not (layout.ssh_config or lent) or not starter.needs_every_host:
         return {}
-    peers = tuple(Peer(name=m.name, address=m.address) for m in others)
+    peers = tuple(Peer(name=m.name, address=m.address) for m in rest)
     listed = PeerList(peers=peers, ssh_config=layout.ssh_config, probed=lent)
     return {PEERS_FILE: msgspec.json.encode(listed).decode()}
 
@@ -367,21 +369,21 @@ def check_mca_parameters(
 ) -> None:
     """Refuse MCA parameters that the Open MPI of a host lacks and would ignore (SpecError)."""
     names = [name.removeprefix(MCA) for name in variables if name.startswith(MCA)]
-    wanted = [name for name in names if not name.startswith(OPTIONAL)]
-    if not wanted:
+    checked = [name for name in names if not name.startswith(OPTIONAL)]
+    if not checked:
         return
     program = posixpath.join(home, machine.bin, "ompi_info")
     done = shell.run(["sh", "-c", LIST, "sh", program], timeout=PATIENCE)
-    known = done.stdout.split()
-    if known:  # an MPI other than Open MPI has no ompi_info
-        _refuse_unknown(wanted, known)
+    parameters = done.stdout.split()
+    if parameters:  # an MPI other than Open MPI has no ompi_info
+        _refuse_unknown(checked, parameters)
 
 
-def _refuse_unknown(wanted: Iterable[str], known: list[str]) -> None:
-    for name in wanted:
-        if name in known:
+def _refuse_unknown(checked: Iterable[str], parameters: list[str]) -> None:
+    for name in checked:
+        if name in parameters:
             continue
-        near = get_close_matches(name, known, SHOWN, ALIKE)
+        near = get_close_matches(name, parameters, SHOWN, ALIKE)
         similar = f"Did you mean {' or '.join(near)}? " if near else ""
         raise SpecError(
             f"Open MPI has no MCA parameter {name!r} on these hosts, so it would have no effect.",

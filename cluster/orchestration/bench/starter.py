@@ -26,15 +26,15 @@ SRUN = "srun"  # the starter, and the shell of hosts that have no SSH
 LIMIT = 20.0  # seconds for a program to answer
 
 
-def check_starter(wanted: str, benchmark: Benchmark[Any]) -> None:
+def check_starter(requested: str, benchmark: Benchmark[Any]) -> None:
     """Refuse a starter that cannot start the ranks of a benchmark (SpecError)."""
-    name, colon, variant = wanted.partition(":")
+    name, colon, variant = requested.partition(":")
     if not name and not colon:
         return
     starter = plugins.find(Starter, name)
     if colon and (name != SRUN or not variant.replace("_", "").isalnum()):
         raise SpecError(
-            f"--starter {wanted} is not known: only srun takes a PMI.",
+            f"--starter {requested} is not known: only srun takes a PMI.",
             remedy="Such as: --starter srun:pmix",
         )
     if benchmark.starter not in (name, ANY_MPI):
@@ -51,10 +51,10 @@ def check_starter(wanted: str, benchmark: Benchmark[Any]) -> None:
 
 
 def with_starter(
-    hosts: ReadyHosts, wanted: str, benchmark: Benchmark[Any], shells: Mapping[str, Shell]
+    hosts: ReadyHosts, requested: str, benchmark: Benchmark[Any], shells: Mapping[str, Shell]
 ) -> ReadyHosts:
     """Choose the starter, and ask the first host whether it can start ranks (SpecError)."""
-    name, _, variant = wanted.partition(":")
+    name, _, variant = requested.partition(":")
     name = name or _fitting(hosts, benchmark)
     starter = plugins.find(Starter, name)
     first = hosts.machines[0]
@@ -70,8 +70,8 @@ def with_starter(
     chosen = msgspec.structs.replace(hosts, starter=name)
     if name != SRUN:
         return chosen
-    which = find_pmi(variant, benchmark, hosts.facts[0], shells[first.name])
-    return msgspec.structs.replace(chosen, pmi=which)
+    pmi = find_pmi(variant, benchmark, hosts.facts[0], shells[first.name])
+    return msgspec.structs.replace(chosen, pmi=pmi)
 
 
 def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell) -> str:

@@ -109,8 +109,8 @@ def _diagnosed(
 
 def _limit(machines: Sequence[Machine]) -> float | None:
     """Return the goodput of TCP through the median link of the hosts, in B/s; None if unknown."""
-    known = sorted(goodput(machine.link) for machine in machines if machine.link)
-    return known[len(known) // 2] if known else None
+    rates = sorted(goodput(machine.link) for machine in machines if machine.link)
+    return rates[len(rates) // 2] if rates else None
 
 
 def _metric_flag(params: SurveyParams) -> tuple[str, ...]:
@@ -127,8 +127,8 @@ def _with_step(
     pairs = ",".join(f"{finding.place.host}-{other}" for other in finding.partners)
     arguments = (name, "--pairs", pairs, *_metric_flag(params))
     step = NextStep(command="check", arguments=arguments) if pairs and not params.foreign else None
-    shown = confirmed.get(finding.place)
-    return replace(finding, step=step, confirmed=shown.words if shown else "")
+    confirmation = confirmed.get(finding.place)
+    return replace(finding, step=step, confirmed=confirmation.words if confirmation else "")
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,8 +170,8 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
         ]
         if own:
             low = [test for test in own if _is_low(verdict, test, usual)]
-            others = sorted({t.source if t.target == place.host else t.target for t in own})
-            confirmed[place] = Confirmation(low=len(low), tests=len(own), partners=tuple(others))
+            partners = sorted({t.source if t.target == place.host else t.target for t in own})
+            confirmed[place] = Confirmation(low=len(low), tests=len(own), partners=tuple(partners))
     return confirmed
 
 
@@ -199,18 +199,18 @@ def read_groups(
     Hosts are names, ids, addresses or numbers, with spaces or commas; `#` begins a comment. A host
     that is not named gets a group of its own; `remedy` is for an unknown one.
     """
-    known = {
+    machines_by_name = {
         word: number
         for number, machine in enumerate(machines)
         for word in (machine.name, machine.id, machine.address, str(number), f"host:{number}")
     }
     groups = [line.partition("#")[0].replace(",", " ").split() for line in text.splitlines()]
-    same = full_names([*known, *(word for words in groups for word in words)])
-    numbers = {same[name]: number for name, number in known.items()}
+    full = full_names([*machines_by_name, *(word for words in groups for word in words)])
+    numbers = {full[name]: number for name, number in machines_by_name.items()}
     group_of: dict[int, int] = {}
     for group, words in enumerate(groups):
         for word in words:
-            number = numbers.get(same[word])
+            number = numbers.get(full[word])
             if number is None:
                 raise SpecError(
                     f"The groups name a host {word!r} that is not of this cluster.",

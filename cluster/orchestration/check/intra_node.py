@@ -38,48 +38,48 @@ def judge_within(run: Run) -> FleetVerdict:
     Devices of all hosts are compared with one another, each pair with others of its class, so hosts
     are of one kind.
     """
-    found = list(run.measurements)
-    kinds = {str(m.params.get("devices", "")) for m in found}
-    asked = decoders.decode(run.record.params, WithinRunParams).devices
+    measurements = list(run.measurements)
+    kinds = {str(m.params.get("devices", "")) for m in measurements}
+    kinds_asked = decoders.decode(run.record.params, WithinRunParams).devices
     if len(kinds) != 1:
-        verdict = _not_compared(kinds, asked, run.record.notes)
+        verdict = _not_compared(kinds, kinds_asked, run.record.notes)
     else:
-        verdict = _judged(found, kinds.pop(), topologies(run.folder / RAW))
-    assumptions = tuple(_assumptions(found))
+        verdict = _judged(measurements, kinds.pop(), topologies(run.folder / RAW))
+    assumptions = tuple(_assumptions(measurements))
     return written(replace(verdict, run=str(run.folder), assumptions=assumptions), run)
 
 
-def _not_compared(kinds: set[str], asked: str, notes: Sequence[str]) -> FleetVerdict:
+def _not_compared(kinds: set[str], kinds_asked: str, notes: Sequence[str]) -> FleetVerdict:
     """Return that there is nothing to compare, or too much at once."""
     reason = Reason(code="several_kinds" if kinds else "no_pairs")
     verdict = FleetVerdict(verdict="UNDECIDED", rounds=0, reason=reason, missing=tuple(notes))
-    return replace(verdict, answer=nothing_compared(sorted(kinds), asked))
+    return replace(verdict, answer=nothing_compared(sorted(kinds), kinds_asked))
 
 
-def _assumptions(found: Sequence[Measurement]) -> Iterator[str]:
-    if found:
+def _assumptions(measurements: Sequence[Measurement]) -> Iterator[str]:
+    if measurements:
         yield "a pair can do what its fastest copy did"
-    if len({one.host for one in found}) > 1:
+    if len({measurement.host for measurement in measurements}) > 1:
         yield "all hosts are of one kind: pairs are compared with those of other hosts, too"
 
 
 def _judged(
-    found: Sequence[Measurement], kind: DeviceKind, paths: dict[str, Topology]
+    measurements: Sequence[Measurement], kind: DeviceKind, paths: dict[str, Topology]
 ) -> FleetVerdict:
-    several = len({one.host for one in found}) > 1
-    ends = [_ends(one, kind, several=several) for one in found]
+    several = len({measurement.host for measurement in measurements}) > 1
+    ends = [_ends(measurement, kind, several=several) for measurement in measurements]
     names = tuple(host_order(name for pair in ends for name in pair))
     tests = [
         PairTest(
             round=0,
             source=names.index(reader),
             target=names.index(writer),
-            value=one.bytes / min(one.values) if one.values else None,
-            reason="" if one.values else "it was not measured",
+            value=measurement.bytes / min(measurement.values) if measurement.values else None,
+            reason="" if measurement.values else "it was not measured",
             alone=True,
-            path=_path(one, kind, paths.get(one.host)),
+            path=_path(measurement, kind, paths.get(measurement.host)),
         )
-        for one, (reader, writer) in zip(found, ends, strict=True)
+        for measurement, (reader, writer) in zip(measurements, ends, strict=True)
     ]
     fleet = Fleet(
         names=names,
@@ -91,17 +91,19 @@ def _judged(
     return with_words(diagnose_devices(fleet, tests), fleet, tests)
 
 
-def _ends(one: Measurement, kind: DeviceKind, *, several: bool) -> tuple[str, str]:
-    host = f"{one.host}/" if several else ""
-    reader, writer = (f"{host}{KINDS[kind].mark}{one.params[end]}" for end in ("reader", "writer"))
+def _ends(measurement: Measurement, kind: DeviceKind, *, several: bool) -> tuple[str, str]:
+    host = f"{measurement.host}/" if several else ""
+    reader, writer = (
+        f"{host}{KINDS[kind].mark}{measurement.params[end]}" for end in ("reader", "writer")
+    )
     return reader, writer
 
 
-def _path(one: Measurement, kind: DeviceKind, topology: Topology | None) -> str:
+def _path(measurement: Measurement, kind: DeviceKind, topology: Topology | None) -> str:
     """Return the class of a pair; that of two GPUs is in the output of `nvidia-smi topo -m`."""
     if kind != "gpus":
-        return str(one.params.get("path", ""))
+        return str(measurement.params.get("path", ""))
     if topology is None:
         return ""
-    path = topology.path(f"GPU{one.params['reader']}", f"GPU{one.params['writer']}")
+    path = topology.path(f"GPU{measurement.params['reader']}", f"GPU{measurement.params['writer']}")
     return "" if path == UNKNOWN else OLD.get(path, path)

@@ -56,12 +56,12 @@ class SyncReport(Value, frozen=True, kw_only=True):
                 + f", {format_bytes(self.passed_on)} from host to host" * bool(self.passed_on)
                 + "."
             ]
-        for what, names in (
+        for action, names in (
             ("Removed there", self.removed),
             ("Left out (.gitignore, caches, Python environments, runs)", self.left_out),
             ("These links lead out of the folder, and were sent as links", self.outward),
         ):
-            lines += [f"{what}: {_listed(names)}."] if names else []
+            lines += [f"{action}: {_listed(names)}."] if names else []
         if self.changed:
             lines.append(
                 f"Changed while they were sent: {_listed(self.changed)}.\n"
@@ -71,26 +71,29 @@ class SyncReport(Value, frozen=True, kw_only=True):
 
 
 def _listed(names: Collection[str]) -> str:
-    shown = ", ".join(name if name.isprintable() else repr(name) for name in [*names][:MOST_NAMED])
-    return shown + f" and {len(names) - MOST_NAMED:,} more" * (len(names) > MOST_NAMED)
+    listed = ", ".join(name if name.isprintable() else repr(name) for name in [*names][:MOST_NAMED])
+    return listed + f" and {len(names) - MOST_NAMED:,} more" * (len(names) > MOST_NAMED)
 
 
 def compare(
-    here: Mapping[str, TreeEntry], there: Mapping[str, TreeEntry], sent: Collection[str], now: float
+    local: Mapping[str, TreeEntry],
+    remote: Mapping[str, TreeEntry],
+    recent: Collection[str],
+    now: float,
 ) -> tuple[list[str], list[str]]:
     """Return what the host lacks, and files of the same size there, but another time or mode.
 
-    The times of files in `sent` say nothing, as this `sync` sent them; what was modified since
+    The times of files in `recent` say nothing, as this `sync` sent them; what was modified since
     `now`, in seconds since the epoch, may change without another time.
     """
     lacking, doubtful = [], []
-    for name, entry in here.items():
-        other = there.get(name)
+    for name, entry in local.items():
+        other = remote.get(name)
         if other is None or _shape(other) != _shape(entry):
             lacking.append(name)
         elif entry.kind == "f" and not (
             entry.mode == other.mode
-            and _same_time(entry.time, other.time, now, was_sent=name in sent)
+            and _same_time(entry.time, other.time, now, was_sent=name in recent)
         ):
             doubtful.append(name)
     return lacking, doubtful
@@ -100,12 +103,12 @@ def _shape(entry: TreeEntry) -> tuple[str, str, int]:
     return entry.kind, entry.link, entry.size if entry.kind == "f" else 0
 
 
-def _same_time(here: int, there: int, now: float, *, was_sent: bool) -> bool:
+def _same_time(local: int, remote: int, now: float, *, was_sent: bool) -> bool:
     """Tell whether two times are the same; archives keep whole seconds (`transfer.pack`)."""
-    seconds, other = here // 10**9, there // 10**9
+    seconds, other = local // 10**9, remote // 10**9
     if was_sent and other in (seconds, seconds - 1):
         return True
-    return here == there or (there % 10**9 == 0 and seconds == other and seconds < int(now))
+    return local == remote or (remote % 10**9 == 0 and seconds == other and seconds < int(now))
 
 
 class Sync:
@@ -140,14 +143,14 @@ class Sync:
         copies = [Path(self._places[name]).resolve() for name in here_too]
         for passes_left in range(PASSES, -1, -1):
             now = time.time()
-            here = self._read(copies)
+            local_tree = self._read(copies)
             trees = self._each(lambda name, sh: host_files.list_tree(sh, self._places[name]))
-            lacking = self._prepare(here, trees, now, delete=delete)
+            lacking = self._prepare(local_tree, trees, now, delete=delete)
             if not any(lacking.values()) or not passes_left:
                 break
-            self._send(here, trees, lacking)
+            self._send(local_tree, trees, lacking)
         results({**dict.fromkeys(self._shells), **self._failed})
-        files = {name for name, entry in here.entries.items() if entry.kind != "d"}
+        files = {name for name, entry in local_tree.entries.items() if entry.kind != "d"}
         return SyncReport(
             there=self._there,
             hosts=tuple(self._shells),
@@ -156,8 +159,8 @@ class Sync:
             sent_bytes=self._sent_bytes,
             passed_on=self._passed_on,
             removed=tuple(self._removed),
-            left_out=here.left_out,
-            outward=here.outward,
+            left_out=local_tree.left_out,
+            outward=local_tree.outward,
             changed=tuple(dict.fromkeys(name for names in lacking.values() for name in names)),
         )
 
@@ -171,21 +174,21 @@ class Sync:
         return {n: end for n, end in ended.items() if not isinstance(end, ClusterError)}
 
     def _prepare(
-        self, here: LocalTree, trees: Mapping[str, HostTree], now: float, *, delete: bool
+        self, local_tree: LocalTree, trees: Mapping[str, HostTree], now: float, *, delete: bool
     ) -> dict[str, list[str]]:
         """Remove what is in the way, set times and modes; return what each host lacks."""
         differences = {
-            host: compare(here.entries, tree.entries, self._sent, now)
+            host: compare(local_tree.entries, tree.entries, self._sent, now)
             for host, tree in trees.items()
         }
         machines = [self._shells[host].machine for host in trees]
         by_rsync = all(t.rsync for t in trees.values()) and all(map(rsync.reaches, machines))
         digests = {
-            name: _digest(here.path / name)
+            name: _digest(local_tree.path / name)
             for name in dict.fromkeys(
                 name for _, doubtful in differences.values() for name in doubtful
             )
-            if here.entries[name].size < LARGE or not by_rsync
+            if local_tree.entries[name].size < LARGE or not by_rsync
         }
 
         def do(host: str, shell: Shell) -> list[str]:
@@ -193,22 +196,22 @@ class Sync:
             names = [name for name in doubtful if name in digests]
             theirs = host_files.digests(shell, self._places[host], names)
             equal = [name for name in names if theirs.get(name) == digests[name]]
-            lines = self._obstacles(here, trees[host], missing, delete=delete)
-            lines += _attributes(here, equal)
+            lines = self._obstacles(local_tree, trees[host], missing, delete=delete)
+            lines += _attributes(local_tree, equal)
             if delete:
-                lines += self._removals(here, trees[host])
+                lines += self._removals(local_tree, trees[host])
             host_files.edit(shell, self._places[host], lines)
             lacking = {*missing, *doubtful} - {*equal}
-            return [name for name in here.entries if name in lacking]
+            return [name for name in local_tree.entries if name in lacking]
 
         return self._each(do, trees)
 
     def _obstacles(
-        self, here: LocalTree, tree: HostTree, missing: Iterable[str], *, delete: bool
+        self, local_tree: LocalTree, tree: HostTree, missing: Iterable[str], *, delete: bool
     ) -> list[str]:
         """Return commands that remove a folder in the place of something else, or the reverse."""
         kinds = {name: tree.entries[name].kind for name in missing if name in tree.entries}
-        folders = [n for n, kind in kinds.items() if kind == "d" != here.entries[n].kind]
+        folders = [n for n, kind in kinds.items() if kind == "d" != local_tree.entries[n].kind]
         if folders and not delete:
             raise ShellError(
                 f"{self._there}/{folders[0]} is a folder on the host, and none here.",
@@ -216,16 +219,20 @@ class Sync:
                 remedy="Remove it there, or let sync remove what is not here: --delete",
             )
         self._removed.update(dict.fromkeys(folders))
-        others = [n for n, kind in kinds.items() if kind != "d" == here.entries[n].kind]
-        return host_files.on_names("rm -rf", folders + others)
+        obstacles = [n for n, kind in kinds.items() if kind != "d" == local_tree.entries[n].kind]
+        return host_files.on_names("rm -rf", folders + obstacles)
 
-    def _removals(self, here: LocalTree, tree: HostTree) -> list[str]:
+    def _removals(self, local_tree: LocalTree, tree: HostTree) -> list[str]:
         """Return commands that remove what is not here, but for what is ignored."""
         extra = {
-            name: e.kind == "d" for name, e in tree.entries.items() if name not in here.entries
+            name: e.kind == "d"
+            for name, e in tree.entries.items()
+            if name not in local_tree.entries
         }
         removed = [
-            name for name, is_folder in extra.items() if not here.rules.protects(name, is_folder)
+            name
+            for name, is_folder in extra.items()
+            if not local_tree.rules.protects(name, is_folder)
         ]
         self._removed.update(dict.fromkeys(removed))
         folders = sorted((name for name in removed if extra[name]), reverse=True)
@@ -234,10 +241,12 @@ class Sync:
         return host_files.on_names("rm -f", files) + host_files.on_names(rmdir, folders)
 
     def _send(
-        self, here: LocalTree, trees: Mapping[str, HostTree], lacking: Mapping[str, list[str]]
+        self, local_tree: LocalTree, trees: Mapping[str, HostTree], lacking: Mapping[str, list[str]]
     ) -> None:
         """Send to each host what it lacks, from here or from a host that has it."""
-        sizes = {name: entry.size for name, entry in here.entries.items() if entry.kind == "f"}
+        sizes = {
+            name: entry.size for name, entry in local_tree.entries.items() if entry.kind == "f"
+        }
         weights = {
             host: sum(sizes.get(name, 0) for name in names) for host, names in lacking.items()
         }
@@ -252,9 +261,9 @@ class Sync:
         saved = sum(weights[host] for host in (targets if sources else targets[1:]))
 
         def send(host: str, _: Shell) -> None:
-            sent = self._send_from_here(here, host, trees[host], lacking[host])
+            sent_bytes = self._send_from_here(local_tree, host, trees[host], lacking[host])
             with self._turn:
-                self._sent_bytes += sent
+                self._sent_bytes += sent_bytes
 
         def pull(host: str, shell: Shell, ssh: str) -> None:
             spread.pull_names(shell, ssh, self._places[host], lacking[host])
@@ -282,23 +291,25 @@ class Sync:
         )
 
     def _send_from_here(
-        self, here: LocalTree, host: str, tree: HostTree, names: Iterable[str]
+        self, local_tree: LocalTree, host: str, tree: HostTree, names: Iterable[str]
     ) -> int:
         """Send files over the line of this machine; return how many bytes that took."""
         shell, place = self._shells[host], self._places[host]
-        is_file = {name: entry.size for name, entry in here.entries.items() if entry.kind == "f"}
-        there = {name for name, entry in tree.entries.items() if entry.kind == "f"}
-        parts = [n for n in names if n in there and is_file.get(n, 0) >= LARGE]
-        sent = 0
+        is_file = {
+            name: entry.size for name, entry in local_tree.entries.items() if entry.kind == "f"
+        }
+        remote_files = {name for name, entry in tree.entries.items() if entry.kind == "f"}
+        parts = [n for n in names if n in remote_files and is_file.get(n, 0) >= LARGE]
+        sent_bytes = 0
         if parts and shell.machine and rsync.reaches(shell.machine) and tree.rsync:
             try:
-                sent = rsync.send(shell.machine, here.path, parts, place)
+                sent_bytes = rsync.send(shell.machine, local_tree.path, parts, place)
                 names = [name for name in names if name not in {*parts}]
             except ShellError as error:
                 _log.warning("%s gets large files whole: %s", shell.machine.name, error)
         if whole := [*names]:
-            shell.put(here.path, place, only=whole)
-        return sent + sum(is_file.get(name, 0) for name in whole)
+            shell.put(local_tree.path, place, only=whole)
+        return sent_bytes + sum(is_file.get(name, 0) for name in whole)
 
 
 def _digest(path: Path) -> str:
@@ -308,15 +319,15 @@ def _digest(path: Path) -> str:
         return "unreadable"
 
 
-def _attributes(here: LocalTree, equal: Iterable[str]) -> list[str]:
+def _attributes(local_tree: LocalTree, equal: Iterable[str]) -> list[str]:
     """Return commands that set times and modes of files with equal content."""
     times, bits = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
     now = int(time.time())
     for name in equal:
-        seconds = here.entries[name].time // 10**9
+        seconds = local_tree.entries[name].time // 10**9
         if seconds < now:  # else it may change yet, within the second
             times[seconds].append(name)
-        bits[here.entries[name].mode].append(name)
+        bits[local_tree.entries[name].mode].append(name)
     touches = (host_files.on_names(f"touch -d @{at}", names) for at, names in times.items())
     chmods = (host_files.on_names(f"chmod {mode:o}", names) for mode, names in bits.items())
     return [line for lines in (*touches, *chmods) for line in lines]

@@ -39,8 +39,8 @@ def connect(
         with unless_gone(provider, spec, machines, shells) as check:
             connect_all(shells, within, on_state, transient=passing, between=check)
             if isinstance(provider, Boots) and provider.rotates_host_keys:
-                known = disk.journal.folder / KNOWN
-                host_keys.rotate(shells, by_name, known, between=check)
+                known_hosts = disk.journal.folder / KNOWN
+                host_keys.rotate(shells, by_name, known_hosts, between=check)
         if spec.idle is not None:
             _introduce(disk, remote)
     except Timeout as error:
@@ -96,13 +96,13 @@ def create_in_places(
             )
         like = next(m for host, m in enumerate(old) if host not in places)
         disk.record(journal.Replacing(kept=old))
-        made = _replaces(disk).add(state.spec, like, places, disk.journal, on_state)
-        new = dict(zip(places, made, strict=True))
+        machines = _replaces(disk).add(state.spec, like, places, disk.journal, on_state)
+        new = dict(zip(places, machines, strict=True))
         disk.refresh()
         disk.note_machines(new.get(host, machine) for host, machine in enumerate(old))
         disk.record(journal.Examined(facts=()))
     remote.leave_out_dead(None)  # a new host has the name of one that may be left out
-    connect(disk, remote, made, on_state)
+    connect(disk, remote, machines, on_state)
 
 
 def end_all_but_kept(disk: StateOnDisk, remote: Hosts) -> None:

@@ -82,7 +82,7 @@ def unless_gone(
     Their commands end as soon as it is known. The function that the block gets raises the reason,
     too: waits call it between two tries.
     """
-    gone = (
+    revocation = (
         partial(provider.revocation_reason, spec, tuple(machines))
         if isinstance(provider, Revocable)
         else None
@@ -92,7 +92,7 @@ def unless_gone(
         for shell in shells.values():
             shell.close()
 
-    with RevocationWatch(gone, end_commands) as watch:
+    with RevocationWatch(revocation, end_commands) as watch:
         try:
             yield watch.check
         except ClusterError as error:

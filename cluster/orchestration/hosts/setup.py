@@ -91,8 +91,8 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
         needed = variables(self.environment) if self.environment else {}
-        beside = self.libraries or self._libraries_there
-        path = {"PYTHONPATH": beside} if beside else {}
+        libraries = self.libraries or self._libraries_there
+        path = {"PYTHONPATH": libraries} if libraries else {}
         return {**needed, **path, **libfabric.variables(self.fabric)}
 
     @property
@@ -132,10 +132,11 @@ def install_beside(
     """Install the libraries that ranks on this machine lack; return their folder, or nothing."""
     if not libraries or machine.bin != str(Path(sys.executable).parent):
         return ""
-    from cluster.remote.environment import beside  # noqa: PLC0415 - few benchmarks want any
 
     on_state(machine.name, "libraries")
     on_download = partial(on_state, machine.name)
+    from cluster.remote.environment import beside  # noqa: PLC0415 - few benchmarks want any
+
     return str(beside.install_beside(libraries, benchmark, on_download, large=large) or "")
 
 

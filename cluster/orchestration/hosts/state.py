@@ -201,7 +201,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         if not self.power:
             return None
         times = [*self.power, self.ended_at or at]
-        seconds = sum(off - on for on, off in zip(times[::2], times[1::2], strict=False))
+        seconds = sum(off - start for start, off in zip(times[::2], times[1::2], strict=False))
         hosts = len(self.machines) or self.obtained
         extra = self.extra_seconds + self._added_seconds(self.ended_at or at)
         return Receipt(

@@ -31,7 +31,7 @@ def look_on(
     shells: Mapping[str, Shell],
     machines: Mapping[str, Machine],
     folders: Mapping[str, str],
-    kept: Path,
+    folder: Path,
 ) -> tuple[HangAnswer, Path]:
     """Return which rank of a job the others wait for, and the folder of the evidence.
 
@@ -39,7 +39,7 @@ def look_on(
         shells: to its hosts, by their names.
         machines: of these names.
         folders: of the job, on each.
-        kept: the folder here that gets the evidence.
+        folder: the folder here that gets the evidence.
 
     Raises:
         SpecError: no rank of it runs.
@@ -52,7 +52,7 @@ def look_on(
             raise ShellError(f"{name} cannot say what its ranks do.", means=done.stderr.strip())
         return [decoders.decode(line, HostReport) for line in done.stdout.splitlines()]
 
-    evidence = kept / FOLDER / time.strftime("%Y%m%dT%H%M%S")
+    evidence = folder / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)
     answers = try_each(shells, ask)
     silent = [name for name, looks in answers.items() if not isinstance(looks, list)]
@@ -65,7 +65,9 @@ def look_on(
     if not any(report.snapshots for report in last):
         raise SpecError(
             "No rank of this job runs.",
-            means="; ".join(str(one) for one in answers.values() if isinstance(one, ClusterError)),
+            means="; ".join(
+                str(answer) for answer in answers.values() if isinstance(answer, ClusterError)
+            ),
         )
     snapshots, _ = read_dumps([evidence])
     answer = diagnose(snapshots)
@@ -75,7 +77,7 @@ def look_on(
 
 def _absent(reports: Sequence[HostReport], silent: Sequence[str]) -> HostReport:
     """Return the ranks that no host has: gone, or on a host that does not answer."""
-    known = {one.rank for report in reports for one in report.snapshots}
+    answering = {snapshot.rank for report in reports for snapshot in report.snapshots}
     size = max((report.size for report in reports), default=0)
     absent = Snapshot(
         source="processes",
@@ -83,5 +85,5 @@ def _absent(reports: Sequence[HostReport], silent: Sequence[str]) -> HostReport:
         at=time.time(),
         state="unreachable" if silent else "gone",
     )
-    ranks = [rank for rank in range(size) if rank not in known]
+    ranks = [rank for rank in range(size) if rank not in answering]
     return HostReport(snapshots=tuple(structs.replace(absent, rank=rank) for rank in ranks))

@@ -411,9 +411,9 @@ def _checked(
     """Return how a command ended on a host, or the error that it failed."""
     if isinstance(end, ClusterError) or end.status == 0:
         return end
-    shown = command if isinstance(command, str) else shlex.join(command)
+    line = command if isinstance(command, str) else shlex.join(command)
     return JobError(
-        f"{name}: {shown!r} ended with exit status {end.status}.",
+        f"{name}: {line!r} ended with exit status {end.status}.",
         stdout=end.stdout,
         stderr=end.stderr,
     )
@@ -435,10 +435,10 @@ def _part(names: tuple[str, ...], part: str) -> tuple[str, ...]:
     if not selected:
         groups = dict.fromkeys(name.split(".")[1] for name in names)
         all_ = [*(groups if len(groups) > 1 else ()), *names]
-        known = ", ".join(all_[:4])
+        examples = ", ".join(all_[:4])
         more = ", ..." if len(all_) > 4 else ""  # noqa: PLR2004 - as many as a line shows
         raise SpecError(
             f"{part!r} names none of the {len(names)} hosts.",
-            remedy=f"Name them by number, range or name: 0, 1:, 0:2, {known}{more}",
+            remedy=f"Name them by number, range or name: 0, 1:, 0:2, {examples}{more}",
         )
     return selected

@@ -62,7 +62,7 @@ def run_once(
     """
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     machines = {machine.name: machine for machine in hosts.machines}
-    folders = {n: posixpath.join(one.folder, FOLDER, n) for n, one in machines.items()}
+    folders = {n: posixpath.join(machine.folder, FOLDER, n) for n, machine in machines.items()}
 
     def has_run(name: str, shell: Shell) -> bool:
         return shell.exists(f"{folders[name]}/{key}.done")

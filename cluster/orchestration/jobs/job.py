@@ -227,8 +227,10 @@ class Job:
     def _end_if_hung(self, states: Lost) -> None:
         """End a job that has printed nothing for `hang_after`, unless its ranks go on."""
         after, now = self.record.spec.hang_after, time.monotonic()
-        running = [one for one in states.values() if isinstance(one, TaskState) and not one.end]
-        quiet = min((one.quiet for one in running), default=0.0)
+        running = [
+            state for state in states.values() if isinstance(state, TaskState) and not state.end
+        ]
+        quiet = min((state.quiet for state in running), default=0.0)
         if after is None or quiet < after or now < self._next_look:
             return
         self._next_look = now + after
@@ -300,11 +302,11 @@ class Job:
         self, task: Task, put: Callable[[Line | ClusterError | None], None], *, to_end: bool
     ) -> None:
         """Put the lines of a task; then nothing, or why there are no more."""
-        offset, heard = 0, time.monotonic()
+        offset, last_output = 0, time.monotonic()
 
         def take(output: TaskOutput) -> None:
-            nonlocal offset, heard
-            offset, heard = output.end, time.monotonic()
+            nonlocal offset, last_output
+            offset, last_output = output.end, time.monotonic()
             for line in arrived(output, task):
                 put(line)
 
@@ -319,7 +321,7 @@ class Job:
                     self._on(task.host, shell).follow(task, offset, take, to_end=to_end)
                 break
             except ClusterError as broken:  # the network may be back in a moment
-                if time.monotonic() > heard + GIVE_UP:
+                if time.monotonic() > last_output + GIVE_UP:
                     error = broken
                     break
                 time.sleep(AGAIN)
@@ -368,7 +370,9 @@ class Job:
         """
         self._wait_for(lambda task: ["test", "-e", posixpath.join(task.cwd, path)], path, timeout)
 
-    def _wait_for(self, words: Callable[[Task], Sequence[str]], what: str, timeout: float) -> None:
+    def _wait_for(
+        self, words: Callable[[Task], Sequence[str]], awaited: str, timeout: float
+    ) -> None:
         deadline = time.monotonic() + timeout
 
         def wait(task: Task, tasks: HostTasks) -> None:
@@ -378,11 +382,11 @@ class Job:
                 if state.end is not None:
                     self.fetch()
                     raise self._failure(task) or JobError(
-                        f"{self.name} ended before {what} was there."
+                        f"{self.name} ended before {awaited} was there."
                     )
                 if time.monotonic() > deadline:
                     raise Timeout(
-                        f"{task.host}: {what} is not there after {timeout:g} s.",
+                        f"{task.host}: {awaited} is not there after {timeout:g} s.",
                         remedy=f"Look: cluster logs {self._remote.name} {self.name}",
                     )
                 time.sleep(POLL)

@@ -60,9 +60,9 @@ class NamedJobs(Mapping[str, Job]):
         """Return the newest job of this name (SpecError)."""
         records = self._records()
         if name not in records:
-            known = ", ".join(records) or "none"
+            names = ", ".join(records) or "none"
             raise SpecError(
-                f"The cluster {self._remote.name} has no job {name!r}; it has: {known}.",
+                f"The cluster {self._remote.name} has no job {name!r}; it has: {names}.",
                 remedy=f"List them: cluster status {self._remote.name}",
             )
         if name not in self._known or self._known[name].record != records[name]:
@@ -136,9 +136,9 @@ class NamedJobs(Mapping[str, Job]):
             replaced = self._bring_back(silent) if silent else ()
             job.stop_on([host for host in silent if host not in replaced], "Its host was lost.")
             if replaced and answering and record.spec.cwd:
-                with tempfile.TemporaryDirectory() as here:
-                    self._hosts[answering[0]][0].get(record.spec.cwd, Path(here, "cwd"))
-                    self._hosts[",".join(replaced)].put(Path(here, "cwd"), record.spec.cwd)
+                with tempfile.TemporaryDirectory() as staging:
+                    self._hosts[answering[0]][0].get(record.spec.cwd, Path(staging, "cwd"))
+                    self._hosts[",".join(replaced)].put(Path(staging, "cwd"), record.spec.cwd)
             ended = Attempt(
                 at=record.at,
                 folder=record.folder,
@@ -154,15 +154,15 @@ class NamedJobs(Mapping[str, Job]):
         word = spec.line.split()[0] if spec.line.split() else spec.argv[0]
         base = re.sub(r"[^A-Za-z0-9_-]", "", word.rpartition("/")[2].partition(".")[0])[:30]
         base = base if NAME.fullmatch(base) else "job"
-        taken, number = self._records(), 1
-        while (name := base if number == 1 else f"{base}-{number}") in taken:
+        records, number = self._records(), 1
+        while (name := base if number == 1 else f"{base}-{number}") in records:
             number += 1
         return name
 
     def _free_port(self, name: str) -> int:
         """Return a port for torch's store that no other job of the cluster has."""
-        taken = {job.port for other, job in self._records().items() if other != name}
-        return next(port for port in count(MASTER_PORT) if port not in taken)
+        ports = {job.port for other, job in self._records().items() if other != name}
+        return next(port for port in count(MASTER_PORT) if port not in ports)
 
     def _same(self, name: str, spec: TaskSpec, hosts: HostGroup, restarts: int) -> Job | None:
         """Return the job of this name if it runs and is the same; refuse another (SpecError)."""
@@ -173,8 +173,8 @@ class NamedJobs(Mapping[str, Job]):
         if state not in ("starting", "running", "unreachable"):
             return None
         names = tuple(task.host for task in job.record.tasks)
-        same = (job.record.spec, names, job.record.restarts) == (spec, hosts.names, restarts)
-        if same and state != "unreachable":
+        is_same = (job.record.spec, names, job.record.restarts) == (spec, hosts.names, restarts)
+        if is_same and state != "unreachable":
             return job
         by = claims.decode(job.record.by)
         raise SpecError(

@@ -151,28 +151,28 @@ def make_spec(name: str, fields: Mapping[str, object]) -> ClusterSpec:
     return structs.replace(spec, hosts=default_hosts(spec.provider, spec.options))
 
 
-def _groups(asked: object) -> dict[str, GroupSpec]:
+def _groups(groups: object) -> dict[str, GroupSpec]:
     """Read groups of hosts.
 
     Raises:
         SpecError: one has an option that no group has, or a wrong one.
     """
-    if not isinstance(asked, Mapping):
-        raise SpecError(f"groups is {asked!r}; it must be groups of hosts by their names.")
-    found = {}
-    for name, group in asked.items():
+    if not isinstance(groups, Mapping):
+        raise SpecError(f"groups is {groups!r}; it must be groups of hosts by their names.")
+    specs = {}
+    for name, group in groups.items():
         if isinstance(group, int):
-            found[name] = GroupSpec(hosts=group)
+            specs[name] = GroupSpec(hosts=group)
         elif isinstance(group, Mapping):
-            found[name] = convert(group, GroupSpec, f"option of the group {name!r}")
+            specs[name] = convert(group, GroupSpec, f"option of the group {name!r}")
         elif isinstance(group, GroupSpec):
-            found[name] = group
+            specs[name] = group
         else:
             raise SpecError(
                 f"The group {name!r} is {group!r}; it must be a number of hosts or options.",
                 remedy=f"There are: {', '.join(GroupSpec.__struct_fields__)}",
             )
-    return found
+    return specs
 
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
@@ -203,15 +203,15 @@ def launch_spec(
     if cluster_journal.entries():
         if cluster_journal.is_launching():
             raise cluster_journal.busy_error()
-        known = attach(spec.name)
-        resuming = isinstance(provider, Resumes) and known.state.is_unfinished(spec)
-        if known.state.launched:
-            if _is_usable(known, spec, replace=replace):
-                return known
-            known.down(reason=f"{this_process().words} rebuilt the cluster.")
+        existing = attach(spec.name)
+        resuming = isinstance(provider, Resumes) and existing.state.is_unfinished(spec)
+        if existing.state.launched:
+            if _is_usable(existing, spec, replace=replace):
+                return existing
+            existing.down(reason=f"{this_process().words} rebuilt the cluster.")
             plan = provider.plan(spec)
         elif not resuming:
-            _remove_unfinished(known)
+            _remove_unfinished(existing)
     intended = journal.Intended(
         spec=spec,
         at=time.time(),
@@ -230,10 +230,10 @@ def _differing_flags(running: ClusterSpec, wanted_spec: ClusterSpec) -> str:
     """Say how a running cluster differs from the one that is asked for, in flags."""
     old, new = _flags(running), _flags(wanted_spec)
     has = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
-    wanted = " ".join(flag for name, flag in new.items() if old.get(name) != flag)
+    flags = " ".join(flag for name, flag in new.items() if old.get(name) != flag)
     if not has:
-        return f"without {wanted}"
-    return f"with {has}, not with {wanted}" if wanted else f"with {has}, which was not asked for"
+        return f"without {flags}"
+    return f"with {has}, not with {flags}" if flags else f"with {has}, which was not asked for"
 
 
 def _flags(spec: ClusterSpec) -> dict[str, str]:
@@ -342,12 +342,12 @@ def _make(
             try:
                 connect(cluster.disk, cluster.remote, cluster.machines, on_state)
                 break
-            except Capacity as taken:
+            except Capacity as error:
                 cluster.close()
                 if not isinstance(provider, Resumes):
                     raise
                 for machine in machines:
-                    on_state(machine.name, taken.what)
+                    on_state(machine.name, error.what)
         if cluster.costs:
             cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
         cluster.disk.record(journal.LaunchFinished())

@@ -68,8 +68,10 @@ class LaunchFile(Value, frozen=True, kw_only=True):
             f"{f', after {job.after}' if job.after else ''}: {job.command}"
             for name, job in self.jobs.items()
         )
-        sent = (f"send what changed in {here} to {there}" for here, there in self.files.items())
-        return (*([setup] if self.setup else []), *sent, *jobs)
+        copies = (
+            f"send what changed in {source} to {target}" for source, target in self.files.items()
+        )
+        return (*([setup] if self.setup else []), *copies, *jobs)
 
 
 def read_launch_file(path: str | Path) -> LaunchFile:
@@ -110,17 +112,17 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
     }
     values = convert(keys, FileKeys, f"key of {path.name}")
     own = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}
-    beside = path.parent / values.setup
-    is_file = "\n" not in values.setup and (beside.is_file() or values.setup.endswith(".sh"))
+    script = path.parent / values.setup
+    is_file = "\n" not in values.setup and (script.is_file() or values.setup.endswith(".sh"))
     launch = LaunchFile(
         spec=make_spec(values.name, {**own, "groups": groups or None}),
-        setup=read_script(beside if is_file else values.setup) if values.setup else "",
-        files={str(path.parent / here): str(there) for here, there in files.items()},
+        setup=read_script(script if is_file else values.setup) if values.setup else "",
+        files={str(path.parent / source): str(target) for source, target in files.items()},
         jobs=checked,
     )
-    for here in launch.files:
-        if not Path(here).is_dir():
-            raise SpecError(f"{path.name}: {here} is not a folder on this machine.")
+    for source in launch.files:
+        if not Path(source).is_dir():
+            raise SpecError(f"{path.name}: {source} is not a folder on this machine.")
     for number, (name, job) in enumerate(checked.items()):
         launch.hosts_of(job)
         before, colon, port = job.after.partition(":")
@@ -199,8 +201,8 @@ def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) 
     if plan.setup:
         ran = cluster.setup(plan.setup)
         on_step(f"set-up: ran on {len(ran)} of {len(cluster.hosts)} host(s)")
-    for here, there in plan.files.items():
-        on_step(str(cluster.sync(here, there)))
+    for source, target in plan.files.items():
+        on_step(str(cluster.sync(source, target)))
     jobs = []
     for name, job in plan.jobs.items():
         before, _, port = job.after.partition(":")

@@ -55,7 +55,7 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     error for each cluster or provider that could not be searched; a cluster that is being launched
     right now is no orphan.
     """
-    known = journal.names()
+    recorded = journal.names()
     errors: list[ClusterError] = []
     searched = [journals_searched()]
 
@@ -66,10 +66,10 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
             errors.append(error)
             return []
 
-    orphans = [orphan for name in known for orphan in ask(partial(_half_made, name))]
+    orphans = [orphan for name in recorded for orphan in ask(partial(_half_made, name))]
     for kind in plugins.names(Provider):
         unknown = ask(partial(_of_provider, kind, tuple(regions), searched, everywhere=everywhere))
-        orphans += [orphan for orphan in unknown if orphan.name not in known]
+        orphans += [orphan for orphan in unknown if orphan.name not in recorded]
     return Search(orphans=(*orphans, *_in_memory()), errors=tuple(errors), searched=tuple(searched))
 
 
@@ -114,8 +114,8 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
             exists = _appears(provider, name, wait=bool(regions))
             if exists:
                 destroy(provider, name, again=AGAIN)
-            if what := searched_by(provider, name):
-                searched[what] = exists
+            if scope := searched_by(provider, name):
+                searched[scope] = exists
         except SpecError:  # a provider unusable here created nothing here
             continue
         except ClusterError as error:  # the others are searched all the same
@@ -123,7 +123,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     raise_all(errors)
     if not any(searched.values()):
         raise not_found(name, tuple(searched))
-    return tuple(what for what, exists in searched.items() if exists)
+    return tuple(scope for scope, exists in searched.items() if exists)
 
 
 def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
@@ -225,7 +225,7 @@ def _of_provider(
             regions = provider.all_regions()
         used = in_regions(type(provider), regions)
         yield from _orphans_of(used)
-        searched += [what] if (what := searched_by(used)) else []
+        searched += [scope] if (scope := searched_by(used)) else []
 
 
 def _in_memory() -> Iterator[Orphan]:
@@ -255,12 +255,12 @@ def _orphans_of(provider: Provider) -> Iterator[Orphan]:
     by_name = {machine.name: machine for machine in live}
     for name in dict.fromkeys([*by_name, *provider.names()]):
         regions = tuple(machine.region for machine in live if machine.name == name)
-        here = in_regions(type(provider), regions)
+        regional = in_regions(type(provider), regions)
         yield Orphan(
             name=name,
             provider=provider.name,
             why=_orphan_reason(by_name.get(name)),
-            resources=here.find(name),
+            resources=regional.find(name),
             regions=regions,
         )
 

@@ -43,9 +43,15 @@ SLURM = "SLURM_JOB_ID"  # set in an allocation
 def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, FleetFinding]:
     """Return the hosts whose fault is confirmed; one that was lost is tested once more."""
     suspects = hosts_at_fault(verdict)
-    shown = confirmations(verdict, tuple(pair_tests(run.measurements)))
-    confirmed = {h: b for h, b in suspects.items() if b.place in shown and shown[b.place].holds}
-    silent = {h for h, b in suspects.items() if b.kind == "HUNG" and b.place not in shown}
+    confirmed_places = confirmations(verdict, tuple(pair_tests(run.measurements)))
+    confirmed = {
+        h: b
+        for h, b in suspects.items()
+        if b.place in confirmed_places and confirmed_places[b.place].holds
+    }
+    silent = {
+        h for h, b in suspects.items() if b.kind == "HUNG" and b.place not in confirmed_places
+    }
     pairs = pairs_to_test(verdict, silent, len(run.record.machines))
     if pairs:
         tests = tuple(pair_tests(test(pairs).measurements))
@@ -113,8 +119,8 @@ def replacement_plan(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> Plan:
 
 def _line(cluster: Cluster, host: int, finding: FleetFinding) -> str:
     machine = cluster.machines[host]
-    what = f"{finding.kind} {finding.direction}".strip()
-    return f"replace host:{host} ({machine.name}, {machine.id}): {what}, {finding.evidence}"
+    label = f"{finding.kind} {finding.direction}".strip()
+    return f"replace host:{host} ({machine.name}, {machine.id}): {label}, {finding.evidence}"
 
 
 def replace_hosts(

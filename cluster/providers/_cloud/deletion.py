@@ -54,7 +54,7 @@ class Deletion(ABC, Generic[R]):
         """Return function that lists each other kind, in the order in which they can be deleted."""
 
     @abstractmethod
-    def _delete(self, there: Sequence[R]) -> None:
+    def _delete(self, listed: Sequence[R]) -> None:
         """Start to delete resources; those still in use are deleted in a later round."""
 
     def found(self) -> tuple[R, ...]:
@@ -84,17 +84,17 @@ class Deletion(ABC, Generic[R]):
         """Delete the machines, and wait until they are gone (ProvisionError, Failure)."""
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
-    def list_except(self, kept: Collection[str]) -> Sequence[R]:
+    def list_except(self, keep: Collection[str]) -> Sequence[R]:
         """List the machines besides some."""
-        return [machine for machine in self._machines() if machine.id not in kept]
+        return [machine for machine in self._machines() if machine.id not in keep]
 
-    def delete_except(self, kept: Collection[str]) -> None:
+    def delete_except(self, keep: Collection[str]) -> None:
         """Delete all machines besides some, wait until they are gone, then delete what they used.
 
         ProvisionError: some are left. Failure: the cloud refused a call.
         """
         delete_until_gone(
-            lambda: self._attempt(self.list_except(kept)) or self._unlisted(), self._where
+            lambda: self._attempt(self.list_except(keep)) or self._unlisted(), self._where
         )
         self._delete(self._unused())
 
@@ -126,9 +126,9 @@ class Deletion(ABC, Generic[R]):
                 raise refused[0]
         return remaining
 
-    def _attempt(self, there: Sequence[R]) -> tuple[Resource, ...]:
-        self._delete(there)
-        return tuple(listed.resource for listed in there)
+    def _attempt(self, targets: Sequence[R]) -> tuple[Resource, ...]:
+        self._delete(targets)
+        return tuple(listed.resource for listed in targets)
 
 
 def listing_delay() -> float:

@@ -186,8 +186,8 @@ class LaunchJournal:
     def resume_at(self, tokens: Sequence[str]) -> int:
         """Return which of some calls a resumed launch goes on with: the last one that was sent."""
         entries = self._cluster_journal.entries()
-        sent = {entry.token for entry in entries if isinstance(entry, journal.Requested)}
-        return max((at for at, token in enumerate(tokens) if token in sent), default=0)
+        requested = {entry.token for entry in entries if isinstance(entry, journal.Requested)}
+        return max((at for at, token in enumerate(tokens) if token in requested), default=0)
 
 
 class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
@@ -336,11 +336,11 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
     launches[0].journal.timed("create", time.monotonic() - began)
     machines: list[Machine] = []
     began = time.monotonic()
-    for launch, made in zip(launches, ids, strict=True):
+    for launch, created_ids in zip(launches, ids, strict=True):
         with _noting_capacity(launch, site):
-            found = _wait(launch, site, made, began)
-            launch.settle(site, found)
-        machines += (launch.machine(number, one) for number, one in enumerate(found))
+            instances = _wait(launch, site, created_ids, began)
+            launch.settle(site, instances)
+        machines += (launch.machine(number, instance) for number, instance in enumerate(instances))
     launches[0].journal.timed("running", time.monotonic() - began)
     return tuple(machines)
 
@@ -414,7 +414,7 @@ def _with_zones(failure: Failure, tried: list[str]) -> Failure:
     )
 
 
-def too_few_machines(operation: str, where: str, what: str) -> Failure:
+def too_few_machines(operation: str, where: str, problem: str) -> Failure:
     """Return the failure (capacity) of a zone that `gave 3 of 4 machines`."""
-    message = f"{where} {what}; a partial launch is useless, so its machines were terminated"
+    message = f"{where} {problem}; a partial launch is useless, so its machines were terminated"
     return Failure("capacity", operation=operation, code="too few machines", message=message)

@@ -25,24 +25,24 @@ class InstanceView(Value, frozen=True, kw_only=True):
 
 
 def machine(
-    called: str, one: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
+    called: str, view: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
 ) -> Machine:
     """Describe an instance as a machine of the cluster."""
     folder = f".cluster-{called.rpartition('.')[2]}"
     return Machine(  # noqa: S604 - "shell" names a plug-in
         name=called,
-        id=one.id,
-        address=one.private,
+        id=view.id,
+        address=view.private,
         shell="ssh",
         folder=folder,
         bin=f"{folder}/env/bin",
         access=Access(
-            host=(options.is_public and one.public) or one.private,
+            host=(options.is_public and view.public) or view.private,
             user=options.user,
             port=22,
             key=str(known_hosts.with_name(LOGIN)),
             known_hosts=str(known_hosts),
-            alias=one.alias,
+            alias=view.alias,
             jump=options.jump,
         ),
         link=link,

@@ -141,7 +141,7 @@ class CloudProvider(
         """List the caller's clusters in a place."""
 
     @abstractmethod
-    def deletion(self, client: ClientT, whose: Selection, entries: Entries) -> Deletion[Any]:
+    def deletion(self, client: ClientT, selection: Selection, entries: Entries) -> Deletion[Any]:
         """Return the deletion of selected resources in a place, and of those in a journal."""
 
     @abstractmethod
@@ -152,10 +152,10 @@ class CloudProvider(
         """Make sure that no launch continues this intent: its resources are about to be deleted."""
 
     def ended(
-        self, client: ClientT, whose: Selection, machines: tuple[Machine, ...]
+        self, client: ClientT, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return which machines of a cluster the cloud knows to have ended, by their names."""
-        del client, whose, machines
+        del client, selection, machines
         return {}
 
     def locate(
@@ -240,8 +240,8 @@ class CloudProvider(
                 places=places,
             )
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
-            wanted = msgspec.structs.replace(part.spec, hosts=len(places))
-            part = msgspec.structs.replace(part, spec=wanted)
+            host_spec = msgspec.structs.replace(part.spec, hosts=len(places))
+            part = msgspec.structs.replace(part, spec=host_spec)
             launch = self.launch(client, part, journal, intent, on_state)
             launch.prepare()
             return create_machines([launch])
@@ -250,20 +250,20 @@ class CloudProvider(
         """Ask the cloud for the state of each machine."""
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.list_except(()))
-        states = {item.id: item.state.lower() for there in by_place for item in there}
-        known = (states.get(machine.id, ENDED) for machine in machines)
-        return tuple(ENDED if item == ENDING else item for item in known)
+        states = {item.id: item.state.lower() for listed in by_place for item in listed}
+        listed = (states.get(machine.id, ENDED) for machine in machines)
+        return tuple(ENDED if item == ENDING else item for item in listed)
 
-    def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
+    def list_except(self, name: str, keep: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines of a cluster besides some, in every place where it may have some."""
-        ids = {machine.id for machine in kept}
+        ids = {machine.id for machine in keep}
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.list_except(ids))
-        return tuple(item.resource for there in by_place for item in there)
+        return tuple(item.resource for listed in by_place for item in listed)
 
-    def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
+    def delete_except(self, name: str, keep: tuple[Machine, ...]) -> None:
         """Delete the machines of a cluster besides some, in every place where it may have some."""
-        ids = {machine.id for machine in kept}
+        ids = {machine.id for machine in keep}
         with self._deletions(name) as deletions:
             in_each(deletions, lambda deletion: deletion.delete_except(ids))
 
@@ -271,7 +271,7 @@ class CloudProvider(
         """List the resources of a cluster in every place where it may have some."""
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.found())
-        return tuple(item.resource for there in by_place for item in there)
+        return tuple(item.resource for listed in by_place for item in listed)
 
     def destroy(self, name: str) -> None:
         """Delete the resources of a cluster in every place where it may have some."""
@@ -313,7 +313,7 @@ class CloudProvider(
         with self.translating_errors("Clusters may exist that are not shown."):
             clients = tuple(self.client(place, None) for place in self.everywhere())
             by_place = in_each(clients, self.list_clusters)
-        return tuple(cluster for there in by_place for cluster in there)
+        return tuple(cluster for listed in by_place for cluster in listed)
 
     def search_scope(self, name: str) -> str:
         """Describe what `find` looks for, and where."""
@@ -386,8 +386,8 @@ class CloudProvider(
     def _begun(self, spec: ClusterSpec) -> dict[str, OfferT] | None:
         """Return the offers of an interrupted launch of the same spec; none if there is none."""
         cluster = journal.for_cluster(spec.name)
-        same = specs_of(cluster.entries())[-1:] == (spec,)
-        is_recorded = same and intent_file(cluster, self.name).exists()
+        is_same = specs_of(cluster.entries())[-1:] == (spec,)
+        is_recorded = is_same and intent_file(cluster, self.name).exists()
         return self._intent_of(cluster).offers if is_recorded else None
 
     def _record_intent(
@@ -410,7 +410,7 @@ class CloudProvider(
         entries = journal.for_cluster(name).entries()
         with self.translating_errors(what_remains(name, entries)):
             chosen = [(c, self.selection(c, name, entries)) for c in self.clients_of(entries)]
-            yield tuple(self.deletion(client, whose, entries) for client, whose in chosen)
+            yield tuple(self.deletion(client, selection, entries) for client, selection in chosen)
 
     def _intent_of(self, cluster: journal.Journal) -> Intent[OfferT]:
         path = intent_file(cluster, self.name)
@@ -451,17 +451,17 @@ class CloudProvider(
     def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
         """Select a cluster's resources in a place (Denied: they are of another user's launch)."""
         owned = (owned_entry for owned_entry in entries if isinstance(owned_entry, journal.Owned))
-        here = [
+        regional = [
             owned_entry
             for owned_entry in owned
             if (owned_entry.provider, owned_entry.region) == (self.name, client.name)
         ]
-        for owned_entry in here:
+        for owned_entry in regional:
             if (owned_entry.account, owned_entry.owner) != (client.account, client.owner):
                 raise not_yours(name, owned_entry, client)
-        if not here:
+        if not regional:
             return Selection(owner=client.owner, name=name)
-        return Selection(launches=tuple(owned_entry.launch for owned_entry in here))
+        return Selection(launches=tuple(owned_entry.launch for owned_entry in regional))
 
 
 def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:
@@ -500,8 +500,8 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
         SpecError: they have none.
     """
     own = {group: offer.zone_names() for group, offer in offers.items()}
-    first, *others = own.values()
-    common = [zone for zone in first if all(zone in zones for zones in others)]
+    first, *rest = own.values()
+    common = [zone for zone in first if all(zone in zones for zones in rest)]
     if first and not common:
         raise SpecError(
             "The groups have no zone in common.",
@@ -514,11 +514,11 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
 def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | None:
     """Return the price of a machine, on average over the groups; none if one is not known."""
     prices = [(part.spec.hosts, offers[part.group].price) for part in spec.parts]
-    known = [(hosts, price) for hosts, price in prices if price is not None]
-    if len(known) < len(prices):
+    priced = [(hosts, price) for hosts, price in prices if price is not None]
+    if len(priced) < len(prices):
         return None
-    hourly = sum(hosts * price.hourly for hosts, price in known) / spec.hosts
-    return msgspec.structs.replace(known[0][1], hourly=hourly)
+    hourly = sum(hosts * price.hourly for hosts, price in priced) / spec.hosts
+    return msgspec.structs.replace(priced[0][1], hourly=hourly)
 
 
 def expiry(entries: Entries) -> float | None:

@@ -83,9 +83,9 @@ def _own() -> str:
     return str(own)
 
 
-def _ipv6_only(what: str) -> SpecError:
+def _ipv6_only(message: str) -> SpecError:
     return SpecError(
-        what,
+        message,
         means=f"{ONLY_IPV4} So they could not be reached from here.",
         remedy="Go by a host that has both: --option jump=USER@HOST --option allow=ADDRESS; or "
         "type this on a machine with an IPv4 address.",

@@ -48,8 +48,8 @@ class Tags(Value, frozen=True, kw_only=True):
 
         So only one of two launches at the same time can create it.
         """
-        whose = hashlib.blake2s(self.owner.encode(), digest_size=4).hexdigest()
-        return f"cluster-{self.name}-{whose}"
+        digest = hashlib.blake2s(self.owner.encode(), digest_size=4).hexdigest()
+        return f"cluster-{self.name}-{digest}"
 
 
 class Selection(Value, frozen=True, kw_only=True):

@@ -105,13 +105,15 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
         """Return the environment of the machines: Amazon's MPI and torch, if the image has them."""
-        wanted = super().environment(spec)
+        wanted_environment = super().environment(spec)
         has_torch = spec.image == images.PYTORCH
-        if wanted is None or not (has_torch or _options(spec).efa):
-            return wanted
-        python = images.PYTORCH_PYTHON if has_torch and not wanted.image else ""
+        if wanted_environment is None or not (has_torch or _options(spec).efa):
+            return wanted_environment
+        python = images.PYTORCH_PYTHON if has_torch and not wanted_environment.image else ""
         return msgspec.structs.replace(
-            wanted, mpi=wanted.mpi or AMAZON_MPI, python=wanted.python or python
+            wanted_environment,
+            mpi=wanted_environment.mpi or AMAZON_MPI,
+            python=wanted_environment.python or python,
         )
 
     def plan(self, spec: ClusterSpec) -> Plan:
@@ -151,13 +153,13 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """List the caller's clusters in a region."""
         return list_clusters(client)
 
-    def deletion(self, client: Region, whose: Selection, entries: Entries) -> AwsDeletion:
+    def deletion(self, client: Region, selection: Selection, entries: Entries) -> AwsDeletion:
         """Return the deletion of resources found by their tags, or by ids in the journal."""
-        return AwsDeletion(client, whose, _unlisted(entries))
+        return AwsDeletion(client, selection, _unlisted(entries))
 
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         """Explain a failure, and give the commands of Amazon's tools that help."""
-        return to_cluster_error(failure, left=remains)
+        return to_cluster_error(failure, remains=remains)
 
     def all_regions(self) -> tuple[str, ...]:
         """List the regions of this account; empty if the machine is not set up for Amazon."""
@@ -198,11 +200,11 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         )
 
     def ended(
-        self, client: Region, whose: Selection, machines: tuple[Machine, ...]
+        self, client: Region, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Amazon lists as ended; it lists them for about an hour."""
         ids = {machine.id: machine.name for machine in machines}
-        listed = instances(client, filters_of(whose))
+        listed = instances(client, filters_of(selection))
         ends = (
             (ids[instance["InstanceId"]], ended_machine(instance))
             for instance in listed

@@ -214,8 +214,8 @@ class Region:
     def _note_clock(self, answer: Mapping[str, Any]) -> None:
         date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if date:
-            there = parsedate_to_datetime(date).timestamp()
-            self._skew = there - datetime.now(UTC).timestamp()
+            server_time = parsedate_to_datetime(date).timestamp()
+            self._skew = server_time - datetime.now(UTC).timestamp()
 
 
 def _has_passing_session(arn: str) -> bool:

@@ -46,7 +46,7 @@ NOWHERE: Mapping[str, str] = MappingProxyType({})
 CIDR = "10.0.0.0/16"  # of a VPC that the launch creates
 RUNNING = "running"
 ENDED_BEFORE = "IdempotentInstanceTerminated"  # a repeated call, whose machines ended meanwhile
-TYPES = {one.requested: one for one in RESOURCE_TYPES}
+TYPES = {resource_type.requested: resource_type for resource_type in RESOURCE_TYPES}
 
 
 class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
@@ -107,10 +107,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         except Failure as failure:
             if failure.code != ENDED_BEFORE:
                 raise
-            there = instances(self._client, filters_of(self._whose))
+            listed = instances(self._client, filters_of(self._whose))
             return tuple(
                 instance["InstanceId"]
-                for instance in there
+                for instance in listed
                 if zone_of(instance) == site.zone and instance.get("ClientToken", token) == token
             )
         return tuple(instance["InstanceId"] for instance in answer["Instances"])

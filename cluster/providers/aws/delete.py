@@ -120,8 +120,14 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
     _type("internet-gateway", GATEWAY),
     _type("vpc", "virtual network"),
 )
-KINDS = {**PAID, **{one.requested: one.kind for one in RESOURCE_TYPES}}  # by those in a journal
-LISTS = ("describe_instances", *(one.describe for one in RESOURCE_TYPES))  # to find resources
+KINDS = {
+    **PAID,
+    **{resource_type.requested: resource_type.kind for resource_type in RESOURCE_TYPES},
+}  # by those in a journal
+LISTS = (
+    "describe_instances",
+    *(resource_type.describe for resource_type in RESOURCE_TYPES),
+)  # to find resources
 
 
 class AwsResource(CloudResource, frozen=True, kw_only=True):
@@ -136,12 +142,12 @@ class AwsDeletion(Deletion[AwsResource]):
     """Finds and deletes resources by their tags, or as unlisted by their ids; nothing else."""
 
     def __init__(
-        self, region: Region, whose: Selection, unlisted: AwsUnlisted = NOTHING_UNLISTED
+        self, region: Region, selection: Selection, unlisted: AwsUnlisted = NOTHING_UNLISTED
     ) -> None:
         super().__init__(region.name)
         self._region = region
-        self._whose = whose
-        self._filters = filters_of(whose)
+        self._whose = selection
+        self._filters = filters_of(selection)
         self._expected = unlisted
         self._terminated: set[str] = set()  # ids for which termination was requested
         self._seen: set[Resource] = set()  # resources listed so far, besides instances
@@ -208,18 +214,18 @@ class AwsDeletion(Deletion[AwsResource]):
         addresses = next(type_ for type_ in RESOURCE_TYPES if type_.kind == ELASTIC_IP)
         return [address for address in self._listed(addresses) if not address.in_use]
 
-    def _delete(self, there: Sequence[AwsResource]) -> None:
-        self._terminate_all([resource for resource in there if resource.type is None])
-        for resource in there:
+    def _delete(self, listed: Sequence[AwsResource]) -> None:
+        self._terminate_all([resource for resource in listed if resource.type is None])
+        for resource in listed:
             if resource.type is not None and not resource.in_use:
                 with ignoring("missing", "in use"):
                     self._delete_one(resource, resource.type)
 
-    def _terminate_all(self, there: list[AwsResource]) -> None:
+    def _terminate_all(self, listed: list[AwsResource]) -> None:
         """Request once the termination of all instances that still run."""
         doomed = [
             resource.id
-            for resource in there
+            for resource in listed
             if resource.state not in GOING and resource.id not in self._terminated
         ]
         for start in range(0, len(doomed), AT_ONCE):

@@ -37,18 +37,18 @@ class ElasticIps:
 
     def allocate(self, count: int) -> None:
         """Allocate more; those of a call without a reply are found by their tags (Failure)."""
-        made: set[str] = set()
+        allocated: set[str] = set()
         self._wanted += count
 
         def attempt() -> tuple[AddressTypeDef, ...]:
-            while len({item["AllocationId"] for item in self._listed()} | made) < self._wanted:
+            while len({item["AllocationId"] for item in self._listed()} | allocated) < self._wanted:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
                     id_ = self._allocate_one()
                 self._journal.made(token, id_)
-                made.add(id_)
+                allocated.add(id_)
             addresses = self._listed()
-            if not made <= {address["AllocationId"] for address in addresses}:
+            if not allocated <= {address["AllocationId"] for address in addresses}:
                 raise Failure(
                     "missing",
                     operation="DescribeAddresses",

@@ -212,23 +212,23 @@ def kind_of(code: str, status: int = 0) -> Kind:
     return next((kind for ending, kind in ENDINGS if code.endswith(ending)), unknown)
 
 
-def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
+def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> ClusterError:
     """Explain a failure to the user, with what it means and what to type."""
     request = f", request {failure.request}" if failure.request else ""
     code = f"({failure.code}{request})"
-    what = f"Amazon refused {failure.operation}: {failure.message.rstrip('.')}."
+    message = f"Amazon refused {failure.operation}: {failure.message.rstrip('.')}."
     if failure.code == NO_CREDENTIALS:
         means, remedy = LOGINS[failure.code]
-        return Denied(f"{means}.", means=f"Amazon was not asked {code}. {left}", remedy=remedy)
+        return Denied(f"{means}.", means=f"Amazon was not asked {code}. {remains}", remedy=remedy)
     if failure.kind == "denied":
-        return _denied(failure, what, f"{code}. {left}")
+        return _denied(failure, message, f"{code}. {remains}")
     if failure.kind in ("lost", "foreign"):
-        what = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
+        message = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
     if not failure.operation:  # no call was refused: a machine ended
-        what = f"{failure.message}."
+        message = f"{failure.message}."
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     means, remedy = _of_instance(failure) or (means, remedy)
-    return error(what, means=f"{means} {code}. {left}", remedy=remedy)
+    return error(message, means=f"{means} {code}. {remains}", remedy=remedy)
 
 
 def _of_instance(failure: Failure) -> tuple[str, str] | None:
@@ -236,12 +236,12 @@ def _of_instance(failure: Failure) -> tuple[str, str] | None:
     if protected := PROTECTED.search(failure.message):
         named = INSTANCE_ID.search(failure.message)
         id_ = named[0] if named else "ID"
-        what = "termination" if protected[1] == "Termination" else "stop"
+        action = "termination" if protected[1] == "Termination" else "stop"
         return (
-            f"Somebody protects it against {what}; it runs on, and costs money",
+            f"Somebody protects it against {action}; it runs on, and costs money",
             (
                 f"Switch that off: aws ec2 modify-instance-attribute --instance-id {id_} "
-                f"--no-disable-api-{what}; then type the same again"
+                f"--no-disable-api-{action}; then type the same again"
             ),
         )
     if failure.code in WRONG_STATES:
@@ -259,19 +259,19 @@ def _denied_by_policy(failure: Failure) -> tuple[str, str] | None:
     if match is None:
         return None
     policy = match[1] or match[2]
-    whose = "of your organisation" if match[1] else "that somebody set for you"
-    who = "of your organisation" if match[1] else "of your permissions"
+    origin = "of your organisation" if match[1] else "that somebody set for you"
+    owner = "of your organisation" if match[1] else "of your permissions"
     encoded = "Encoded authorization failure message" in failure.message
     decode = "; which one: aws sts decode-authorization-message --encoded-message MESSAGE"
     return (
-        f"A {policy} {whose} denies it; no permission of your own outweighs that",
+        f"A {policy} {origin} denies it; no permission of your own outweighs that",
         (
-            f"Ask the administrator {who} to permit {failure.operation}, or choose a --zone or an "
-            f"--instance that it permits{decode if encoded else ''}"
+            f"Ask the administrator {owner} to permit {failure.operation}, or choose a --zone or "
+            f"an --instance that it permits{decode if encoded else ''}"
         ),
     )
 
 
-def _denied(failure: Failure, what: str, source: str) -> Denied:
+def _denied(failure: Failure, message: str, source: str) -> Denied:
     means, remedy = _denied_by_policy(failure) or LOGINS.get(failure.code, MAY_NOT)
-    return Denied(what, means=f"{means} {source}", remedy=remedy)
+    return Denied(message, means=f"{means} {source}", remedy=remedy)

@@ -51,13 +51,13 @@ def choose(
     """
     architectures = _architectures(kind)
     if requested == PYTORCH:
-        chosen, wanted = requested, _newest_pytorch(region, kind)
+        chosen, image_id = requested, _newest_pytorch(region, kind)
     else:
         chosen = requested or _own(kind, efa=efa)
-        wanted = chosen if chosen.startswith("ami-") else _alias(region, chosen)
+        image_id = chosen if chosen.startswith("ami-") else _alias(region, chosen)
     try:
         images: tuple[ImageTypeDef, ...] = region.all(
-            "describe_images", "Images", ImageIds=[wanted]
+            "describe_images", "Images", ImageIds=[image_id]
         )
     except Failure as failure:
         if failure.kind != "missing" and not failure.code.startswith("InvalidAMIID"):
@@ -65,13 +65,13 @@ def choose(
         images = ()
     if not images or images[0].get("State", "available") != "available":
         raise SpecError(
-            f"There is no image {wanted} in {region.name}.",
+            f"There is no image {image_id} in {region.name}.",
             means="An image belongs to one region.",
             remedy="Leave --image out, or give one of this region: --image ami-...",
         )
     if images[0]["Architecture"] not in architectures:
         raise SpecError(
-            f"{wanted} is for {images[0]['Architecture']}; "
+            f"{image_id} is for {images[0]['Architecture']}; "
             f"{kind['InstanceType']} is {' or '.join(architectures)}.",
             remedy="Leave --image out, or choose one that fits.",
         )

@@ -29,12 +29,12 @@ ENDED = ("shutting-down", "terminated", "stopping", "stopped")
 TAKEN = ("Capacity", "Server.SpotInstanceTermination", "Server.SpotInstanceShutdown")
 
 
-def filters_of(whose: Selection) -> Filters:
+def filters_of(selection: Selection) -> Filters:
     """Return the filters that find the resources of a selection."""
-    if whose.launches:
-        return [{"Name": f"tag:{LAUNCH}", "Values": list(whose.launches)}]
-    named = [{"Name": f"tag:{CLUSTER}", "Values": [whose.name]}] if whose.name else []
-    return [*named, {"Name": f"tag:{OWNER}", "Values": [whose.owner]}]
+    if selection.launches:
+        return [{"Name": f"tag:{LAUNCH}", "Values": list(selection.launches)}]
+    named = [{"Name": f"tag:{CLUSTER}", "Values": [selection.name]}] if selection.name else []
+    return [*named, {"Name": f"tag:{OWNER}", "Values": [selection.owner]}]
 
 
 def instances(region: Region, filters: Filters) -> tuple[InstanceTypeDef, ...]:

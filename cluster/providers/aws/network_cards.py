@@ -65,6 +65,6 @@ def _adapter(card: NetworkCardInfoTypeDef) -> InterfaceKind | None:
 
 def layout_line(interfaces: Iterable[CardInterface]) -> str:
     """Return a layout in words, such as `17 interfaces a machine: 1 ENA + 16 EFA-only`."""
-    counts = Counter(NAMES[one.kind] for one in interfaces)
+    counts = Counter(NAMES[interface.kind] for interface in interfaces)
     several = " + ".join(f"{count} {name}" for name, count in counts.items())
     return f"{counts.total()} interface(s) a machine: {several}"

@@ -79,7 +79,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     reserved = reservations.choose(region, spec, options)
     zones = _zones(region, spec, options, reserved)
     interfaces = efa_layout(kind) if options.efa else ()
-    addresses = sum(one.has_address for one in interfaces) or 1
+    addresses = sum(interface.has_address for interface in interfaces) or 1
     vpc, sites = _sites(region, spec, options, zones, addresses)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
@@ -253,15 +253,15 @@ def _zones(
         LocationType="availability-zone",
         Filters=[{"Name": "instance-type", "Values": [name]}],
     )
-    there = sorted({offering["Location"] for offering in offered})
+    offered_zones = sorted({offering["Location"] for offering in offered})
     requested = _requested_zones(region, spec, options)
-    chosen = [zone for zone in requested if zone in there] if requested else there
+    chosen = [zone for zone in requested if zone in offered_zones] if requested else offered_zones
     if not chosen:
         where = ", ".join(requested) or region.name
         raise SpecError(
             f"{name} is not offered in {where}.",
-            remedy=f"It is in: {', '.join(there)}; use --zone {there[0]}"
-            if there
+            remedy=f"It is in: {', '.join(offered_zones)}; use --zone {offered_zones[0]}"
+            if offered_zones
             else "Choose another region, or another --instance.",
         )
     if reserved is not None:
@@ -296,10 +296,10 @@ def _sites(
             remedy="Use a subnet with IPv4 addresses: --option subnet=subnet-...",
         )
     subnets = tuple(subnet for subnet in subnets if not subnet.get("Ipv6Native"))
-    here = {zone: subnet for subnet in subnets if (zone := subnet["AvailabilityZone"]) in zones}
-    roomy = [zone for zone in zones if zone in here and _room(here[zone]) >= needed]
+    by_zone = {zone: subnet for subnet in subnets if (zone := subnet["AvailabilityZone"]) in zones}
+    roomy = [zone for zone in zones if zone in by_zone and _room(by_zone[zone]) >= needed]
     if not roomy:
-        rooms = {zone: _room(subnet) for zone, subnet in here.items()}
+        rooms = {zone: _room(subnet) for zone, subnet in by_zone.items()}
         raise SpecError(
             f"No subnet has room for {spec.hosts} machines, which need {needed} addresses.",
             means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())
@@ -307,7 +307,7 @@ def _sites(
             remedy="Use --option subnet=subnet-... with a larger one, or another --zone.",
         )
     vpc = subnets[0]["VpcId"]
-    return vpc, tuple(ZoneSubnet(zone=zone, subnet=here[zone]["SubnetId"]) for zone in roomy)
+    return vpc, tuple(ZoneSubnet(zone=zone, subnet=by_zone[zone]["SubnetId"]) for zone in roomy)
 
 
 def _room(subnet: SubnetTypeDef) -> int:
@@ -347,10 +347,10 @@ def _description(
         if vpc
         else "1 virtual network (there is no default one: 5 more calls that change something), "
     )
-    others = f" (else {', '.join(site.zone for site in sites[1:])})" if sites[1:] else ""
+    rest = f" (else {', '.join(site.zone for site in sites[1:])})" if sites[1:] else ""
     where = "public" if options.is_public else "private"
     return (
-        f"make {spec.hosts} x {spare}{spec.instance} in {sites[0].zone}{others}, {network}{group}"
+        f"make {spec.hosts} x {spare}{spec.instance} in {sites[0].zone}{rest}, {network}{group}"
         f"1 security group (SSH from {allow} only), 1 key pair; {where} addresses"
     )
 

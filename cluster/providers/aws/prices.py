@@ -58,7 +58,7 @@ def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | No
 
 
 def _on_demand(region: Region, instance: str) -> Price | None:
-    wanted = {
+    terms = {
         "instanceType": instance,
         "regionCode": region.name,
         "operatingSystem": "Linux",
@@ -66,7 +66,7 @@ def _on_demand(region: Region, instance: str) -> Price | None:
         "preInstalledSw": "NA",
         "capacitystatus": "Used",
     }
-    filters = [{"Type": "TERM_MATCH", "Field": key, "Value": wanted[key]} for key in wanted]
+    filters = [{"Type": "TERM_MATCH", "Field": key, "Value": terms[key]} for key in terms]
     answer = region.call(
         "get_products", "PriceList", service="pricing", ServiceCode="AmazonEC2", Filters=filters
     )

@@ -69,11 +69,11 @@ def interfaces(
         return [
             {
                 **common,
-                "InterfaceType": one.kind,
-                "NetworkCardIndex": one.card,
-                "DeviceIndex": one.device,
+                "InterfaceType": interface.kind,
+                "NetworkCardIndex": interface.card,
+                "DeviceIndex": interface.device,
             }
-            for one in offer.interfaces
+            for interface in offer.interfaces
         ]
     own = options.is_public and not options.elastic_ip
     only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": own}

@@ -53,8 +53,8 @@ class Reservation(Value, frozen=True, kw_only=True):
 def list_reservations(region: Region, instance: str = "") -> tuple[Reservation, ...]:
     """Return the reservations of the account in a region; of one type, if it is named."""
     filters = [{"Name": "instance-type", "Values": [instance]}] if instance else []
-    found = region.all("describe_capacity_reservations", "CapacityReservations", Filters=filters)
-    return tuple(map(_reservation, found))
+    listed = region.all("describe_capacity_reservations", "CapacityReservations", Filters=filters)
+    return tuple(map(_reservation, listed))
 
 
 def _reservation(row: CapacityReservationTypeDef) -> Reservation:
@@ -81,13 +81,17 @@ def choose(region: Region, spec: ClusterSpec, options: AwsOptions) -> Reservatio
     if not id_:
         return None
     _check_options(spec, options)
-    known = list_reservations(region)
-    chosen = next((one for one in known if one.id == id_), None)
+    reservations = list_reservations(region)
+    chosen = next((reservation for reservation in reservations if reservation.id == id_), None)
     if chosen is None:
-        listed = "\n".join(f"--option {one.line(region.now())}" for one in known)
+        listed = "\n".join(
+            f"--option {reservation.line(region.now())}" for reservation in reservations
+        )
         raise SpecError(
             f"There is no capacity reservation {id_!r} in {region.name}.",
-            remedy=f"There are:\n{listed}" if known else "There is none; look in another region.",
+            remedy=f"There are:\n{listed}"
+            if reservations
+            else "There is none; look in another region.",
         )
     if chosen.is_block != bool(options.block):
         kind = "block" if chosen.is_block else "reservation"
@@ -170,9 +174,9 @@ def end_line(chosen: Reservation, ttl: float) -> str:
 def fitting_lines(region: Region, spec: ClusterSpec) -> list[str]:
     """Return the active reservations of the type that a plan does not use, for its reader."""
     try:
-        known = list_reservations(region, spec.instance or "")
+        reservations = list_reservations(region, spec.instance or "")
     except Failure as failure:
         if failure.kind != "denied":
             raise
         return ["reservations: not known, as ec2:DescribeCapacityReservations is not permitted"]
-    return [f"also paid for: --option {r.line(region.now())}" for r in known if r.free]
+    return [f"also paid for: --option {r.line(region.now())}" for r in reservations if r.free]

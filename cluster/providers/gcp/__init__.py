@@ -134,19 +134,19 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
         """List the caller's clusters in a project."""
         return list_clusters(client)
 
-    def deletion(self, client: Project, whose: Selection, entries: Entries) -> GcpDeletion:
+    def deletion(self, client: Project, selection: Selection, entries: Entries) -> GcpDeletion:
         """Return deletion of resources found by their descriptions, or by the journal's calls."""
-        return GcpDeletion(client, whose, _unlisted(entries))
+        return GcpDeletion(client, selection, _unlisted(entries))
 
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         """Explain a failure, and give the commands of Google's tools that help."""
-        return to_cluster_error(failure, left=remains)
+        return to_cluster_error(failure, remains=remains)
 
     def ended(
-        self, client: Project, whose: Selection, machines: tuple[Machine, ...]
+        self, client: Project, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Google lists as ended, or does not know any more."""
-        listed: tuple[Instance, ...] = client.all("instances", filter=filter_of(whose))
+        listed: tuple[Instance, ...] = client.all("instances", filter=filter_of(selection))
         states = {str(row.id): row.status for row in listed}
         ends = {}
         for machine in machines:
@@ -193,10 +193,10 @@ def _unlisted(entries: Entries) -> GcpUnlisted:
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     requests = [e for e in entries if isinstance(e, journal.Requested)]
     launches = [entry for entry in requests if entry.kind == journal.INSTANCES]
-    made: dict[str, tuple[str, ...]] = {}
+    machines: dict[str, tuple[str, ...]] = {}
     for token in dict.fromkeys(entry.token for entry in launches):
         zone = token.partition("/")[0]
-        made[zone] = (*made.get(zone, ()), *answers.get(token, ()))
+        machines[zone] = (*machines.get(zone, ()), *answers.get(token, ()))
     return GcpUnlisted(
         open_calls=tuple(
             OpenCall(zone=zone, request=request, at=entry.at)
@@ -204,7 +204,7 @@ def _unlisted(entries: Entries) -> GcpUnlisted:
             if entry.token not in answers
             for zone, _, request in [entry.token.partition("/")]
         ),
-        machines=made,
+        machines=machines,
         others=frozenset(
             (entry.kind, id_)
             for entry in requests
@@ -214,7 +214,7 @@ def _unlisted(entries: Entries) -> GcpUnlisted:
     )
 
 
-def read_topology(project: Project, ids: Sequence[str], wanted: str) -> ProviderTopology:
+def read_topology(project: Project, ids: Sequence[str], condition: str) -> ProviderTopology:
     """Read the physical location of machines, by their ids `ZONE/NAME` (Failure).
 
     Source: cloud.google.com/compute/docs/instances/view-instance-topology
@@ -223,7 +223,7 @@ def read_topology(project: Project, ids: Sequence[str], wanted: str) -> Provider
     locations = {
         f"{place}/{instance.name}": _location(instance.resource_status)
         for place in places
-        for instance in project.all("instances", zone=place, filter=wanted)
+        for instance in project.all("instances", zone=place, filter=condition)
     }
     layers = network_layers(LAYERS, [locations.get(id_, ()) for id_ in ids], machines=1)
     return ProviderTopology(layers=layers) if layers else ProviderTopology(reason=NOTHING)
@@ -244,14 +244,14 @@ def _location(status: ResourceStatus) -> tuple[str, ...]:
 
 def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
     """List the caller's clusters in a project, also those of which only a firewall rule is left."""
-    whose = Selection(owner=project.owner)
+    selection = Selection(owner=project.owner)
     tags_by_name = {
-        item.tags.name: item.tags for item in GcpDeletion(project, whose).found() if item.tags
+        item.tags.name: item.tags for item in GcpDeletion(project, selection).found() if item.tags
     }
     alive: dict[str, list[Instance]] = {name: [] for name in tags_by_name}
-    for item in project.all("instances", filter=filter_of(whose)):
+    for item in project.all("instances", filter=filter_of(selection)):
         tags = parse_description(item.description)
-        if tags is not None and is_of(whose, item.description):
+        if tags is not None and is_of(selection, item.description):
             alive.setdefault(tags.name, []).append(item)
     return tuple(
         _remote_cluster(project, tags, alive[name]) for name, tags in sorted(tags_by_name.items())

@@ -109,11 +109,11 @@ def requested_accelerators(
 def _retired_error(spec: ClusterSpec, name: str, kind: Accelerator, count: int) -> SpecError:
     zone = f" --zone {spec.zone}" if spec.zone else ""
     command = f"cluster up {spec.name} --provider gcp --hosts {spec.hosts}{zone} --accelerator"
-    alike = min(count, max(KNOWN["t4"].machines))
+    count_offered = min(count, max(KNOWN["t4"].machines))
     return SpecError(
         f"Google retired the {name.upper()} on {kind.retired}.",
         means="Nothing was requested. Instead: T4 on N1, which is the "
         "same shape; L4 on G2; A100 on A2, which can also be placed close together (--placement).",
-        remedy=f"Type: {command} t4:{alike}\nA private cloud that still has them: "
+        remedy=f"Type: {command} t4:{count_offered}\nA private cloud that still has them: "
         "--option allow_retired=1",
     )

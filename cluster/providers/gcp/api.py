@@ -155,29 +155,29 @@ class Project:
         now: Operation = self.call(f"{kind}_operations", "get", operation=operation.name, **scope)
         return now
 
-    def finish(self, what: str, operation: Operation, within: float = PATIENCE) -> Operation:
+    def finish(self, label: str, operation: Operation, within: float = PATIENCE) -> Operation:
         """Wait until an operation is done (Failure: it failed, or did not end in time)."""
         deadline, pause = time.monotonic() + within, FIRST_POLL
         while not is_done(operation):
             if time.monotonic() > deadline:
                 raise Failure(
-                    "lost", operation=what, code=operation.name, message="It is not done in time"
+                    "lost", operation=label, code=operation.name, message="It is not done in time"
                 )
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_POLL)
             operation = self.look(operation)
         if operation.error.errors or created(operation) < requested(operation):
-            check_operations(what, operation, *self._parts(operation))
+            check_operations(label, operation, *self._parts(operation))
         return operation
 
     def _parts(self, operation: Operation) -> tuple[Operation, ...]:
         """List the operations that an operation started in turn: the inserts of a bulkInsert."""
         if not (operation.operation_group_id and operation.zone):
             return ()
-        wanted = f"operationGroupId = {operation.operation_group_id}"
+        condition = f"operationGroupId = {operation.operation_group_id}"
         zone = operation.zone.rpartition("/")[2]
         try:
-            return self.all("zone_operations", zone=zone, filter=wanted)
+            return self.all("zone_operations", zone=zone, filter=condition)
         except Failure:  # then only the errors of the operation itself are known
             return ()
 
@@ -204,25 +204,25 @@ class Project:
         return self._call_service("ORGPOLICY", "policies.getEffectivePolicy", path, {}, kind)
 
     def _call_service(
-        self, service: str, what: str, path: str, params: dict[str, str], kind: type[T]
+        self, service: str, label: str, path: str, params: dict[str, str], kind: type[T]
     ) -> T:
         """Call a service other than Compute Engine, once: a plan does not need its answer."""
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
         own = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "").rstrip("/")
         if self._endpoint and not own:
-            raise Failure("missing", operation=what, code=NO_SERVICE, message="It is not there")
+            raise Failure("missing", operation=label, code=NO_SERVICE, message="It is not there")
         try:
             with AuthorizedSession(self._credentials()) as session:
                 url = f"{own or SERVICES[service]}{path}"
                 answer = session.get(url, params=params, timeout=TIMEOUT)
         except Exception as error:
-            raise _translated(what, error) from error
+            raise _translated(label, error) from error
         if answer.ok:
-            return _decoded(what, answer.content, kind)
-        message = _decoded(what, answer.content, Refusal).error.message
+            return _decoded(label, answer.content, kind)
+        message = _decoded(label, answer.content, Refusal).error.message
         status = answer.status_code
-        raise Failure(kind_of("", status), operation=what, code=str(status), message=message)
+        raise Failure(kind_of("", status), operation=label, code=str(status), message=message)
 
     def _credentials(self) -> Any:  # noqa: ANN401
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - slow to import
@@ -252,9 +252,11 @@ class Project:
 
         if collection not in self._clients:
             kind = "".join(part.capitalize() for part in collection.split("_"))
-            made = getattr(compute_v1, f"{kind}Client")
+            client_type = getattr(compute_v1, f"{kind}Client")
             options = ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None
-            client = made(credentials=self._credentials(), transport="rest", client_options=options)
+            client = client_type(
+                credentials=self._credentials(), transport="rest", client_options=options
+            )
             client.transport._session.hooks["response"].append(_check_answer)  # noqa: SLF001
             self._clients[collection] = client
         return self._clients[collection]
@@ -296,13 +298,13 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
         raise Failure("lost", operation="list", code="unreachables", message=f"without {missed}")
 
 
-def _decoded(what: str, answer: bytes | msgspec.Raw, kind: type[T]) -> T:
+def _decoded(label: str, answer: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode the answer of a service; what is not valid, such as a proxy's page, is a failure."""
     try:
         return decoders.decode(answer, kind, strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"The answer is not one of Google's: {error}"
-        raise Failure("other", operation=what, code="unreadable", message=message) from error
+        raise Failure("other", operation=label, code="unreadable", message=message) from error
 
 
 def _local_user() -> str:
@@ -323,17 +325,17 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
     """
     from google.auth.transport.requests import Request  # noqa: PLC0415 - with the client
 
-    def known() -> str:
+    def metadata_email() -> str:
         names = ("service_account_email", "account")
         addresses = [str(getattr(credentials, name, "") or "") for name in names]
         return next((address for address in addresses if address not in ("", "default")), "")
 
-    if email := known():
+    if email := metadata_email():
         return email
     request = Request()
     if not credentials.valid:
         credentials.refresh(request)
-    if email := known():
+    if email := metadata_email():
         return email
     query = urllib.parse.urlencode({"access_token": credentials.token})
     answer = request(url=f"{WHOSE}?{query}", method="GET", timeout=TIMEOUT)
@@ -343,7 +345,7 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
     return str(about.get("email") or about.get("sub") or "")
 
 
-def _translated(what: str, error: Exception) -> Exception:
+def _translated(label: str, error: Exception) -> Exception:
     """Turn an exception of the client into a failure; return other exceptions unchanged."""
     from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
@@ -351,13 +353,13 @@ def _translated(what: str, error: Exception) -> Exception:
     from requests.exceptions import RequestException  # noqa: PLC0415
 
     if isinstance(error, NotTheCloudError):
-        return error.failure(what)
+        return error.failure(label)
     no_json = (ParseError, UnicodeDecodeError)  # of a failing server
     is_known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException, *no_json))
-    return _failure(what, error) if is_known else error
+    return _failure(label, error) if is_known else error
 
 
-def _failure(what: str, error: Exception) -> Failure:
+def _failure(label: str, error: Exception) -> Failure:
     """Classify an exception; one that is not an answer of Google gets its class as the code."""
     from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415
@@ -368,7 +370,7 @@ def _failure(what: str, error: Exception) -> Failure:
         status = int(error.code or 0)
         message = str(details[0].get("message", "")) if details else str(error.message)
         return Failure(
-            kind_of(word, status), operation=what, code=word or str(status), message=message
+            kind_of(word, status), operation=label, code=word or str(status), message=message
         )
     locked = (
         isinstance(error, GoogleAuthError)
@@ -376,4 +378,4 @@ def _failure(what: str, error: Exception) -> Failure:
         and not error.retryable
     )
     kind: Kind = "denied" if locked else "lost"
-    return Failure(kind, operation=what, code=type(error).__name__, message=str(error))
+    return Failure(kind, operation=label, code=type(error).__name__, message=str(error))

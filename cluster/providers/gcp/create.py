@@ -103,7 +103,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         listed: tuple[Instance, ...] = self._client.all(
             "instances", zone=site.zone, filter=filter_of(self._whose)
         )
-        made = sorted(filter(self._is_own, listed), key=lambda instance: instance.name)
+        own = sorted(filter(self._is_own, listed), key=lambda instance: instance.name)
         return [
             ListedMachine(
                 instance=instance,
@@ -112,7 +112,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                 state=instance.status,
                 ready=self._is_ready(instance),
             )
-            for number, instance in enumerate(made)
+            for number, instance in enumerate(own)
         ]
 
     def check(self, site: Site, listed: Sequence[ListedMachine[Instance]], seconds: float) -> None:
@@ -127,11 +127,11 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                     self._client, zone, machine.id, state, target=str(machine.instance.id)
                 )
                 raise self.end(machine.number, ended)
-        wanted = self._names(self.hosts)
-        if missing := next((name for name in wanted if name not in names), None):
-            gone = ended_machine(self._client, zone, missing, DELETED, since=self._since)
-            if gone.why:
-                raise self.end(wanted.index(missing), gone)
+        expected = self._names(self.hosts)
+        if missing := next((name for name in expected if name not in names), None):
+            end = ended_machine(self._client, zone, missing, DELETED, since=self._since)
+            if end.why:
+                raise self.end(expected.index(missing), end)
         if gone_names := self._seen - names:
             did = f"showed {len(gone_names)} machines that then vanished"
             raise too_few_machines(self.operation, zone, did)
@@ -197,10 +197,10 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def _firewalls(self) -> None:
         """Create the firewall rules; the name of the first prevents two launches of one name."""
-        first, *others = firewalls(self._offer, self._tags)
+        first, *rest = firewalls(self._offer, self._tags)
         self._named("firewalls", "firewall", first)
-        begins = [partial(self._begin, "firewalls", "firewall", rule) for rule in others]
-        started = [(rule, begin, begin()) for rule, begin in zip(others, begins, strict=True)]
+        begins = [partial(self._begin, "firewalls", "firewall", rule) for rule in rest]
+        started = [(rule, begin, begin()) for rule, begin in zip(rest, begins, strict=True)]
         for rule, begin, operation in started:
             self._finish("firewalls.insert", operation, begin)
             self._record_created("firewalls", rule)
@@ -254,14 +254,14 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             return None
 
     def _finish(
-        self, what: str, operation: Operation | None, begin: Callable[[int], Operation | None]
+        self, label: str, operation: Operation | None, begin: Callable[[int], Operation | None]
     ) -> None:
         """Wait until a resource is created; start again after an internal error of Google."""
         for attempt in range(1, ATTEMPTS + 1):
             if operation is None:
                 return
             try:
-                self._client.finish(what, operation)
+                self._client.finish(label, operation)
             except Failure as failure:
                 if failure.kind == "exists":
                     return
@@ -273,6 +273,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             operation = begin(attempt)
 
 
-def _again(what: str, attempt: int) -> str:
+def _again(label: str, attempt: int) -> str:
     """Name an attempt at a call, so that each attempt gets its own request id."""
-    return f"{what}/again{attempt}" if attempt else what
+    return f"{label}/again{attempt}" if attempt else label

@@ -104,8 +104,8 @@ NOTHING_UNLISTED = GcpUnlisted()
 
 def _may_bring(project: Project, order: OpenCall) -> bool:
     """Tell whether a call may still create machines, also if Google has not received it yet."""
-    same = f"clientOperationId = {order.request}"
-    if operations := project.all("zone_operations", zone=order.zone, filter=same):
+    condition = f"clientOperationId = {order.request}"
+    if operations := project.all("zone_operations", zone=order.zone, filter=condition):
         return not all(is_done(operation) for operation in operations)
     return time.time() < order.at + listing_delay()
 
@@ -118,11 +118,11 @@ class GcpDeletion(Deletion[GcpResource]):
     """
 
     def __init__(
-        self, project: Project, whose: Selection, unlisted: GcpUnlisted = NOTHING_UNLISTED
+        self, project: Project, selection: Selection, unlisted: GcpUnlisted = NOTHING_UNLISTED
     ) -> None:
         super().__init__(f"the project {project.name}")
         self._project = project
-        self._whose = whose
+        self._whose = selection
         self._expected = unlisted
         self._begun: dict[tuple[str, str], PendingDeletion] = {}
         self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
@@ -142,10 +142,10 @@ class GcpDeletion(Deletion[GcpResource]):
     def _unlabelled(self, type_: GcpResourceType, zone: str, names: set[str]) -> list[GcpResource]:
         """Find what is in the journal although its labels were changed, by its numbered name."""
         label = min(names).rpartition("-")[0]
-        there = self._project.all(type_.collection, zone=zone, filter=f'(name eq "{label}-.*")')
-        ours = [row for row in there if row.name in names and self._may_be_ours(row)]
-        gone = names - {row.name for row in ours}
-        self._missing |= {(type_.kind, f"{zone}/{name}") for name in gone}
+        listed = self._project.all(type_.collection, zone=zone, filter=f'(name eq "{label}-.*")')
+        ours = [row for row in listed if row.name in names and self._may_be_ours(row)]
+        absent = names - {row.name for row in ours}
+        self._missing |= {(type_.kind, f"{zone}/{name}") for name in absent}
         return [_resource(type_, row) for row in ours]
 
     def _may_be_ours(self, row: Message) -> bool:
@@ -161,8 +161,8 @@ class GcpDeletion(Deletion[GcpResource]):
 
     def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
         filters = {"filter": filter_of(self._whose)} if type_.labelled else {}
-        there = self._project.all(type_.collection, **filters)
-        pairs = [(_resource(type_, row), row) for row in there]
+        listed = self._project.all(type_.collection, **filters)
+        pairs = [(_resource(type_, row), row) for row in listed]
         return [
             resource
             for resource, row in pairs
@@ -173,10 +173,10 @@ class GcpDeletion(Deletion[GcpResource]):
     def _unlisted(self) -> tuple[Resource, ...]:
         return self._expected.missing(self._project)
 
-    def _delete(self, there: Sequence[GcpResource]) -> None:
-        if there:
-            with ThreadPoolExecutor(min(AT_ONCE, len(there))) as pool:
-                list(pool.map(self._delete_one, there))
+    def _delete(self, listed: Sequence[GcpResource]) -> None:
+        if listed:
+            with ThreadPoolExecutor(min(AT_ONCE, len(listed))) as pool:
+                list(pool.map(self._delete_one, listed))
 
     def _delete_one(self, resource: GcpResource) -> None:
         key = resource.kind, resource.id

@@ -157,13 +157,13 @@ def call_name(collection: str, verb: str) -> str:
     """Return Google's name of a call, such as `resourcePolicies.bulkInsert`, from the client's."""
 
     def camel(name: str) -> str:
-        first, *others = name.split("_")
-        return first + "".join(other.capitalize() for other in others)
+        first, *rest = name.split("_")
+        return first + "".join(other.capitalize() for other in rest)
 
     return f"{camel(collection)}.{camel(verb.removesuffix('_unary'))}"
 
 
-def check_operations(what: str, *operations: Operation) -> None:
+def check_operations(label: str, *operations: Operation) -> None:
     """Raise the Failure of operations that are done, if any: the first by `weight`."""
     errors = sorted(
         (error for operation in operations for error in operation.error.errors),
@@ -172,25 +172,25 @@ def check_operations(what: str, *operations: Operation) -> None:
     if errors:
         first = errors[0]
         message = "; ".join(dict.fromkeys(error.message.rstrip(".") for error in errors))
-        raise Failure(kind_of(first.code), operation=what, code=first.code, message=message)
+        raise Failure(kind_of(first.code), operation=label, code=first.code, message=message)
 
 
-def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
+def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> ClusterError:
     """Explain a failure to the user, with what it means and what to type."""
     if failure.code in NO_CREDENTIALS:
         means, remedy = LOGINS["DefaultCredentialsError"]
-        return Denied(f"{means}.", means=f"Google was not asked. {left}", remedy=remedy)
+        return Denied(f"{means}.", means=f"Google was not asked. {remains}", remedy=remedy)
     if constraint := CONSTRAINT.search(failure.message):
         return Denied(
             f"Google refused {failure.operation}: {failure.message.rstrip('.')}.",
-            means=f"An organisation policy forbids it ({failure.code}). {left}",
+            means=f"An organisation policy forbids it ({failure.code}). {remains}",
             remedy="Ask its administrator for an exception, or launch what it permits. See it: "
             f"gcloud org-policies describe {constraint[1]} --project PROJECT --effective",
         )
     if PROTECTED in failure.message:
         return ProvisionError(
             f"Google refused {failure.operation}: {failure.message.rstrip('.')}.",
-            means=f"Somebody protects it; it runs on, and costs money ({failure.code}). {left}",
+            means=f"Somebody protects it; it runs on, and costs money ({failure.code}). {remains}",
             remedy="Switch that off: gcloud compute instances update NAME --zone ZONE "
             "--no-deletion-protection; then type the same again",
         )
@@ -201,6 +201,6 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     prefix = f"Google {did} {failure.operation}: " if failure.operation else ""  # a machine ended
     return error(
         f"{prefix}{failure.message.rstrip('.')}.",
-        means=f"{means} ({failure.code}). {left}",
+        means=f"{means} ({failure.code}). {remains}",
         remedy=remedy,
     )

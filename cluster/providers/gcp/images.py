@@ -78,11 +78,11 @@ def _newest(project: Project, project_: str, family: str) -> Image:
     return image
 
 
-def _none(failure: Failure, what: str) -> Exception:
+def _none(failure: Failure, image: str) -> Exception:
     if failure.kind != "missing":
         return failure
     return SpecError(
-        f"There is no image {what}.",
+        f"There is no image {image}.",
         means="It does not exist, or its project does not let you have it.",
         remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
     )

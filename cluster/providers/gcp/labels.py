@@ -20,25 +20,25 @@ DIGITS = 4  # of a machine's number: names of one length sort in the order of th
 LONGEST = 40  # characters before the hash, so that -ssh, -0001 and the like fit into 63
 
 
-def is_of(whose: Selection, description: str) -> bool:
+def is_of(selection: Selection, description: str) -> bool:
     """Tell whether a resource belongs to a selection, by the tags in its description."""
     tags = parse_description(description)
     if tags is None:
         return False
-    if whose.launches:
-        return tags.launch in whose.launches
-    return tags.owner == whose.owner and whose.name in ("", tags.name)
+    if selection.launches:
+        return tags.launch in selection.launches
+    return tags.owner == selection.owner and selection.name in ("", tags.name)
 
 
-def filter_of(whose: Selection) -> str:
+def filter_of(selection: Selection) -> str:
     """Return a filter for lists of labelled resources; `is_of` then decides for each resource.
 
     A filter of Google cannot name several values, so for several launches it lets all launches
     pass.
     """
-    match whose.launches:
+    match selection.launches:
         case ():
-            return f"(labels.{OWNER} = {_hash(whose.owner)})"
+            return f"(labels.{OWNER} = {_hash(selection.owner)})"
         case (launch,):
             return f"(labels.{LAUNCH} = {launch})"
         case _:
@@ -72,9 +72,9 @@ def parse_description(description: str) -> Tags | None:
     return parse_tags({key: value for key, _, value in words})
 
 
-def request_id(tags: Tags, what: str) -> str:
+def request_id(tags: Tags, label: str) -> str:
     """Return the request id by which Google recognises a repeated call of a launch."""
-    return str(uuid.uuid5(REQUESTS, f"{tags.launch}/{what}"))
+    return str(uuid.uuid5(REQUESTS, f"{tags.launch}/{label}"))
 
 
 def _hash(text: str) -> str:

@@ -60,15 +60,17 @@ EXTERNAL = POLICIES[-1]
 
 def check(project: Project, *, public: bool) -> str:
     """Check that no policy forbids a launch (SpecError); return a line for the plan, if any."""
-    wanted = [
+    policies_asked = [
         (policy, constraint)
         for policy in POLICIES
         if public or policy is not EXTERNAL
         for constraint in policy.constraints
     ]
-    with ThreadPoolExecutor(len(wanted)) as pool:
-        policies = list(pool.map(partial(_effective, project), (name for _, name in wanted)))
-    answers = list(zip(wanted, policies, strict=True))
+    with ThreadPoolExecutor(len(policies_asked)) as pool:
+        policies = list(
+            pool.map(partial(_effective, project), (name for _, name in policies_asked))
+        )
+    answers = list(zip(policies_asked, policies, strict=True))
     for (policy, constraint), answer in answers:
         if isinstance(answer, EffectivePolicy) and answer.restricts:
             raise _forbidden(project, policy, constraint)

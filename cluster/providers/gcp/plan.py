@@ -64,7 +64,7 @@ def _offer(
     project: Project, spec: ClusterSpec, options: GcpOptions, machines: MachineChoice
 ) -> GcpOffer:
     """Add image, network, price and TTL to the chosen machines, and the lines of the plan."""
-    kind, wanted, gpus = machines.kind, machines.wanted, machines.gpus
+    kind, requested, gpus = machines.kind, machines.wanted, machines.gpus
     network = _network(project, machines.region, options)
     architecture = kind.architecture or images.INTEL
     image = images.choose(project, spec.image or "", architecture, gpus=gpus is not None)
@@ -91,8 +91,8 @@ def _offer(
         subnet=options.subnet,
         image=images.path(image),
         disk=max(options.disk, image.disk_size_gb),
-        accelerator=wanted.kind.type if wanted and wanted.kind.attached else "",
-        accelerators=wanted.count if wanted else 0,
+        accelerator=requested.kind.type if requested and requested.kind.attached else "",
+        accelerators=requested.count if requested else 0,
         gpus=gpus[1] if gpus else 0,
         tier1=tier1,
         allow=allow,
@@ -105,19 +105,19 @@ def _offer(
 
 def _machines(project: Project, spec: ClusterSpec, options: GcpOptions) -> MachineChoice:
     """Choose the machine type and the zones; refuse a cluster's name that is taken."""
-    wanted = requested_accelerators(spec, allow_retired=options.allow_retired)
-    name = _instance(spec, wanted)
+    requested = requested_accelerators(spec, allow_retired=options.allow_retired)
+    name = _instance(spec, requested)
     region = _region(spec, options)
     _check_name_is_free(project, spec)
-    kind, zones = _zones(project, spec, options, region, name, wanted)
-    _check_kind(spec, options, kind, wanted)
+    kind, zones = _zones(project, spec, options, region, name, requested)
+    _check_kind(spec, options, kind, requested)
     return MachineChoice(
         instance=name,
         kind=kind,
         region=region,
         zones=zones,
-        wanted=wanted,
-        gpus=_gpus(kind, wanted),
+        wanted=requested,
+        gpus=_gpus(kind, requested),
     )
 
 
@@ -130,17 +130,17 @@ def name_taken_error(name: str, project: str) -> SpecError:
     )
 
 
-def _instance(spec: ClusterSpec, wanted: RequestedAccelerators | None) -> str:
-    if wanted is None:
+def _instance(spec: ClusterSpec, requested: RequestedAccelerators | None) -> str:
+    if requested is None:
         if not spec.instance:
             raise SpecError(
                 "No instance type was given.", remedy="Such as: --instance c2-standard-60"
             )
         return spec.instance
-    usual = wanted.machine
+    usual = requested.machine
     name = spec.instance or usual
     if machine_types.family(name) != machine_types.family(usual) or not (
-        wanted.kind.attached or name in wanted.kind.machines.values()
+        requested.kind.attached or name in requested.kind.machines.values()
     ):
         raise SpecError(
             f"{name} cannot have --accelerator {spec.accelerator}.",
@@ -180,29 +180,29 @@ def _zones(
     options: GcpOptions,
     region: str,
     name: str,
-    wanted: RequestedAccelerators | None,
+    requested_gpus: RequestedAccelerators | None,
 ) -> tuple[MachineType, tuple[str, ...]]:
     """Return the machine type and the zones to try: offering all, not recently out of capacity."""
     offered: tuple[MachineType, ...] = project.all("machine_types", filter=f"name = {name}")
-    there = {_last(offer.zone): offer for offer in offered}
-    if wanted:
-        listed = project.all("accelerator_types", filter=f"name = {wanted.kind.type}")
+    offers = {_last(offer.zone): offer for offer in offered}
+    if requested_gpus:
+        listed = project.all("accelerator_types", filter=f"name = {requested_gpus.kind.type}")
         have = {_last(offer.zone) for offer in listed}
-        there = {zone: offer for zone, offer in there.items() if zone in have}
+        offers = {zone: offer for zone, offer in offers.items() if zone in have}
     requested = _requested_zones(spec, options, region)
-    usable = sorted(zone for zone in there if zone.startswith(f"{region}-"))
-    zones = [zone for zone in requested if zone in there] if requested else usable
+    usable = sorted(zone for zone in offers if zone.startswith(f"{region}-"))
+    zones = [zone for zone in requested if zone in offers] if requested else usable
     if not zones:
-        what = f"{name} with {wanted.kind.type}" if wanted else name
-        where = ", ".join(sorted(there))
+        label = f"{name} with {requested_gpus.kind.type}" if requested_gpus else name
+        where = ", ".join(sorted(offers))
         raise SpecError(
-            f"{what} is not offered in {', '.join(requested) or region}.",
-            remedy=f"It is in: {where}; use --zone {min(there)}"
-            if there
+            f"{label} is not offered in {', '.join(requested) or region}.",
+            remedy=f"It is in: {where}; use --zone {min(offers)}"
+            if offers
             else "See what there is: https://cloud.google.com/compute/docs/machine-resource",
         )
     full = capacity_cache.zones(name)
-    return there[zones[0]], tuple([zone for zone in zones if zone not in full] or zones)
+    return offers[zones[0]], tuple([zone for zone in zones if zone not in full] or zones)
 
 
 def _last(url: str) -> str:
@@ -218,11 +218,14 @@ def _requested_zones(spec: ClusterSpec, options: GcpOptions, region: str) -> lis
 
 
 def _check_kind(
-    spec: ClusterSpec, options: GcpOptions, kind: MachineType, wanted: RequestedAccelerators | None
+    spec: ClusterSpec,
+    options: GcpOptions,
+    kind: MachineType,
+    requested: RequestedAccelerators | None,
 ) -> None:
     if spec.placement and not machine_types.is_compact(kind.name):
         instead = (
-            "a2-highgpu-1g: --accelerator a100:1" if wanted else ", ".join(machine_types.COMPACT)
+            "a2-highgpu-1g: --accelerator a100:1" if requested else ", ".join(machine_types.COMPACT)
         )
         raise SpecError(
             f"{kind.name} cannot be placed close together.",
@@ -236,10 +239,10 @@ def _check_kind(
         )
 
 
-def _gpus(kind: MachineType, wanted: RequestedAccelerators | None) -> tuple[str, int] | None:
+def _gpus(kind: MachineType, requested: RequestedAccelerators | None) -> tuple[str, int] | None:
     """Return type and number of a machine's accelerators, attached or included."""
-    if wanted:
-        return wanted.kind.type, wanted.count
+    if requested:
+        return requested.kind.type, requested.count
     for own in kind.accelerators:
         return own.guest_accelerator_type, own.guest_accelerator_count
     return None
@@ -298,15 +301,15 @@ def _description(
     network: Network | None,
     allow: str,
 ) -> str:
-    wanted, zones, name = machines.wanted, machines.zones, machines.instance
+    requested, zones, name = machines.wanted, machines.zones, machines.instance
     spare = "spot " if spec.spot else ""
-    with_gpus = f" with {wanted.count} x {wanted.kind.type}" if wanted else ""
-    others = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
+    with_gpus = f" with {requested.count} x {requested.kind.type}" if requested else ""
+    rest = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
     group = "1 compact placement policy, " if spec.placement else ""
     own = "" if network else "1 network (there is no default one), "
     where = "public" if options.is_public else "private"
     return (
-        f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{others}, {own}{group}"
+        f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{rest}, {own}{group}"
         f"firewall rules (SSH from {allow} only); {where} addresses"
     )
 

@@ -107,9 +107,11 @@ def price(
         catalog = project.catalog(Sku)
     except Failure:
         return None
-    wanted = "Preemptible" if spot else "OnDemand"
-    here = [s for s in catalog if region in s.service_regions and s.category.usage_type == wanted]
-    parts = [(part, _catalog_entry(part, here, spot=spot)) for part in _parts(kind, gpus)]
+    usage = "Preemptible" if spot else "OnDemand"
+    regional = [
+        s for s in catalog if region in s.service_regions and s.category.usage_type == usage
+    ]
+    parts = [(part, _catalog_entry(part, regional, spot=spot)) for part in _parts(kind, gpus)]
     skus = [(part, sku) for part, sku in parts if sku is not None]
     if not skus or len(skus) < len(parts):
         return None

@@ -46,17 +46,17 @@ def check(
     public: bool,
 ) -> str:
     """Refuse a launch beyond a quota (Quota); return a plan's line: needed, in use, allowed."""
-    here = _limits(project, region)
-    needs = _needs(spec, kind, gpus, here, public=public)
+    limits = _limits(project, region)
+    needs = _needs(spec, kind, gpus, limits, public=public)
     all_over = _limits(project, "") if gpus else {}
     for need in needs:
-        quotas = all_over if need.everywhere else here
+        quotas = all_over if need.everywhere else limits
         if need.metric in quotas:
             _refuse_more(need, quotas[need.metric], region)
     first = needs[0]
-    if first.metric not in here:
+    if first.metric not in limits:
         return f"quota: {first.count} {first.metric} needed; the project's limit is unknown"
-    quota = here[first.metric]
+    quota = limits[first.metric]
     return (
         f"quota: {first.count} {first.metric} needed, {quota.usage:g} in use, "
         f"{quota.limit:g} allowed"
@@ -99,12 +99,12 @@ def _needs(
     return [*needs, Need(metric="INSTANCES", count=spec.hosts)]
 
 
-def _counted(what: str, normal: str, quotas: dict[str, Quota]) -> str:
+def _counted(metric: str, normal: str, quotas: dict[str, Quota]) -> str:
     """Return the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
 
     Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".
     """
-    spare = f"PREEMPTIBLE_{what}"
+    spare = f"PREEMPTIBLE_{metric}"
     return spare if spare in quotas and quotas[spare].limit > 0 else normal
 
 

@@ -85,15 +85,15 @@ def _metadata(user: str, public_key: str) -> list[dict[str, str]]:
 
 
 def _disk(offer: GcpOffer, tags: Tags) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    disk: dict[str, Any] = {
         "source_image": offer.image,
         "disk_type": machine_types.disk_type(offer.instance),
         "labels": labels(tags),
         "description": description_of(tags),
     }
     if offer.disk:
-        made["disk_size_gb"] = offer.disk
-    return {"boot": True, "auto_delete": True, "initialize_params": made}
+        disk["disk_size_gb"] = offer.disk
+    return {"boot": True, "auto_delete": True, "initialize_params": disk}
 
 
 def _interface(options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, Any]:

@@ -105,8 +105,8 @@ class LabProvider(
         leaves = f" on {options.leaves} leaf switches" if options.leaves else ""
         overlay = f", {options.overlay} over it" if options.overlay else ""
         links = f"links{rate}, MTU {options.mtu}{overlay}"
-        made = f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}"
-        return Plan(lines=(made, *idle_lines(spec)))
+        description = f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}"
+        return Plan(lines=(description, *idle_lines(spec)))
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore

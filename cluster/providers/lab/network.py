@@ -55,8 +55,8 @@ def join(pids: dict[str, int], options: LabOptions) -> int:
     )
     inside(switch, "tc", ports + uplinks)
     network = network_of_room(room, UNDERLAY)
-    here = f"addr add {network[1]}/{network.prefixlen} dev lab{room}\n"
-    inside(os.getpid(), "ip", f"{here}link set dev lab{room} mtu {options.mtu} up\n")
+    address_line = f"addr add {network[1]}/{network.prefixlen} dev lab{room}\n"
+    inside(os.getpid(), "ip", f"{address_line}link set dev lab{room} mtu {options.mtu} up\n")
     return room
 
 
@@ -94,9 +94,9 @@ def _take_room(switch: int) -> int:
     )
 
 
-def network_of_room(room: int, among: str) -> ipaddress.IPv4Network:
+def network_of_room(room: int, whole: str) -> ipaddress.IPv4Network:
     """Return the lab network of a number: a subnet of `UNDERLAY` or `OVERLAY`."""
-    return list(ipaddress.IPv4Network(among).subnets(new_prefix=PREFIX))[room]
+    return list(ipaddress.IPv4Network(whole).subnets(new_prefix=PREFIX))[room]
 
 
 def link_of(options: LabOptions) -> Link | None:

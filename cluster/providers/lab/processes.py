@@ -58,7 +58,7 @@ def processes_of(name: str = "") -> list[HostProcess]:
     container are left out as well, because their files cannot be read from here.
     """
     processes = []
-    here = Path("/proc/self/ns/pid").readlink()
+    own_namespace = Path("/proc/self/ns/pid").readlink()
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -68,7 +68,7 @@ def processes_of(name: str = "") -> list[HostProcess]:
                 or not words[-4].endswith("/lab/init")
             ):
                 continue
-            if path.stat().st_uid == os.geteuid() and (path / "ns/pid").readlink() == here:
+            if path.stat().st_uid == os.geteuid() and (path / "ns/pid").readlink() == own_namespace:
                 processes.append(
                     HostProcess(pid=int(path.name), folder=Path(words[-4]).parent, number=words[-2])
                 )

@@ -100,14 +100,14 @@ class Upper:
 
     def folder(self, path: str) -> Path:
         """Create a folder and its parents, each with the owner and mode of the lower layer."""
-        here = self._folder
-        _alike(here, self._lower)
+        place = self._folder
+        _alike(place, self._lower)
         for part in Path(path).parts[1:]:
-            here /= part
-            if not here.is_dir():
-                here.mkdir()
-                _alike(here, self._lower / here.relative_to(self._folder))
-        return here
+            place /= part
+            if not place.is_dir():
+                place.mkdir()
+                _alike(place, self._lower / place.relative_to(self._folder))
+        return place
 
     def empty(self, path: str) -> None:
         """Hide what a folder contains in the lower layer."""
@@ -130,11 +130,9 @@ class Upper:
             groups = text_of(self._lower / "etc/group")
             self.write("/etc/group", f"{groups}{user}:x:{number}:\n")
         shadow = text_of(self._lower / "etc/shadow").splitlines()
-        others = [line for line in shadow if line.split(":")[0] != user]
+        rest = [line for line in shadow if line.split(":")[0] != user]
         self.write("/etc/passwd", "\n".join(users) + "\n")
-        self.write(
-            "/etc/shadow", "\n".join([*others, f"{user}:*:19000:0:99999:7:::"]) + "\n", 0o640
-        )
+        self.write("/etc/shadow", "\n".join([*rest, f"{user}:*:19000:0:99999:7:::"]) + "\n", 0o640)
         os.chown(self.folder(home), number, number)
 
 

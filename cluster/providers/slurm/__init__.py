@@ -310,8 +310,8 @@ class SlurmProvider(
 
     def searched(self, name: str) -> str:
         """Say which jobs were looked for, where and whose."""
-        what = self.search_scope(name)
-        return f"{what}, as {getpass.getuser()} unless the login names another" if what else ""
+        scope = self.search_scope(name)
+        return f"{scope}, as {getpass.getuser()} unless the login names another" if scope else ""
 
 
 def _settled(client: SlurmClient, number: str) -> SlurmJob | None:

@@ -136,8 +136,8 @@ def parse_jobs(text: str) -> tuple[SlurmJob, ...]:
 
 
 def _job(row: list[str]) -> SlurmJob:
-    number, state, *others = (field.strip() for field in row)
-    reason, start, remaining, nodes, comment = ("" if word in NOTHING else word for word in others)
+    number, state, *rest = (field.strip() for field in row)
+    reason, start, remaining, nodes, comment = ("" if word in NOTHING else word for word in rest)
     # sacct and some versions write CANCELLED by 1000, or CANCELLED+ where a column is narrow.
     name = state.partition(" ")[0].rstrip("+").upper()
     return SlurmJob(
@@ -185,8 +185,8 @@ def why_over(job: SlurmJob | None) -> str:
         return "Slurm does not list it any more"
     state = ENDING.get(job.reason, job.state) if job.state == COMPLETING else job.state
     if state in ENDED:
-        told = job.reason in ("", "None") or job.reason in ENDING
-        return f"{state}: {ENDED[state]}{'' if told else f' ({job.reason})'}"
+        is_clear = job.reason in ("", "None") or job.reason in ENDING
+        return f"{state}: {ENDED[state]}{'' if is_clear else f' ({job.reason})'}"
     if state == RUNNING and job.left == 0:  # Slurm looks every 30 s, and may permit more time
         return f"{TIMEOUT}: {ENDED[TIMEOUT]}, and Slurm is about to end it"
     return f"{state}: {UNUSABLE[state].format(id=job.id)}" if state in UNUSABLE else ""

@@ -63,8 +63,8 @@ def run_pip(
     shell = plugins.find(Shell, "local")()
 
     def hear(line: str) -> None:
-        if on_download is not None and (what := begun(line)):
-            on_download(what)
+        if on_download is not None and (package := begun(line)):
+            on_download(package)
 
     on_line = hear if on_download is not None else None
     tries = (

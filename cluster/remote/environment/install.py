@@ -78,18 +78,18 @@ class Installation:
     def wheels(self, target: wheels.Target, step: Step, on_download: Callable[[str], None]) -> Path:
         """Download the wheels for a kind of host, once; a failure (ClusterError) is not retried."""
         with self._lock:
-            wanted = target, step.libraries
-            if wanted not in self._fetched:
+            key = target, step.libraries
+            if key not in self._fetched:
                 try:
-                    self._fetched[wanted] = wheels.fetch(
-                        *wanted,
+                    self._fetched[key] = wheels.fetch(
+                        *key,
                         with_dependencies=step.with_dependencies,
                         large=self.environment.large,
                         on_download=on_download,
                     )
                 except ClusterError as error:
-                    self._fetched[wanted] = error
-            fetched = self._fetched[wanted]
+                    self._fetched[key] = error
+            fetched = self._fetched[key]
         if isinstance(fetched, ClusterError):
             raise fetched
         return fetched
@@ -216,8 +216,8 @@ class HostInstaller:
             with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as staging:
                 for todo in pending:
                     self._lay_out(todo.step, probe, Path(staging, todo.place))
-                there = f"{self._machine.folder}/{steps.NEW}/{self._installation.token}"
-                self._shell.put(Path(staging), there)
+                remote_folder = f"{self._machine.folder}/{steps.NEW}/{self._installation.token}"
+                self._shell.put(Path(staging), remote_folder)
         except LargeDownload:
             raise
         except ClusterError as error:
@@ -228,8 +228,8 @@ class HostInstaller:
 
     def _lay_out(self, step: Step, probe: HostProbe, place: Path) -> None:
         files = list(step.files)
-        sent = bool(step.libraries) and self._lay_out_wheels(step, probe, place)
-        if step.libraries and (step.with_dependencies or not sent):
+        has_wheels = bool(step.libraries) and self._lay_out_wheels(step, probe, place)
+        if step.libraries and (step.with_dependencies or not has_wheels):
             files.append(wheels.pip())
         for name, content in files:
             place.mkdir(exist_ok=True)

@@ -275,7 +275,7 @@ class PendingStep(Value, frozen=True, kw_only=True):
 
 
 def pending_steps(
-    wanted: Sequence[Step], probe: HostProbe, libraries: tuple[str, ...] = ()
+    steps: Sequence[Step], probe: HostProbe, libraries: tuple[str, ...] = ()
 ) -> list[PendingStep]:
     """Find the steps to do: all from the first one whose hash is not in the marker.
 
@@ -284,7 +284,7 @@ def pending_steps(
     """
     todo: list[PendingStep] = []
     before = line = ""
-    for step, was in zip_longest(wanted, probe.done[: len(wanted)]):
+    for step, was in zip_longest(steps, probe.done[: len(steps)]):
         line = step.mark(line)
         after = f"{before}{line}\n"
         if todo or line != was:
@@ -302,9 +302,9 @@ def pending_steps(
 
 def _benchmark_libraries(libraries: tuple[str, ...]) -> Step:
     """Install them beside those of the environment; NumPy stays the version that it has."""
-    wanted = (*libraries, wheels.pinned("numpy"))
-    script = benchmark_libraries.script(libraries, wanted)
-    return Step(name=BENCHMARK_STEP, script=script, libraries=wanted, with_dependencies=True)
+    packages = (*libraries, wheels.pinned("numpy"))
+    script = benchmark_libraries.script(libraries, packages)
+    return Step(name=BENCHMARK_STEP, script=script, libraries=packages, with_dependencies=True)
 
 
 def _programs(probe: HostProbe) -> Step:
@@ -313,8 +313,8 @@ def _programs(probe: HostProbe) -> Step:
 
 
 def _adding(program: str, probe: HostProbe) -> str:
-    without = WITHOUT.format(program=program, install=probe.install_words)
-    return ADD.format(program=shlex.quote(program), without=shlex.quote(without))
+    hint = WITHOUT.format(program=program, install=probe.install_words)
+    return ADD.format(program=shlex.quote(program), without=shlex.quote(hint))
 
 
 def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) -> tuple[Step, ...]:

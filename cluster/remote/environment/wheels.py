@@ -89,8 +89,8 @@ def fetch(
     """
     if not target.glibc:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
-    wanted = (*requirements, *(("and what they need",) if with_dependencies else ()))
-    digest = hashlib.blake2s("\n".join(wanted).encode(), digest_size=4).hexdigest()
+    described = (*requirements, *(("and what they need",) if with_dependencies else ()))
+    digest = hashlib.blake2s("\n".join(described).encode(), digest_size=4).hexdigest()
     words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
     folder = cache_folder() / "wheels" / "-".join(words)
     from filelock import FileLock  # noqa: PLC0415 - slow to import

@@ -101,7 +101,7 @@ class SrunShell(RemoteShell):
                     f"{watch.why}.", state="broken", transient=True, remedy=error.remedy
                 ) from error
 
-    def begin(self, what: str, line: str, *, reads: bool = False) -> SrunCommand:
+    def begin(self, label: str, line: str, *, reads: bool = False) -> SrunCommand:
         """Start a step."""
         if self.machine is None or not self.machine.job:
             raise _without_job()
@@ -116,7 +116,7 @@ class SrunShell(RemoteShell):
             )
         except OSError as error:
             raise ShellError(
-                f"{what} could not be started on {self.host}: {error.strerror}: {error.filename}.",
+                f"{label} could not be started on {self.host}: {error.strerror}: {error.filename}.",
                 remedy="Run this where Slurm's commands are, as on a login node.",
             ) from error
         by_ssh = self.machine.access is not None
@@ -169,11 +169,11 @@ class SrunCommand(RemoteCommand):
         self._reader.start()
 
     def _collect(self) -> None:
-        held = 0
+        size = 0
         with contextlib.suppress(OSError, ValueError):  # the stream was closed
             while self._process.stderr and (piece := self._process.stderr.read(CHUNK)):
-                held += len(piece)
-                if held <= MOST_ERRORS:
+                size += len(piece)
+                if size <= MOST_ERRORS:
                     self._complaints.append(piece)
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class SshShell(RemoteShell):
         self.state = ""
         connection.close(chain)
 
-    def begin(self, what: str, line: str, *, reads: bool = False) -> SshCommand:
+    def begin(self, label: str, line: str, *, reads: bool = False) -> SshCommand:
         """Start a command line on the host, on a new connection if the old one is dead."""
         for again in (True, False):
             way = self._way()
@@ -71,16 +71,16 @@ class SshShell(RemoteShell):
                 channel = way[-1].open_session(WINDOW, PACKET, connection.CONNECT_TIMEOUT)
                 break
             except paramiko.ChannelException as error:
-                raise self._refused(what, error) from error
+                raise self._refused(label, error) from error
             except BROKEN as error:
                 self.close()
                 if not again:
-                    raise self._broken(what, way) from error
+                    raise self._broken(label, way) from error
         try:
             channel.exec_command(line)
         except BROKEN as error:
-            raise self._broken(what, way) from error
-        return SshCommand(channel, lambda: self._broken(what, way))
+            raise self._broken(label, way) from error
+        return SshCommand(channel, lambda: self._broken(label, way))
 
     def dial(self, address: str, port: int) -> paramiko.Channel:
         """Open a channel to an address as the host sees it."""
@@ -127,7 +127,7 @@ class SshShell(RemoteShell):
     def _note(self, state: str) -> None:
         self.state = state
 
-    def _broken(self, what: str, way: Sequence[connection.Transport]) -> ShellError:
+    def _broken(self, label: str, way: Sequence[connection.Transport]) -> ShellError:
         transport = way[-1]
         transport.join(0.5)  # its channels end a moment before it does
         if transport.is_active():
@@ -137,15 +137,15 @@ class SshShell(RemoteShell):
         else:
             why = str(transport.get_exception() or "") or "the other end closed it"
         return Unreachable(
-            f"The connection to {self._access.host} broke during {what}: {why}.",
+            f"The connection to {self._access.host} broke during {label}: {why}.",
             state="broken",
             transient=True,
             means="Whether the command went on there is not known.",
         )
 
-    def _refused(self, what: str, error: paramiko.ChannelException) -> ShellError:
+    def _refused(self, label: str, error: paramiko.ChannelException) -> ShellError:
         return ShellError(
-            f"{what} could not be started on {self._access.host}: {error}",
+            f"{label} could not be started on {self._access.host}: {error}",
             means="Its sshd refuses one more command on this connection.",
             remedy="Run fewer at once, or raise MaxSessions in its sshd_config.",
         )
@@ -167,11 +167,11 @@ class SshCommand(RemoteCommand):
             self.channel.close()
 
     def _collect(self) -> None:
-        held = 0
+        size = 0
         with suppress(*BROKEN):
             for piece in iter(lambda: self.channel.recv_stderr(CHUNK), b""):
-                held += len(piece)
-                if held <= MOST_ERRORS:  # the rest is dropped: unread, it would block the command
+                size += len(piece)
+                if size <= MOST_ERRORS:  # the rest is dropped: unread, it would block the command
                     self._complaints.append(piece)
 
     def receive(self, most: int) -> bytes:

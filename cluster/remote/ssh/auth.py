@@ -69,14 +69,14 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         self._accepted()
 
     def _check(self, key: paramiko.PKey) -> None:
-        same = [
+        markers = [
             line.marker
             for line in self.lines(self._names)
             if (line.kind, line.key) == (key.get_name(), key.get_base64())
         ]
-        if openssh_files.REVOKED in same:
+        if openssh_files.REVOKED in markers:
             raise self._revoked(key)
-        if "" in same:
+        if "" in markers:
             return
         pinned = [line for line in self.lines([self._name]) if not line.marker]
         if pinned:
@@ -168,11 +168,11 @@ class Identity(AuthStrategy):
         keys = list(self._on_disk())
         named = {key.asbytes() for key in keys} | {_public(file) for file in self._files}
         with contextlib.closing(paramiko.Agent()) as agent:
-            held = agent.get_keys()
-            first = [key for key in held if key.asbytes() in named]
-            others = [] if self._only else [key for key in held if key not in first]
+            agent_keys = agent.get_keys()
+            first = [key for key in agent_keys if key.asbytes() in named]
+            rest = [] if self._only else [key for key in agent_keys if key not in first]
             blobs = {key.asbytes() for key in first}
-            for key in (*first, *(key for key in keys if key.asbytes() not in blobs), *others):
+            for key in (*first, *(key for key in keys if key.asbytes() not in blobs), *rest):
                 yield InMemoryPrivateKey(self._user, key)
 
     def _on_disk(self) -> Iterator[paramiko.PKey]:

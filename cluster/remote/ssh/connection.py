@@ -331,11 +331,11 @@ Place = tuple[str, int]  # an address and a port
 
 def dial(places: list[Place], seconds: float) -> socket.socket:
     """Connect to the first address that answers, tried a moment apart (OSError of the last)."""
-    made = (
+    link = (
         _race(places, seconds) if len(places) > 1 else socket.create_connection(places[0], seconds)
     )
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return link
 
 
 def _race(places: list[Place], seconds: float) -> socket.socket:

@@ -52,21 +52,21 @@ def summaries_text(
     screen, such as a pipe.
     """
     if not summaries:
-        shown = "No values were measured.\n"
+        text = "No values were measured.\n"
     elif width is None or width >= WIDE_SCREEN:
-        shown = _grid_of(summaries_table(summaries), width)
+        text = _grid_of(summaries_table(summaries), width)
     else:
         full = summaries_table(summaries, screen="narrow")
         table = _without_spare(full, width, _squeezed_width)
-        shown = _grid_of(table, width)
+        text = _grid_of(table, width)
         unsure = sum(summary.n > 1 and not summary.converged for summary in summaries)
         if unsure:
-            shown += f"{unsure} of {len(summaries)} series are not converged.\n"
+            text += f"{unsure} of {len(summaries)} series are not converged.\n"
         if table is not full:
             below = "The other columns: cluster show RUN --wide, or a wider window."
-            shown += "".join(f"{part}\n" for part in wrapped(below, width))
+            text += "".join(f"{part}\n" for part in wrapped(below, width))
     lines = [*sparklines(summaries), *(f"Note: {note}" for note in notes)]
-    return shown + "".join(f"{part}\n" for line in lines for part in wrapped(line, width))
+    return text + "".join(f"{part}\n" for line in lines for part in wrapped(line, width))
 
 
 def table_text(table: Table, width: int | None = None) -> str:
@@ -77,9 +77,9 @@ def table_text(table: Table, width: int | None = None) -> str:
     hidden = [name for name in table.columns if name not in fitting.columns]
     notes = [*table.notes, *([f"Not shown at this width: {', '.join(hidden)}."] if hidden else [])]
     above = wrapped(table.title, width) if table.title else []
-    shown = _grid_of(fitting, width).splitlines() if table.rows else []
+    grid = _grid_of(fitting, width).splitlines() if table.rows else []
     below = [part for note in notes for part in wrapped(f"Note: {note}", width)]
-    return "".join(f"{line}\n" for line in (*above, *shown, *below))
+    return "".join(f"{line}\n" for line in (*above, *grid, *below))
 
 
 def _without_spare(table: Table, width: int, needs: Callable[[Table], int]) -> Table:
@@ -114,14 +114,14 @@ def _grid_of(table: Table, width: int | None) -> str:
 def grid_text(
     names: Sequence[str],
     cells: Sequence[Sequence[str]],
-    left: Collection[str],
+    left_aligned: Collection[str],
     width: int | None = None,
 ) -> str:
     """Lay rows out in a width: in full, with wrapped words, or as records below another."""
     if width is None or natural_width(names, cells) <= width:
-        return _grid(names, cells, left, WIDE)
-    if _total(_least_widths(names, cells, left)) <= width:
-        return _grid(names, cells, left, width)
+        return _grid(names, cells, left_aligned, WIDE)
+    if _total(_least_widths(names, cells, left_aligned)) <= width:
+        return _grid(names, cells, left_aligned, width)
     return "".join(f"{line}\n" for line in _records(names, cells, width))
 
 
@@ -135,20 +135,20 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _least_widths(
-    names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str]
+    names: Sequence[str], cells: Sequence[Sequence[str]], left_aligned: Collection[str]
 ) -> list[int]:
     """Return the least width of each column: words wrap, numbers do not."""
     return [
-        max(_longest_word(text) if name in left else len(text) for text in (name, *texts))
+        max(_longest_word(text) if name in left_aligned else len(text) for text in (name, *texts))
         for name, *texts in zip(names, *cells, strict=True)
     ]
 
 
 def _widths(
-    names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str], width: int
+    names: Sequence[str], cells: Sequence[Sequence[str]], left_aligned: Collection[str], width: int
 ) -> list[int]:
     """Return the width of each column: what is free after the least goes to the first columns."""
-    widths = _least_widths(names, cells, left)
+    widths = _least_widths(names, cells, left_aligned)
     free = max(0, width - _total(widths))
     for at, texts in enumerate(zip(names, *cells, strict=True)):
         more = min(free, max(map(len, texts)) - widths[at])
@@ -167,12 +167,12 @@ def _whole_values(text: str) -> str:
 
 
 def _grid(
-    names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str], width: int
+    names: Sequence[str], cells: Sequence[Sequence[str]], left_aligned: Collection[str], width: int
 ) -> str:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, own in zip(names, _widths(names, cells, left, width), strict=True):
-        justify: Literal["left", "right"] = "left" if name in left else "right"
-        wraps = name in left and width < WIDE
+    for name, own in zip(names, _widths(names, cells, left_aligned, width), strict=True):
+        justify: Literal["left", "right"] = "left" if name in left_aligned else "right"
+        wraps = name in left_aligned and width < WIDE
         grid.add_column(name, justify=justify, no_wrap=not wraps, width=own)
     for texts in cells:
         grid.add_row(*map(_whole_values, texts))
@@ -214,8 +214,8 @@ def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
             sweeps.setdefault(rest, []).append(summary)
         for rest, sweep in sweeps.items():
             if len(sweep) >= ENOUGH_TO_SKETCH and all("size" in s.params for s in sweep):
-                what = ", ".join([metric, *(f"{key} {value}" for key, value in rest)])
-                yield f"{what}, {_ends(sweep)} (log): {sparkline([s.median for s in sweep])}"
+                label = ", ".join([metric, *(f"{key} {value}" for key, value in rest)])
+                yield f"{label}, {_ends(sweep)} (log): {sparkline([s.median for s in sweep])}"
 
 
 def _ends(sweep: Sequence[Summary]) -> str:

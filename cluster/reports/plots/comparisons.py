@@ -101,14 +101,14 @@ def _draw_cells(
 
 def _draw_limits(axes: Axes, cells: Sequence[ComparisonCell]) -> None:
     """Mark the speed-up at which the second group would reach its limit, unless it is far away."""
-    known = [(1 / share, row) for row, cell in enumerate(cells) if (share := cell.shares[0])]
-    near = [(ratio, row) for ratio, row in known if 1 / FARTHEST <= ratio <= FARTHEST]
+    ratios = [(1 / share, row) for row, cell in enumerate(cells) if (share := cell.shares[0])]
+    near = [(ratio, row) for ratio, row in ratios if 1 / FARTHEST <= ratio <= FARTHEST]
     if near:
         places, rows = zip(*near, strict=True)
         axes.plot(places, rows, "|", color="black", ms=11, label="limit")
         low, high = axes.get_xlim()
         scale_ratios(axes, min(low, *places), max(high, *places))
-    elif known:
+    elif ratios:
         axes.plot([], [], " ", label=f"the limits are more than {FARTHEST} x away")
     else:
         axes.plot([], [], " ", label="no limit is known")

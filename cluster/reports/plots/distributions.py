@@ -73,14 +73,14 @@ def _last(ordered: Sequence[float]) -> float:
 
 
 def _draw(axes: Axes, ordered: Sequence[float], colour: object) -> float:
-    shown = [value for value in ordered if value <= _last(ordered)]
-    n = len(shown)
+    drawn = [value for value in ordered if value <= _last(ordered)]
+    n = len(drawn)
     places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})
     shares = [(place + 1) / len(ordered) for place in places]
-    axes.plot([shown[i] for i in places], shares, drawstyle="steps-post", lw=1.2, color=colour)
+    axes.plot([drawn[i] for i in places], shares, drawstyle="steps-post", lw=1.2, color=colour)
     if n < len(ordered):
-        axes.plot([shown[-1]], [n / len(ordered)], ">", color=colour, ms=4)
-    return shown[-1]
+        axes.plot([drawn[-1]], [n / len(ordered)], ">", color=colour, ms=4)
+    return drawn[-1]
 
 
 def _scale(axes: Axes, ends: Sequence[float], unit: str) -> None:
@@ -96,9 +96,9 @@ def _scale(axes: Axes, ends: Sequence[float], unit: str) -> None:
 
 def _name_ends(axes: Axes, names: Sequence[str], ends: Sequence[tuple[float, object]]) -> None:
     """Write the names above the ends of the curves, moved apart where they would overlap."""
-    wanted = sorted((_part(axes, x), i) for i, (x, _) in enumerate(ends))
+    positions = sorted((_part(axes, x), i) for i, (x, _) in enumerate(ends))
     at = -1.0
-    for place, i in wanted:
+    for place, i in positions:
         at = max(place, at + GAP)
         x, colour = ends[i]
         axes.annotate(

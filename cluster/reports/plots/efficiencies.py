@@ -40,9 +40,9 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
         spans = [row.interval or (row.efficiency, row.efficiency) for row in scaled.rows]
         for rank, (low, high) in zip(ranks, spans, strict=True):
             axes.plot([rank, rank], [100 * low, 100 * high], "-", color=line.get_color(), lw=1.2)
-        known = [(r.ranks, 100 * r.least, 100 * r.most) for r in scaled.rows if r.least and r.most]
-        if known:
-            places, least, most = zip(*known, strict=True)
+        rows = [(r.ranks, 100 * r.least, 100 * r.most) for r in scaled.rows if r.least and r.most]
+        if rows:
+            places, least, most = zip(*rows, strict=True)
             axes.fill_between(places, least, most, color=line.get_color(), alpha=0.12)
         tips[named(line, f"{prefix}-{number}")] = tuple(
             f"{scaled.name}, {row.ranks} ranks: {format_value(row.rate, scaled.unit)}, "

@@ -34,12 +34,12 @@ def steps(
     """Draw what a step is made of, a bar for each place of the data of `step_parts`."""
     figure, axes = new_figure(height=1.0 + PER_BAR * len(parts))
     rows = list(range(len(parts)))
-    left = [0.0] * len(parts)
+    starts = [0.0] * len(parts)
     for metric, colour in zip(PART_METRICS.values(), COLOURS, strict=True):
         widths = [1e3 * own.get(metric, 0.0) for own in parts.values()]
         label = metric.replace("_", " ")
-        axes.barh(rows, widths, left=left, color=colour, label=label, height=0.6)
-        left = [start + width for start, width in zip(left, widths, strict=True)]
+        axes.barh(rows, widths, left=starts, color=colour, label=label, height=0.6)
+        starts = [start + width for start, width in zip(starts, widths, strict=True)]
     whole = [1e3 * own[TIMED_STEP] for own in parts.values()]
     (line,) = axes.plot(whole, rows, "k|", ms=16, label="step")
     tips = {

@@ -114,13 +114,13 @@ def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
     )
 
 
-def _count_words(curves: Sequence[Curve], what: str) -> str:
+def _count_words(curves: Sequence[Curve], noun: str) -> str:
     """Say how many values, or launches, each point stands for."""
     counts = sorted({s.n for curve in curves for s in curve.points})
     if not counts:
         return ""
     return (
-        f"{counts[0]:,} {what}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} {what}"
+        f"{counts[0]:,} {noun}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} {noun}"
     )
 
 
@@ -219,30 +219,30 @@ def _draw_limits(
     groups: list[tuple[str, dict[int, float]]] = []
     for curve, colour in zip(curves, colours, strict=True):
         own = {_size(s): s.bound for s in curve.summaries if s.bound}
-        same = next((known for _, known in groups if _is_same_limit(known, own)), None)
-        if same is not None:
-            same.update({size: bound for size, bound in own.items() if size not in same})
+        equal = next((limits for _, limits in groups if _is_same_limit(limits, own)), None)
+        if equal is not None:
+            equal.update({size: bound for size, bound in own.items() if size not in equal})
         elif own:
             groups.append((colour, own))
     if not groups:
         axes.plot([], [], " ", label="no limit is known")
         return []
     label = "limit" if given_bound is None else f"limit: {format_rate(given_bound)}, as given"
-    for number, (colour, known) in enumerate(groups):
-        sizes, bounds = zip(*sorted(known.items()), strict=True)
+    for number, (colour, limits) in enumerate(groups):
+        sizes, bounds = zip(*sorted(limits.items()), strict=True)
         single = len(groups) == 1
         words = label if single else "limits, in the colors of the lines"
         ink = "black" if single else colour
         axes.plot(sizes, bounds, ":", color=ink, lw=1.2, label="_" if number else words)
-    return [bound for _, known in groups for bound in known.values()]
+    return [bound for _, limits in groups for bound in limits.values()]
 
 
-def _is_same_limit(known: dict[int, float], own: dict[int, float]) -> bool:
+def _is_same_limit(limits: dict[int, float], own: dict[int, float]) -> bool:
     """Say whether two limits are one line: a copy in memory is measured anew by each run."""
     if not own:
         return False
-    pairs = [(known[size], own[size]) for size in own if size in known]
-    middles = pairs or [(median(known.values()), median(own.values()))]
+    pairs = [(limits[size], own[size]) for size in own if size in limits]
+    middles = pairs or [(median(limits.values()), median(own.values()))]
     return all(abs(first - second) <= SAME_LIMIT * max(first, second) for first, second in middles)
 
 

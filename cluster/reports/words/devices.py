@@ -140,7 +140,7 @@ def suspect(part: Suspect, fleet: Fleet) -> str:
             return f"{reason.low} pair(s) are slower than others: {names}{more}"
         case "few_to_compare":
             (best,) = reason.classes
-            of_class = f" of {known}" if (known := _class(best, fleet)) else ""
+            of_class = f" of {class_usual}" if (class_usual := _class(best, fleet)) else ""
             unit = "B/s" if fleet.metric == "bandwidth" else "s"
             capacity = format_value(part.capacity or 0.0, unit)
             return (
@@ -172,21 +172,23 @@ def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
     usually = f"{stated or 'nothing'} is {'usual' if is_usual else 'the best'}, in {extent}"
     match reason.code:
         case "faults":
-            what = faults
+            finding_text = faults
         case "alike":
-            what = f"no {words.one} differs from the others of its class"
+            finding_text = f"no {words.one} differs from the others of its class"
         case "few_classes":
-            what = words.too_few
+            finding_text = words.too_few
         case "unknown_paths":
-            what = words.unknown
+            finding_text = words.unknown
         case _:
-            what = f"some {words.tests} are slow, too few to say which {words.one} is at fault"
-    return f"{what}; {usually}."
+            finding_text = (
+                f"some {words.tests} are slow, too few to say which {words.one} is at fault"
+            )
+    return f"{finding_text}; {usually}."
 
 
 def _alone(reason: Reason, fleet: Fleet) -> str:
     (group,) = reason.classes
-    usual = f" ({known})" if (known := _class(group, fleet)) else ""
+    usual = f" ({class_usual})" if (class_usual := _class(group, fleet)) else ""
     return f"{_reached(group, fleet)}{usual}, in {reason.low} test(s)"
 
 

@@ -538,7 +538,7 @@ def load_words(load: OtherLoad) -> str:
 def _above_limit(sign: AboveLimit) -> FindingAnswer:
     summary, share = sign.summary, sign.summary.share or 0.0
     point = format_point(summary.params)
-    what = f"{summary.metric}{f' ({point})' if point else ''} is {share:.1%} of"
+    subject = f"{summary.metric}{f' ({point})' if point else ''} is {share:.1%} of"
     bound = format_value(summary.bound or 0.0, summary.unit)
     if summary.limit is None or summary.limit.assumption is None:
         guess = f"; {MISTAKES[sign.mistake]}?" if sign.mistake else ""
@@ -547,16 +547,17 @@ def _above_limit(sign: AboveLimit) -> FindingAnswer:
         return FindingAnswer(
             code="above_limit",
             name="faster than possible",
-            evidence=f"{what} its limit, {bound}{guess}",
+            evidence=f"{subject} its limit, {bound}{guess}",
             confidence=sign.confidence,
             remedy="do not believe it: look at its unit and direction, and at the hardware that "
             "was named (--hardware); switches that sum (SHARP) and ENA Express raise limits",
             confirm="the same with another tool on the same path",
         )
+    assumption = assumption_words(summary.limit.assumption)
     return FindingAnswer(
         code="above_assumption",
         name="faster than possible, or not as it was assumed",
-        evidence=f"{what} {bound}, its limit only if {assumption_words(summary.limit.assumption)}",
+        evidence=f"{subject} {bound}, its limit only if {assumption}",
         confidence=sign.confidence,
         remedy="find out whether that holds, and say what it ran on: --hardware NAME, or words "
         "such as nvlink=300GB/s,nic=100gbit,nics=4, and --hosts",

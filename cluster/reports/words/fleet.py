@@ -224,16 +224,17 @@ def _variation(reason: Reason) -> str:
 
 def _pair_evidence(reason: Reason) -> str:
     """Say what is known of a pair of good hosts."""
-    both = "both hosts are good with others; between them"
+    hosts_text = "both hosts are good with others; between them"
     if reason.of > reason.low:
         message = f" ({reason.message})" if reason.message else ""
-        what = f"nothing arrives{message}" if reason.failed else "they are low"
+        problem = f"nothing arrives{message}" if reason.failed else "they are low"
         return (
-            f"{both} {what} in {reason.low} of {reason.of} tests alone, and good in the rest: one "
-            "of several paths, such as an uplink or a spine switch, or a route that changes"
+            f"{hosts_text} {problem} in {reason.low} of {reason.of} tests alone, and good in the "
+            "rest: one of several paths, such as an uplink or a spine switch, or a route that "
+            "changes"
         )
-    what = f"nothing arrives: {reason.message}" if reason.failed else "alone, too, it is low"
-    return f"{both} {what}: a link, a route or a filter on the way, in {reason.low} tests"
+    problem = f"nothing arrives: {reason.message}" if reason.failed else "alone, too, it is low"
+    return f"{hosts_text} {problem}: a link, a route or a filter on the way, in {reason.low} tests"
 
 
 def _link(part: Part) -> str:
@@ -248,8 +249,8 @@ def _link(part: Part) -> str:
 
 def _low_pairs(reason: Reason, fleet: Fleet) -> str:
     pairs = [f"{fleet.names[a]} and {fleet.names[b]}" for a, b in reason.pairs[:NAMED_PAIRS]]
-    others = len(reason.pairs) - len(pairs)
-    more = f", and {others} more" if others else ""
+    rest = len(reason.pairs) - len(pairs)
+    more = f", and {rest} more" if rest else ""
     return (
         f"{reason.low} of {reason.of} tests are low, and their hosts are good with others: "
         f"{'; '.join(pairs)}{more}. A link, routes that collide, or other work at the same time"
@@ -276,8 +277,8 @@ def suspect_words(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
     tests = "test" if reason.low == 1 else "tests"
     match reason.code:
         case "same_tests":
-            others = ", ".join(_end(place, way, fleet) for place, way in suspect.twins)
-            return f"{name} or {others}: the same tests speak against each of them"
+            rest = ", ".join(_end(place, way, fleet) for place, way in suspect.twins)
+            return f"{name} or {rest}: the same tests speak against each of them"
         case "chance" if suspect.place.kind == "group":
             hosts = ", ".join(f"host:{host}" for host in reason.hosts)
             return f"{name} ({hosts}): its {reason.low} low {tests} to other groups could be chance"
@@ -345,8 +346,8 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
         case "untested" if fleet.foreign:
             return f"{reason.low} host(s) have no value; {usual}."
         case "untested":
-            others = "; the others are good" if reason.low < hosts else ""
-            return f"{reason.low} of {hosts} hosts could not be judged{others}."
+            rest = "; the others are good" if reason.low < hosts else ""
+            return f"{reason.low} of {hosts} hosts could not be judged{rest}."
         case "below_limit":
             return f"no host differs from the others, but {usual}."
         case _:
@@ -372,16 +373,16 @@ def _usual(verdict: FleetVerdict, fleet: Fleet) -> str:
     """Say what most hosts reach, and how that compares with their limit."""
     reference = verdict.reference or 0.0
     usual = f"most hosts reach {value(reference, verdict.metric)}"
-    known = f", in {verdict.tests} tests of {len(fleet.names)} hosts" if fleet.foreign else ""
+    basis = f", in {verdict.tests} tests of {len(fleet.names)} hosts" if fleet.foreign else ""
     if fleet.limit is None or verdict.metric != "bandwidth":
-        return f"{usual}{known}"
+        return f"{usual}{basis}"
     share = reference / fleet.limit
     if not fleet.foreign:
         return f"{usual}, {share:.0%} of their limit"
     if reference <= BELIEVED * fleet.limit:
-        return f"{usual} ({share:.0%} of the limit){known}"
+        return f"{usual} ({share:.0%} of the limit){basis}"
     limit = format_value(fleet.limit, "B/s")
-    return f"{usual} (more than {limit}, which cannot be their limit){known}"
+    return f"{usual} (more than {limit}, which cannot be their limit){basis}"
 
 
 def answer_line(verdict: FleetVerdict, status: Status, reason: str) -> str:

@@ -67,8 +67,8 @@ def answer_lines(answer: HangAnswer, again: str) -> Iterator[str]:
         yield f"  confidence: {cause.confidence}"
         yield f"  to confirm: {_confirm(cause)}"
     for other in answer.others[:3]:
-        who = format_ranks(straggler.rank for straggler in other.stragglers)
-        yield f"Also: {f'rank {who}: ' if who else ''}{_words(other)[0]}"
+        ranks = format_ranks(straggler.rank for straggler in other.stragglers)
+        yield f"Also: {f'rank {ranks}: ' if ranks else ''}{_words(other)[0]}"
     if answer.missing and answer.verdict in ("hung", "undecided", "unknown"):
         yield f"Without: {', '.join(SOURCES[source] for source in answer.missing)}"
     if answer.verdict in ("undecided", "unknown"):

@@ -41,14 +41,19 @@ def launch_notes(
             f"A 95% confidence interval over launches needs {ENOUGH_FOR_INTERVAL} of them: "
             f"--launches {ENOUGH_FOR_INTERVAL}"
         )
-    apart = unsteady(pooled)
-    if not apart or apart[0].shape is None:
+    unsteady_summaries = unsteady(pooled)
+    if not unsteady_summaries or unsteady_summaries[0].shape is None:
         return
-    worst, ends = apart[0], (apart[0].shape.minimum, apart[0].shape.maximum)
+    worst, ends = (
+        unsteady_summaries[0],
+        (unsteady_summaries[0].shape.minimum, unsteady_summaries[0].shape.maximum),
+    )
     low, high = (format_value(end, worst.unit) for end in ends)
-    what = " ".join(filter(None, (worst.metric, format_point(worst.params))))
-    several = f" in {len(apart)} of {len(pooled)} data points" if len(pooled) > 1 else ""
-    yield f"Launches differ by more than {UNSTEADY:.0%}{several}: {what} is {low} to {high}."
+    label = " ".join(filter(None, (worst.metric, format_point(worst.params))))
+    several = (
+        f" in {len(unsteady_summaries)} of {len(pooled)} data points" if len(pooled) > 1 else ""
+    )
+    yield f"Launches differ by more than {UNSTEADY:.0%}{several}: {label} is {low} to {high}."
     cause = CAUSES[likeliest_cause(ranks, facts)].format(ranks=ranks, cores=fewest_cores(facts))
     yield f"{cause}."
 

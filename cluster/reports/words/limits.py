@@ -230,8 +230,8 @@ def doubt_notes(summaries: Iterable[Summary]) -> Iterator[str]:
     """Return a note for each value that is better than possible."""
     for summary in summaries:
         for doubt in doubts(summary):
-            what = f"{summary.metric} ({format_point(summary.params)})"
-            yield f"{what} {_doubt_words(doubt, summary)}"
+            label = f"{summary.metric} ({format_point(summary.params)})"
+            yield f"{label} {_doubt_words(doubt, summary)}"
 
 
 def _doubt_words(doubt: Doubt, summary: Summary) -> str:

@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from cluster.fleet.proximity import NearGroups
 
 
-def no_groups(found: NearGroups) -> str:
+def no_groups(groups: NearGroups) -> str:
     """Say why there are no groups; empty if there are some."""
-    match found.reason:
+    match groups.reason:
         case "few_pairs":
-            return f"{'one pair is' if found.pairs == 1 else f'{found.pairs} pairs are'} too few"
+            return f"{'one pair is' if groups.pairs == 1 else f'{groups.pairs} pairs are'} too few"
         case "no_gap":
             return (
-                f"the largest gap between latencies is {found.gap:.3f} x, and noise has up to "
+                f"the largest gap between latencies is {groups.gap:.3f} x, and noise has up to "
                 f"{GAP} x"
             )
         case "contradictions":
-            return f"{found.contradictions} pairs would be in one group and are not near"
+            return f"{groups.contradictions} pairs would be in one group and are not near"
         case "chance":
             return (
                 "as many near pairs at random would form groups with a chance of "
-                f"{found.chance or 0.0:.2g}"
+                f"{groups.chance or 0.0:.2g}"
             )
         case None:
             return ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def profile_words(finding: ProfileFinding) -> tuple[str, str]:
     """Return what a finding says, and its arithmetic."""
-    share, row, of = f"{finding.share:.0%}", finding.row, finding.of
+    share, row, total = f"{finding.share:.0%}", finding.row, finding.of
     match finding.name:
         case "share":
             return f"{share} of the time is spent in MPI", _of_ranks(finding)
@@ -53,16 +53,16 @@ def profile_words(finding: ProfileFinding) -> tuple[str, str]:
             )
         case "imbalance" if finding.imbalance:
             return _imbalance(finding.imbalance)
-        case "negotiation" if row and of:
+        case "negotiation" if row and total:
             return (
                 (
-                    f"{round(row.size)}-byte {_short(of.name)}, {row.calls / of.calls:.0%} of "
-                    f"calls, {row.time / of.time:.0%} of the time: negotiation or waiting, not "
-                    "transfer"
+                    f"{round(row.size)}-byte {_short(total.name)}, {row.calls / total.calls:.0%} "
+                    f"of calls, {row.time / total.time:.0%} of the time: negotiation or waiting, "
+                    "not transfer"
                 ),
                 (
-                    f"{row.calls} of {of.calls} calls of {of.name}, {row.time:.3f} s of its "
-                    f"{of.time:.3f} s: {_each(row)} a call{_faster(finding.faster, row)}"
+                    f"{row.calls} of {total.calls} calls of {total.name}, {row.time:.3f} s of its "
+                    f"{total.time:.3f} s: {_each(row)} a call{_faster(finding.faster, row)}"
                 ),
             )
     return "", ""
@@ -75,12 +75,12 @@ def _of_ranks(finding: ProfileFinding) -> str:
 
 def _imbalance(ends: Imbalance) -> tuple[str, str]:
     least, most, elapsed = ends.least, ends.most, ends.elapsed
-    apart, (known, size) = most.time - least.time, ends.ranks
-    more = f"{apart / elapsed:.0%} of the time more" if elapsed else f"{apart:.2f} s more"
+    gap, (counted, size) = most.time - least.time, ends.ranks
+    more = f"{gap / elapsed:.0%} of the time more" if elapsed else f"{gap:.2f} s more"
     end = f"of {elapsed:.2f} s elapsed" if elapsed else "of a time that the log does not say"
     middle = f"median {ends.median:.2f} s"
     if size:
-        middle = f"of {known} of {size} ranks that are known"
+        middle = f"of {counted} of {size} ranks that are known"
     return (
         (
             f"uneven: rank {most.rank} spends {more} in MPI than rank {least.rank}, for which the "

@@ -25,13 +25,17 @@ def with_words(host: HostTopology) -> HostTopology:
         host,
         joined=replace(
             joined,
-            misfits=tuple(replace(one, words=misfit_words(one)) for one in joined.misfits),
-            findings=tuple(replace(one, words=finding_words(one)) for one in joined.findings),
+            misfits=tuple(replace(misfit, words=misfit_words(misfit)) for misfit in joined.misfits),
+            findings=tuple(
+                replace(finding, words=finding_words(finding)) for finding in joined.findings
+            ),
             notes=tuple(replace(note, words=note_words(note)) for note in joined.notes),
         ),
         transports=replace(
             carried,
-            findings=tuple(replace(one, words=finding_words(one)) for one in carried.findings),
+            findings=tuple(
+                replace(finding, words=finding_words(finding)) for finding in carried.findings
+            ),
         ),
     )
 
@@ -40,10 +44,10 @@ def finding_words(finding: PeerGain | TransportFinding) -> str:
     """Return what follows from rates and transports."""
     if isinstance(finding, PeerGain):
         return _gain_words(finding)
-    share, one, other = finding.share, finding.experiment, finding.other
+    share, experiment, other = finding.share, finding.experiment, finding.other
     match finding.kind:
         case "unused":
-            because = f"; {_settings(one)} says so" if one else ""
+            because = f"; {_settings(experiment)} says so" if experiment else ""
             used = f"but NCCL used {', '.join(finding.via)}{because}"
             return f"{finding.pair} has {finding.path}, {used}"
         case "not_comparable" if finding.figure:
@@ -53,21 +57,21 @@ def finding_words(finding: PeerGain | TransportFinding) -> str:
                 f"not comparable: {figure.rate:.0f} {figure.unit} ({figure.column}: {row}) is of "
                 f"{figure.alone}, which the other figures of its column are not"
             )
-    if one is None or other is None:
+    if experiment is None or other is None:
         return ""
     match finding.kind:
         case "cost":
             verb = f"costs {share:.1%}" if share > 0 else f"brings {-share:.1%}"
-            without = f"{rate_words(other)} ({carried_words(other)})"
-            with_it = f"{rate_words(one)} with it ({carried_words(one)})"
-            return f"{experiment_name(one)}: peer-to-peer off {verb}: {without}, {with_it}"
+            off_text = f"{rate_words(other)} ({carried_words(other)})"
+            with_it = f"{rate_words(experiment)} with it ({carried_words(experiment)})"
+            return f"{experiment_name(experiment)}: peer-to-peer off {verb}: {off_text}, {with_it}"
         case "alike":
-            rate = f"{rate_words(one)} ({carried_words(one)})"
+            rate = f"{rate_words(experiment)} ({carried_words(experiment)})"
             return f"all {finding.count} pairs are alike: {rate}, within {share:.1%}"
         case _:
             best, worst = (
                 f"{experiment_name(each)} with {rate_words(each)} ({carried_words(each)})"
-                for each in (one, other)
+                for each in (experiment, other)
             )
             return f"best {best}, worst {worst}: {share:.1%} less"
 
@@ -116,14 +120,14 @@ def misfit_words(misfit: UnusualPair) -> str:
         case "as_without_p2p":
             return f"{rate} over {links} NVLink(s): no more than without peer-to-peer"
         case "slower_than_without":
-            without = f"{format_value(misfit.without or 0.0, 'B/s')} without"
+            off_text = f"{format_value(misfit.without or 0.0, 'B/s')} without"
             slower = "it is slower than through the host's memory"
-            return f"{rate} with peer-to-peer, {without}: {slower}"
+            return f"{rate} with peer-to-peer, {off_text}: {slower}"
         case "unlike_others":
             expected = misfit.expected or misfit.rate
-            others = f"the {misfit.others} other pair(s) of its kind promise"
+            rest = f"the {misfit.others} other pair(s) of its kind promise"
             norm = format_value(expected, "B/s")
-            return f"{rate}, where {others} {norm}: {misfit.rate / expected:.0%}"
+            return f"{rate}, where {rest} {norm}: {misfit.rate / expected:.0%}"
 
 
 def note_words(note: TopologyNote) -> str:

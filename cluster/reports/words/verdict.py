@@ -171,8 +171,8 @@ def answer(judged: Judgement) -> Answer:
 
 def _is_unlimited(judged: Judgement) -> bool:
     reasons = [verdict.reason for verdict in judged.verdicts]
-    without = all(isinstance(reason, TooSmall | NoLimitOfLatency) for reason in reasons)
-    return judged.fleet is None and (without or all_too_small(judged.verdicts))
+    is_without = all(isinstance(reason, TooSmall | NoLimitOfLatency) for reason in reasons)
+    return judged.fleet is None and (is_without or all_too_small(judged.verdicts))
 
 
 def _answer(judged: Judgement) -> str:
@@ -198,19 +198,19 @@ def _answer(judged: Judgement) -> str:
 
 
 def _figure(verdict: Verdict) -> str:
-    shown = {k: v for k, v in verdict.params.items() if k not in DETAILS}
-    if verdict.metric in str(shown.get("test", "")).lower():
-        del shown["test"]
-    what = " ".join(filter(None, (verdict.metric, format_point(shown))))
-    figure = f"{what}: {format_value(verdict.median, verdict.unit)}"
+    params = {k: v for k, v in verdict.params.items() if k not in DETAILS}
+    if verdict.metric in str(params.get("test", "")).lower():
+        del params["test"]
+    label = " ".join(filter(None, (verdict.metric, format_point(params))))
+    figure = f"{label}: {format_value(verdict.median, verdict.unit)}"
     if isinstance(verdict.reason, TooSmall):
         return f"{figure} ({reason_words(verdict.reason)})"
     if verdict.share is None:
         return figure
-    known = verdict.usual.share if verdict.usual else 0.0
-    share, least = percentages(verdict.share, known)
+    usual_share = verdict.usual.share if verdict.usual else 0.0
+    share, least = percentages(verdict.share, usual_share)
     figure += f", {share} of {short_limit(verdict.limit)}"
-    usual = f"usual: {least} or more" if known else ""
+    usual = f"usual: {least} or more" if usual_share else ""
     if isinstance(verdict.reason, Collapse):
         small = format_point({"size": verdict.reason.best_at})
         usual = f"less than half of the {verdict.reason.best:.0%} that {small} reaches"
@@ -238,7 +238,7 @@ def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
     hint = reason_words(verdict.reason)
     if isinstance(verdict.reason, Low | Collapse) and not _is_chosen(verdict.reason, chosen):
         hint = ""  # the step for another series says more
-    known = verdict.published
+    published = verdict.published
     return SeriesAnswer(
         **{name: getattr(verdict, name) for name in VerdictFigures.__struct_fields__},
         limit=limit_words(verdict.limit),
@@ -246,15 +246,15 @@ def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
         usual=verdict.usual.share if verdict.usual else None,
         usual_source=usual_words(verdict.usual) if verdict.usual else "",
         hint=hint,
-        published=None if known is None else _published_answer(verdict, known),
+        published=None if published is None else _published_answer(verdict, published),
         reason=str(verdict.reason.__struct_config__.tag) if verdict.reason else "",
         limited_by=verdict.limit,
     )
 
 
-def _published_answer(verdict: Verdict, known: Published) -> PublishedAnswer:
-    words = published_words(known, verdict.median, verdict.unit)
-    return PublishedAnswer(text=words, **msgspec.structs.asdict(known))
+def _published_answer(verdict: Verdict, published: Published) -> PublishedAnswer:
+    words = published_words(published, verdict.median, verdict.unit)
+    return PublishedAnswer(text=words, **msgspec.structs.asdict(published))
 
 
 def _is_chosen(reason: Low | Collapse, chosen: Advice | None) -> bool:

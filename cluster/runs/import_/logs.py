@@ -328,8 +328,8 @@ def _record(
     results = [result for reading in readings for result in reading.results]
     models = [model for result in results for model in result.devices]
     logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
-    known = hardware.with_logged_gpus(place.hardware, models)
-    known = hardware.with_links(known, _nvlinks(results))
+    board = hardware.with_logged_gpus(place.hardware, models)
+    board = hardware.with_links(board, _nvlinks(results))
     other = hardware.contradicting_gpu(place.hardware, models)
     gpu = place.hardware.gpu if place.hardware else ""
     doubts = [f"the log says {other}, and --hardware {gpu}"] if other else []
@@ -354,7 +354,7 @@ def _record(
         condition=condition.name,
         description=condition.description,
         expected=condition.expected,
-        hardware=hardware.with_fabric(known, fabric=any(log.fabric for log in logs)),
+        hardware=hardware.with_fabric(board, fabric=any(log.fabric for log in logs)),
     )
 
 

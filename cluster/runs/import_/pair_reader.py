@@ -63,33 +63,38 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     """
     tables = [(log, table) for log in texts if (table := _table(log)) is not None]
     if tables:
-        others = [Path(log.file).name for log in texts if log not in [known for known, _ in tables]]
-        return _of_tables(tables, options.metric, others)
-    known, unread = _readings(texts)
-    of_hosts = _are_of_several_pairs(known, options.pattern)
-    within = read_devices(DeviceLogs(known, unread, options.metric, options.series, of_hosts))
-    return within or _of_hosts(known, unread, options)
+        names = [
+            Path(log.file).name for log in texts if log not in [log_read for log_read, _ in tables]
+        ]
+        return _of_tables(tables, options.metric, names)
+    readings, unread = _readings(texts)
+    of_hosts = _are_of_several_pairs(readings, options.pattern)
+    within = read_devices(DeviceLogs(readings, unread, options.metric, options.series, of_hosts))
+    return within or _of_hosts(readings, unread, options)
 
 
-def _are_of_several_pairs(known: Sequence[ReadLog], pattern: str) -> bool:
+def _are_of_several_pairs(readings: Sequence[ReadLog], pattern: str) -> bool:
     """Tell whether the logs name several pairs of hosts; if not, they may be of one host's NICs."""
     pairs = {
-        frozenset(hosts) for log in known for hosts in _hosts(*log, pattern) if len(hosts) == PAIR
+        frozenset(hosts)
+        for log in readings
+        for hosts in _hosts(*log, pattern)
+        if len(hosts) == PAIR
     }
     return bool(pattern) or len(pairs) > 1
 
 
 def _of_hosts(
-    known: Sequence[ReadLog], unread: Sequence[UnreadLog], options: PairLogOptions
+    readings: Sequence[ReadLog], unread: Sequence[UnreadLog], options: PairLogOptions
 ) -> PairLogs:
     """Return the values of pairs of hosts; those of devices of a host are left out."""
     left_out: list[str] = []
     failed: list[LoggedPair] = []
     for log, reason in unread:
         _note_failure(log.file, reason, options.pattern, left_out, failed)
-    inside = [o for o in known if any(map(matrix_kinds, o[1].results))]
+    inside = [o for o in readings if any(map(matrix_kinds, o[1].results))]
     left_out += [f"{Path(each_log.log.file).name}: of devices of one host" for each_log in inside]
-    of_hosts = [each_log for each_log in known if each_log not in inside]
+    of_hosts = [each_log for each_log in readings if each_log not in inside]
     results = list(_results(of_hosts, options, left_out))
     logs = pair_logs(results, options.metric, options.series)
     if not (logs.pairs or failed):
@@ -113,14 +118,14 @@ def _table(log: LogText) -> HostValues | None:
 
 
 def _of_tables(
-    tables: Sequence[tuple[LogText, HostValues]], metric: PairMetric, others: Sequence[str]
+    tables: Sequence[tuple[LogText, HostValues]], metric: PairMetric, other_files: Sequence[str]
 ) -> PairLogs:
     """Join the cells of tables; a pair that occurs in both orders has two directions."""
     fit = [(log, table) for log, table in tables if table.metric == metric]
     if not fit:
         other = tables[0][1].metric
-        what = f"The table has a {other}, and no {metric}."
-        raise SpecError(what, remedy=f"Judge that: cluster check --metric {other} --from ...")
+        message = f"The table has a {other}, and no {metric}."
+        raise SpecError(message, remedy=f"Judge that: cluster check --metric {other} --from ...")
     pairs = tuple(
         LoggedPair(
             hosts=(cell.source, cell.target),
@@ -140,7 +145,7 @@ def _of_tables(
         directed=directed,
         pairs=pairs,
         assumptions=(ROW_SENDS if directed else BOTH_WAYS, *UNKNOWN),
-        left_out=(*one_host, *(f"{name}: no table of hosts" for name in others)),
+        left_out=(*one_host, *(f"{name}: no table of hosts" for name in other_files)),
     )
 
 
@@ -149,10 +154,10 @@ def _by_full_names(pairs: Iterable[LoggedPair]) -> tuple[tuple[LoggedPair, ...],
 
     A pair of two names of one host is left out.
     """
-    known = tuple(pairs)
-    full = full_names(host for pair in known for host in pair.hosts)
+    all_pairs = tuple(pairs)
+    full = full_names(host for pair in all_pairs for host in pair.hosts)
     renamed, left_out = [], []
-    for pair in known:
+    for pair in all_pairs:
         first, second = pair.hosts
         if full[first] == full[second]:
             left_out.append(f"{Path(pair.log).name}: {first} and {second} are one host")
@@ -163,21 +168,21 @@ def _by_full_names(pairs: Iterable[LoggedPair]) -> tuple[tuple[LoggedPair, ...],
 
 def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]:
     """Parse the logs; some have no result."""
-    known, unread = [], []
+    readings, unread = [], []
     for log in texts:
         try:
-            known.append(ReadLog(log, read([log.text.encode()])))
+            readings.append(ReadLog(log, read([log.text.encode()])))
         except ParseError as error:
             unread.append(UnreadLog(log, error.what))
-    return known, unread
+    return readings, unread
 
 
 def _results(
-    known: Sequence[ReadLog], options: PairLogOptions, left_out: list[str]
+    readings: Sequence[ReadLog], options: PairLogOptions, left_out: list[str]
 ) -> Iterator[PairResult]:
     """Return the results of the logs with their hosts; say which are left out."""
     unknown: list[str] = []
-    for log, reading in known:
+    for log, reading in readings:
         every = _hosts(log, reading, options.pattern)
         for hosts, result in zip(every, reading.results, strict=True):
             if len(hosts) == PAIR:
@@ -194,15 +199,15 @@ def _results(
 
 
 def _note_failure(
-    file: str, what: str, pattern: str, left_out: list[str], failed: list[LoggedPair]
+    file: str, problem: str, pattern: str, left_out: list[str], failed: list[LoggedPair]
 ) -> None:
     """Note a log without a result: a pair that failed, if its name has one."""
     name = Path(file).name
     pair = hosts_by_pattern(pattern, name) if pattern else hosts_in_name(name)
     if pair is None:
-        left_out.append(f"{name}: {what}")
+        left_out.append(f"{name}: {problem}")
     else:
-        failed.append(LoggedPair(hosts=pair, value=None, reason=what.rstrip("."), log=file))
+        failed.append(LoggedPair(hosts=pair, value=None, reason=problem.rstrip("."), log=file))
 
 
 def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]]:

@@ -116,7 +116,7 @@ def _record(
     at: float,
     logs: PairLogs,
     machines: tuple[Machine, ...],
-    told: tuple[tuple[int, ...], float | None],
+    groups_and_limit: tuple[tuple[int, ...], float | None],
 ) -> Record:
     """Make the record; what was told are the groups of the hosts, and the limit of a pair."""
     definition = Definition(
@@ -132,15 +132,15 @@ def _record(
     )
     params = ImportedPairsParams(
         metric=logs.metric,
-        groups=told[0],
+        groups=groups_and_limit[0],
         directed=logs.directed,
         title=logs.title,
-        limit=told[1],
+        limit=groups_and_limit[1],
         devices=logs.devices,
         assumptions=tuple(
-            assumption_words(one)
-            for one in logs.assumptions
-            if not (told[1] and one.code == "no_limit")
+            assumption_words(assumption)
+            for assumption in logs.assumptions
+            if not (groups_and_limit[1] and assumption.code == "no_limit")
         ),
         left_out=logs.left_out,
     )
@@ -156,7 +156,7 @@ def _record(
         definitions={definition.id: definition},
         notes=(
             f"made from logs: {logs.title}",
-            *(f"assumed: {assumption_words(one)}" for one in logs.assumptions),
+            *(f"assumed: {assumption_words(assumption)}" for assumption in logs.assumptions),
             *(f"left out: {text}" for text in logs.left_out),
         ),
         software=__version__,

@@ -27,9 +27,9 @@ def import_run(folder: Path, where: Path, name: str = "") -> Path:
     spec = replace(record.spec, name=name or record.spec.name)
     is_name = PurePath(record.id).name == record.id  # it may come from anywhere
     stem = record.id if is_name else folder.resolve().name
-    for here in sorted((where / spec.name).glob(f"{glob.escape(stem)}*")):
-        if _is_copy(here, folder, record):
-            return here
+    for candidate in sorted((where / spec.name).glob(f"{glob.escape(stem)}*")):
+        if _is_copy(candidate, folder, record):
+            return candidate
     copy = store.create(where, spec.name, stem.partition("-")[2] or record.benchmark, record.at)
     with on_failure(lambda: shutil.rmtree(copy, ignore_errors=True)):
         try:
@@ -44,11 +44,11 @@ def import_run(folder: Path, where: Path, name: str = "") -> Path:
     return copy
 
 
-def _is_copy(here: Path, folder: Path, record: Record) -> bool:
+def _is_copy(candidate: Path, folder: Path, record: Record) -> bool:
     """Tell whether a folder holds the same run; its id may have got a number here."""
-    if not store.is_run(here) or replace(store.record(here), id=record.id) != record:
+    if not store.is_run(candidate) or replace(store.record(candidate), id=record.id) != record:
         return False
-    own, copied = (store.read(place).measurements for place in (here, folder))
+    own, copied = (store.read(place).measurements for place in (candidate, folder))
     return list(own) == list(copied)
 
 

@@ -64,12 +64,12 @@ class Names:
     pseudonyms.
     """
 
-    def __init__(self, networks: Mapping[str, str], taken: frozenset[str] = frozenset()) -> None:
+    def __init__(self, networks: Mapping[str, str], reserved: frozenset[str] = frozenset()) -> None:
         self.pseudonyms: dict[tuple[str, str], str] = {}
         self.left_out: Counter[str] = Counter()
         self.definitions: dict[str, str] = {}  # ids: they change with the words
         self._networks = networks
-        self._taken = taken
+        self._taken = reserved
         self._counts: Counter[str] = Counter()
 
     @property
@@ -156,10 +156,10 @@ def _parameter(names: Names, text: str) -> str | None:
 
 
 def _like(pattern: str, other: str | None = None) -> Rule:
-    known = re.compile(pattern, re.ASCII)
+    form = re.compile(pattern, re.ASCII)
 
     def rule(_: Names, text: str) -> str | None:
-        return text if known.fullmatch(text) else other
+        return text if form.fullmatch(text) else other
 
     return rule
 
@@ -178,9 +178,9 @@ def _setting(_: Names, name: str) -> str | None:
     return name if name in SYSCTLS else None
 
 
-def _one_of(kind: str, *known: str) -> Rule:
+def _one_of(kind: str, *words: str) -> Rule:
     def rule(names: Names, text: str) -> str:
-        return text if text in known else names.of(kind, text)
+        return text if text in words else names.of(kind, text)
 
     return rule
 
@@ -345,10 +345,10 @@ def _new_items(old: dict[str, Any], rule: Keyed, names: Names) -> dict[str, Any]
     return {key: value for key, value in new.items() if key is not None and value is not None}
 
 
-def shared_definitions(known: Mapping[str, Definition], names: Names) -> dict[str, Definition]:
+def shared_definitions(originals: Mapping[str, Definition], names: Names) -> dict[str, Definition]:
     """Return definitions by their ids, which are those of what is left of their words."""
     definitions = {}
-    for id_, old in sorted(known.items(), key=lambda item: bool(item[1].rate_of)):
+    for id_, old in sorted(originals.items(), key=lambda item: bool(item[1].rate_of)):
         new = shared(old, names)
         names.definitions[id_] = new.id
         definitions[new.id] = new

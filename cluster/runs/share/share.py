@@ -104,8 +104,8 @@ def _record(record: Record, names: Names) -> Record:
     definitions = shared_definitions(record.definitions, names)
     pseudonymous = shared(record, names)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(record.at))
-    for known in ("Record.id", "Record.params", "Record.definitions"):  # they are made anew
-        names.left_out.pop(known, None)
+    for field in ("Record.id", "Record.params", "Record.definitions"):  # they are made anew
+        names.left_out.pop(field, None)
     params = msgspec.json.decode(record.params)
     new = shared_json(params, names)
     is_named = isinstance(params, dict)

@@ -139,12 +139,12 @@ def _is_locked(handle: int) -> bool:
     return True
 
 
-def why_not_due(watch: Watch, known: Sequence[WatchEvent], now: float) -> str:
+def why_not_due(watch: Watch, events: Sequence[WatchEvent], now: float) -> str:
     """Return why it is too early to measure at `now`, in epoch seconds; empty if a run is due.
 
     A newest run in the future means that the clock was set back, and then it is due.
     """
-    newest = next((e.at for e in reversed(known) if e.outcome == "measured"), None)
+    newest = next((e.at for e in reversed(events) if e.outcome == "measured"), None)
     if newest is None or not 0 <= now - newest < EARLY * watch.every:
         return ""
     return (
@@ -153,13 +153,13 @@ def why_not_due(watch: Watch, known: Sequence[WatchEvent], now: float) -> str:
     )
 
 
-def in_order(folders: Sequence[Path], known: Sequence[WatchEvent]) -> list[Path]:
+def in_order(folders: Sequence[Path], events: Sequence[WatchEvent]) -> list[Path]:
     """Sort runs by the log, as a clock that was set back gives new runs older names.
 
     Folders come sorted by name; those that are not in the log keep their places.
     """
     place = {folder.name: at for at, folder in enumerate(folders)}
-    measured = [event for event in known if event.outcome == "measured"]
+    measured = [event for event in events if event.outcome == "measured"]
     logged = [place[run] for event in measured for run in event.runs if run in place]
     pairs = zip(logged, accumulate(logged, max), strict=True)
     after = {own: (latest, number) for number, (own, latest) in enumerate(pairs)}

@@ -16,15 +16,15 @@ PRECEDENCE = 60
 def find_cause(situation: Situation) -> Cause | None:
     """Two sets of members that share a rank, of a group that is waited in."""
     for stuck in situation.stuck:
-        known = {
+        members = {
             view.rank: group.ranks
             for view in situation.views
             for group in view.groups
             if group.group == stuck.group and view.rank in group.ranks
         }
-        usual = Counter(known.values()).most_common(1)
+        usual = Counter(members.values()).most_common(1)
         odd = [
-            r for r, ranks in known.items() if ranks != usual[0][0] and {*ranks} & {*usual[0][0]}
+            r for r, ranks in members.items() if ranks != usual[0][0] and {*ranks} & {*usual[0][0]}
         ]
         if odd:
             return Cause(
@@ -32,7 +32,7 @@ def find_cause(situation: Situation) -> Cause | None:
                 stuck=stuck,
                 confidence="likely",
                 usual_ranks=usual[0][0],
-                other_ranks=known[odd[0]],
+                other_ranks=members[odd[0]],
                 hard=True,
             )
     return None

@@ -30,15 +30,18 @@ def find_cause(situation: Situation) -> Cause | None:
 
 def _crossed(situation: Situation) -> Cause | None:
     """Ranks that wait for one another in two groups."""
-    for one in situation.stuck:
+    for stuck in situation.stuck:
         for other in situation.stuck:
-            here, there = set(one.waiting) & set(other.absent), set(other.waiting) & set(one.absent)
-            if one is not other and here and there:
+            awaited, missing = (
+                set(stuck.waiting) & set(other.absent),
+                set(other.waiting) & set(stuck.absent),
+            )
+            if stuck is not other and awaited and missing:
                 return Cause(
-                    stragglers=tuple(map(situation.straggler, sorted(here | there))),
-                    stuck=one,
+                    stragglers=tuple(map(situation.straggler, sorted(awaited | missing))),
+                    stuck=stuck,
                     confidence="likely",
-                    usual=one.name,
+                    usual=stuck.name,
                     other=other.name,
                     hard=True,
                 )

@@ -38,8 +38,8 @@ def find_cause(situation: Situation) -> Cause | None:
     )
 
 
-def _brought(one: Operation) -> str:
+def _brought(operation: Operation) -> str:
     """Return how many values of which types; their shape does not matter."""
-    if one.name not in EQUAL or not one.sizes:
+    if operation.name not in EQUAL or not operation.sizes:
         return ""
-    return f"{sum(map(prod, one.sizes))} x {' '.join(one.dtypes)}"
+    return f"{sum(map(prod, operation.sizes))} x {' '.join(operation.dtypes)}"

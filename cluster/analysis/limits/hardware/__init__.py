@@ -129,8 +129,8 @@ def contradicting_gpu(hardware: Hardware | None, models: Sequence[str]) -> str:
     if hardware is None or not hardware.gpu:
         return ""
     mine = _gpu_key(hardware.gpu)
-    others = [m for m in models if _gpu_key(m) not in (None, mine)]
-    return others[0] if others else ""
+    foreign = [m for m in models if _gpu_key(m) not in (None, mine)]
+    return foreign[0] if foreign else ""
 
 
 def names() -> tuple[str, ...]:
@@ -287,10 +287,10 @@ def _slot(text: str) -> Figure:
 def _pair(word: str) -> tuple[str, object]:
     key, equals, value = (part.strip() for part in word.partition("="))
     if not equals or key in ("name", "host") or key not in Described.__struct_fields__:
-        known = [field for field in Described.__struct_fields__ if field not in ("name", "host")]
+        fields = [field for field in Described.__struct_fields__ if field not in ("name", "host")]
         raise SpecError(
             f"--hardware does not understand {word!r}.",
-            remedy=f"Write KEY=VALUE, with a KEY of {', '.join(known)}.",
+            remedy=f"Write KEY=VALUE, with a KEY of {', '.join(fields)}.",
         )
     return key, _YES_NO.get(value, value)
 

@@ -31,9 +31,9 @@ def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
     model = models.pop()
     base = hardware.of_devices([model]) or Hardware(name=model)
     memory = [m for m in own if m.metric == MEMORY]
-    known = {"bus": _bus([m for m in own if m.metric == LINK])}
-    known |= {"memory": _peak(memory)} if memory else {}
-    return msgspec.structs.replace(base, **known)
+    rates = {"bus": _bus([m for m in own if m.metric == LINK])}
+    rates |= {"memory": _peak(memory)} if memory else {}
+    return msgspec.structs.replace(base, **rates)
 
 
 def _bus(links: Sequence[Measurement]) -> Figure | None:

@@ -49,15 +49,17 @@ class EntryProblem(Value, frozen=True):
 
 def problems(runs: Sequence[PublishedRun]) -> tuple[EntryProblem, ...]:
     """Check published runs."""
-    found = [problem for run in runs for problem in _problems(run)]
+    entry_problems = [problem for run in runs for problem in _problems(run)]
     ids = Counter(run.id for run in runs)
-    found += [EntryProblem(id_, "same_id", (count,)) for id_, count in ids.items() if count > 1]
+    entry_problems += [
+        EntryProblem(id_, "same_id", (count,)) for id_, count in ids.items() if count > 1
+    ]
     first_ids: dict[object, str] = {}
     for run in runs:
-        same = first_ids.setdefault((run.source.address(), run.definition, run.points), run.id)
-        if same != run.id:
-            found.append(EntryProblem(run.id, "same_values", (same,)))
-    return tuple(found)
+        first_id = first_ids.setdefault((run.source.address(), run.definition, run.points), run.id)
+        if first_id != run.id:
+            entry_problems.append(EntryProblem(run.id, "same_values", (first_id,)))
+    return tuple(entry_problems)
 
 
 def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[EntryProblem, ...]:
@@ -78,15 +80,15 @@ def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[Entr
 
 def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[EntryProblem, ...]:
     """Check thresholds against the published results that they name."""
-    found = []
+    entry_problems = []
     for name, threshold in thresholds.items():
         shares = [evidence_share(each) for each in threshold.evidence]
         if not shares:
-            found.append(EntryProblem(name, "no_evidence"))
+            entry_problems.append(EntryProblem(name, "no_evidence"))
         if shares and not threshold.share <= min(shares) <= ABOVE * threshold.share:
-            apart = (threshold.share, min(shares))
-            found.append(EntryProblem(name, "evidence_apart", apart))
-    return tuple(found)
+            quoted_and_least = (threshold.share, min(shares))
+            entry_problems.append(EntryProblem(name, "evidence_apart", quoted_and_least))
+    return tuple(entry_problems)
 
 
 def evidence_share(evidence: ThresholdEvidence) -> float:
@@ -129,15 +131,15 @@ def _problems(run: PublishedRun) -> Iterator[EntryProblem]:
         yield EntryProblem(run.id, "other_unit", (run.unit, known_units))
         return
     try:
-        known = hardware.find(run.hardware)
+        board = hardware.find(run.hardware)
     except SpecError as error:
         yield EntryProblem(run.id, "unknown_hardware", (error.what,))
         return
     if not 1 <= run.hosts <= run.ranks:
         yield EntryProblem(run.id, "ranks_below_hosts", (run.ranks, run.hosts))
         return
-    if definition.medium == "collective" and known.gpus and run.ranks > run.hosts * known.gpus:
-        yield EntryProblem(run.id, "too_many_ranks", (run.ranks, run.hosts, known.gpus))
+    if definition.medium == "collective" and board.gpus and run.ranks > run.hosts * board.gpus:
+        yield EntryProblem(run.id, "too_many_ranks", (run.ranks, run.hosts, board.gpus))
     yield from _value_problems(run)
 
 

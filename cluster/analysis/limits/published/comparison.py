@@ -41,12 +41,12 @@ class Published(Value, frozen=True, kw_only=True):
 def compare(
     summary: Summary,
     definition: Definition,
-    known: Hardware | None,
+    board: Hardware | None,
     results: Iterable[PublishedResult] | None = None,
 ) -> Published | None:
     """Compare a series with what others published; None if nothing similar was."""
     if (
-        known is None
+        board is None
         or definition.id not in published.definitions()
         or not _is_plain(summary.params)
     ):
@@ -58,30 +58,30 @@ def compare(
         and result.run.grade in published.USUAL
         and not result.run.settings
         and _is_same_test(result, summary.params, definition)
-        and _is_same_hardware(result, known)
+        and _is_same_hardware(result, board)
     ]
-    alike = _nearest_of_each_run(
+    similar = _nearest_of_each_run(
         [r for r in candidates if _has_same_hosts(r, summary.params, definition)], summary.params
     )
-    if alike:
-        return _usual(summary, alike)
+    if similar:
+        return _usual(summary, similar)
     nearest = sorted(candidates, key=lambda r: _distance(r, summary.params))[:ENOUGH]
     if not nearest:
         return None
     return Published(results=tuple(r.id for r in nearest))
 
 
-def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
-    medians = [median(result.values) for result in alike]
+def _usual(summary: Summary, similar: Sequence[PublishedResult]) -> Published:
+    medians = [median(result.values) for result in similar]
     low, high = min(medians), max(medians)
     if summary.better == "higher":
         reached = sum(summary.median >= REPEATED * value for value in medians)
     else:
         reached = sum(summary.median <= value / REPEATED for value in medians)
-    enough = len(alike) >= ENOUGH
+    enough = len(similar) >= ENOUGH
     return Published(
-        results=tuple(result.id for result in alike),
-        runs=len(alike),
+        results=tuple(result.id for result in similar),
+        runs=len(similar),
         low=low,
         high=high,
         reached=reached,
@@ -103,12 +103,12 @@ def _is_same_test(
     return definition.medium != "collective" or params.get("operation") == result.run.test
 
 
-def _is_same_hardware(result: PublishedResult, known: Hardware) -> bool:
+def _is_same_hardware(result: PublishedResult, board: Hardware) -> bool:
     """Compare GPUs for tests within a host, and the type of host for tests between hosts."""
     other = hardware.find(result.run.hardware)
     if result.run.hosts == 1 and other.gpu:
-        return other.gpu == known.gpu
-    return _plain(other.name) == _plain(known.name)
+        return other.gpu == board.gpu
+    return _plain(other.name) == _plain(board.name)
 
 
 def _plain(name: str) -> str:
@@ -119,8 +119,10 @@ def _has_same_hosts(
     result: PublishedResult, params: dict[str, Scalar], definition: Definition
 ) -> bool:
     hosts = 1 if definition.medium in ONE_HOST else params.get("hosts")
-    same = hosts == result.run.hosts and params.get("ranks", result.run.ranks) == result.run.ranks
-    return same and _is_same_size(result, params)
+    is_equal = (
+        hosts == result.run.hosts and params.get("ranks", result.run.ranks) == result.run.ranks
+    )
+    return is_equal and _is_same_size(result, params)
 
 
 def _is_same_size(result: PublishedResult, params: dict[str, Scalar]) -> bool:

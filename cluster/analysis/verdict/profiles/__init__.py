@@ -46,7 +46,7 @@ def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
     routines, bins = _totals(profiles), _bins(profiles)
     tasks = _tasks(profiles)
     communication, elapsed = (sum(times) for times in _times(tasks))
-    made = JobProfile(
+    job_profile = JobProfile(
         job=job,
         context=profiles[0].context,
         size=profiles[0].size,
@@ -63,8 +63,8 @@ def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
         checks=tuple(check for profile in profiles for check in sum_checks(profile)),
         findings=(),
     )
-    found = (*findings(made), *file_findings(profiles))
-    return structs.replace(made, findings=found)
+    profile_findings = (*findings(job_profile), *file_findings(profiles))
+    return structs.replace(job_profile, findings=profile_findings)
 
 
 def _totals(profiles: Sequence[Profile]) -> tuple[Total, ...]:
@@ -74,17 +74,20 @@ def _totals(profiles: Sequence[Profile]) -> tuple[Total, ...]:
             rows[routine.name].append((profile.rank, routine))
     whole = sum(routine.time for profile in profiles for routine in profile.routines)
     return tuple(
-        sorted((_total(name, found, whole) for name, found in rows.items()), key=lambda t: -t.time)
+        sorted(
+            (_total(name, routines, whole) for name, routines in rows.items()),
+            key=lambda t: -t.time,
+        )
     )
 
 
-def _total(name: str, found: Sequence[tuple[int, Routine]], whole: float) -> Total:
-    rank, most = max(found, key=lambda one: one[1].time)
-    time = sum(routine.time for _, routine in found)
+def _total(name: str, routines: Sequence[tuple[int, Routine]], whole: float) -> Total:
+    rank, most = max(routines, key=lambda ranked: ranked[1].time)
+    time = sum(routine.time for _, routine in routines)
     return Total(
         name=name,
-        calls=sum(routine.calls for _, routine in found),
-        bytes=sum(routine.calls * routine.bytes for _, routine in found),
+        calls=sum(routine.calls for _, routine in routines),
+        bytes=sum(routine.calls * routine.bytes for _, routine in routines),
         time=time,
         share=time / whole if whole else 0.0,
         most=most.time,
@@ -98,14 +101,14 @@ def _bins(profiles: Sequence[Profile]) -> tuple[Bin, ...]:
     for profile in profiles:
         for row in profile.distributions:
             rows[row.name, _power(row.bytes)].append(row)
-    found = []
-    for (name, _), same in rows.items():
-        calls = sum(row.calls for row in same)
-        total = sum(row.calls * row.bytes for row in same)
-        time = sum(row.time for row in same)
+    bins = []
+    for (name, _), sized_rows in rows.items():
+        calls = sum(row.calls for row in sized_rows)
+        total = sum(row.calls * row.bytes for row in sized_rows)
+        time = sum(row.time for row in sized_rows)
         size = total / calls if calls else 0.0
-        found.append(Bin(routine=name, size=size, calls=calls, bytes=total, time=time))
-    return tuple(sorted(found, key=lambda row: (row.routine, row.size)))
+        bins.append(Bin(routine=name, size=size, calls=calls, bytes=total, time=time))
+    return tuple(sorted(bins, key=lambda row: (row.routine, row.size)))
 
 
 def _power(size: float) -> int:
@@ -115,7 +118,7 @@ def _power(size: float) -> int:
 
 def _tasks(profiles: Sequence[Profile]) -> tuple[TaskTimes, ...]:
     """Take the table of all ranks, if a file has it, and the totals of each file."""
-    known = {
+    tasks = {
         p.rank: TaskTimes(
             rank=p.rank,
             communication=p.communication,
@@ -128,8 +131,8 @@ def _tasks(profiles: Sequence[Profile]) -> tuple[TaskTimes, ...]:
         if p.complete
     }
     for profile in profiles:
-        known |= {task.rank: task for task in profile.tasks}
-    return tuple(task for _, task in sorted(known.items()))
+        tasks |= {task.rank: task for task in profile.tasks}
+    return tuple(task for _, task in sorted(tasks.items()))
 
 
 def _times(tasks: Sequence[TaskTimes]) -> tuple[list[float], list[float]]:
@@ -152,8 +155,8 @@ def sum_checks(profile: Profile) -> Iterator[SumCheck]:
         yield SumCheck(sum="totals", rank=profile.rank, agrees=False)
         return
     files = [routine for routine in profile.routines if is_file_routine(routine.name)]
-    others = [routine for routine in profile.routines if not is_file_routine(routine.name)]
-    yield _sum_check("routines", profile.rank, others, profile.communication)
+    routines = [routine for routine in profile.routines if not is_file_routine(routine.name)]
+    yield _sum_check("routines", profile.rank, routines, profile.communication)
     if files:
         yield _sum_check("files", profile.rank, files, profile.files)
     inside = profile.communication + profile.files
@@ -188,12 +191,12 @@ def _task_checks(profile: Profile) -> Iterator[SumCheck]:
 
 
 def _sum_check(
-    which: CheckedSum, rank: int, rows: Sequence[Routine], printed: float, routine: str = ""
+    kind: CheckedSum, rank: int, rows: Sequence[Routine], printed: float, routine: str = ""
 ) -> SumCheck:
     total = sum(row.time for row in rows)
     agrees = abs(total - printed) <= MILLI * (len(rows) + 1)
     return SumCheck(
-        sum=which, rank=rank, routine=routine, agrees=agrees, value=total, printed=printed
+        sum=kind, rank=rank, routine=routine, agrees=agrees, value=total, printed=printed
     )
 
 

@@ -31,9 +31,9 @@ def findings(job: JobProfile) -> Iterator[ProfileFinding]:
     if job.elapsed:
         yield _share(job)
     for rule in (_no_payload, _payload, _waiting, _imbalance):
-        found = rule(job)
-        if found:
-            yield found
+        finding = rule(job)
+        if finding:
+            yield finding
     yield from _negotiations(job)
 
 
@@ -64,17 +64,17 @@ def file_findings(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
 def _no_payload(job: JobProfile) -> ProfileFinding | None:
     """Find ranks that spend time in MPI, but send hardly any data."""
     routines = [routine for routine in job.routines if not is_file_routine(routine.name)]
-    time, held = sum(r.time for r in routines), sum(r.bytes for r in routines)
+    time, total = sum(r.time for r in routines), sum(r.bytes for r in routines)
     sizes = [row.size for row in job.bins if not is_file_routine(row.routine)] or [
         routine.bytes / routine.calls for routine in routines if routine.calls
     ]
     largest = max(sizes, default=0.0)
-    if not held or largest > LARGE or time <= MILLI or held / time > TRICKLE:
+    if not total or largest > LARGE or time <= MILLI or total / time > TRICKLE:
         return None
     return ProfileFinding(
         name="no payload",
         calls=sum(r.calls for r in routines),
-        bytes=held,
+        bytes=total,
         time=time,
         largest=largest,
     )
@@ -83,9 +83,9 @@ def _no_payload(job: JobProfile) -> ProfileFinding | None:
 def _payload(job: JobProfile) -> ProfileFinding | None:
     """Name the messages that carry most of the bytes."""
     carried = [row for row in job.bins if not is_file_routine(row.routine)]
-    sent = [row for row in carried if row.routine not in RECEIVES]
-    row = max(sent, key=lambda one: one.bytes, default=None)
-    total = sum(one.bytes for one in sent)
+    sends = [row for row in carried if row.routine not in RECEIVES]
+    row = max(sends, key=lambda r: r.bytes, default=None)
+    total = sum(r.bytes for r in sends)
     if row is None or row.bytes < MOST_CALLS * total or row.size <= LARGE or row.time <= MILLI:
         return None
     return ProfileFinding(name="payload", share=row.bytes / total, row=row, of_bytes=total)
@@ -110,8 +110,8 @@ def _imbalance(job: JobProfile) -> ProfileFinding | None:
     extremes = _extremes(job)
     if extremes is None or extremes.least.rank == extremes.most.rank:
         return None
-    apart = extremes.most.time - extremes.least.time
-    if apart < UNEVEN * (extremes.elapsed or extremes.most.time):
+    gap = extremes.most.time - extremes.least.time
+    if gap < UNEVEN * (extremes.elapsed or extremes.most.time):
         return None
     return ProfileFinding(name="imbalance", imbalance=extremes)
 
@@ -141,7 +141,7 @@ def _negotiations(job: JobProfile) -> Iterator[ProfileFinding]:
     """Find messages too small to be data, in routines that take much of the time."""
     for routine in job.routines:
         rows = [row for row in job.bins if row.routine == routine.name]
-        row = max(rows, key=lambda one: one.calls, default=None)
+        row = max(rows, key=lambda r: r.calls, default=None)
         if row is None or row.size > SMALL or row.calls < ENOUGH_CALLS or not routine.time:
             continue
         calls, time = row.calls / routine.calls, row.time / routine.time

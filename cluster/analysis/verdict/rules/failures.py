@@ -47,8 +47,8 @@ def _is_enough(sign: Symptom) -> bool:
 
 def first_line(evidence: Evidence) -> JobFailure | None:
     """The first line that says that a job failed, where it is of no known kind."""
-    known = any(rule(evidence) for rule in KNOWN)
-    cause = first_cause(evidence.results) if evidence.failed and not known else None
+    is_explained = any(rule(evidence) for rule in KNOWN)
+    cause = first_cause(evidence.results) if evidence.failed and not is_explained else None
     if cause is None or not cause.line:  # no line says it, as rows are missing
         return None
     return JobFailure(kind=CAUSE, text=cause.text, line=cause.line, confidence="likely")

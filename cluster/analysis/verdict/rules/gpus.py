@@ -36,7 +36,7 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
     """NCCL copies through the host's memory although the NIC could access the GPU directly."""
     if evidence.hardware is not None and not evidence.hardware.gpudirect:
         return None  # no GPU has it there
-    said = evidence.symptom("peermem")
+    line = evidence.symptom("peermem")
     for log in evidence.nccl:
         copied = [edge for edge in _between(log) if not edge.direct]
         if log.copied_sends and copied:  # the module is loaded: it serves the receives
@@ -48,7 +48,7 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
             return Finding(
                 kind="efa_without_gpudirect" if lacks else "no_gpudirect",
                 confidence="certain" if len(through) == len(edges) and not lacks else "likely",
-                text=said,
+                text=line,
                 edge=through[0],
                 count=len(through),
                 other_count=len(edges),
@@ -125,24 +125,24 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
     """Peer-to-peer makes no difference, or PCIe bridges send it through the host (ACS)."""
     line = evidence.symptom("acs")
     series = evidence.series("p2p_bandwidth", "p2p_bidirectional")
-    without = {_pair(s): s.median for s in series if s.params.get("p2p") == "off"}
+    off_rates = {_pair(s): s.median for s in series if s.params.get("p2p") == "off"}
     gains = [
         s.median / off
         for s in series
-        if s.params.get("p2p") == "on" and (off := without.get(_pair(s)))
+        if s.params.get("p2p") == "on" and (off := off_rates.get(_pair(s)))
     ]
-    same = gains and all(abs(gain - 1) < ALIKE for gain in gains)
-    if not same and not line:
+    is_equal = gains and all(abs(gain - 1) < ALIKE for gain in gains)
+    if not is_equal and not line:
         return None
     board = _without_peers(evidence)
-    if board and not same:
+    if board and not is_equal:
         return None  # its peers are reached, with a driver that was patched, or never
     return Finding(
         kind="no_peers" if board else "peers_blocked",
-        confidence="likely" if board or (same and line) else "possible",
+        confidence="likely" if board or (is_equal and line) else "possible",
         name=board,
         text=line,
-        share=median(gains) if same else None,
+        share=median(gains) if is_equal else None,
         count=len(gains),
     )
 
@@ -157,24 +157,24 @@ def _without_peers(evidence: Evidence) -> str:
 def slow_peers(evidence: Evidence) -> Finding | None:
     """Copies from GPU to GPU are slower with peer-to-peer than through the host's memory."""
     series = evidence.series("p2p_bandwidth", "p2p_bidirectional")
-    without = {_pair(s): s for s in series if s.params.get("p2p") == "off"}
-    both = [
-        (s, without[_pair(s)])
+    without_p2p = {_pair(s): s for s in series if s.params.get("p2p") == "off"}
+    pairs = [
+        (s, without_p2p[_pair(s)])
         for s in series
-        if s.params.get("p2p") == "on" and _pair(s) in without
+        if s.params.get("p2p") == "on" and _pair(s) in without_p2p
     ]
-    slow = [(on, off) for on, off in both if on.median < SLOWER * off.median]
+    slow = [(with_p2p, off) for with_p2p, off in pairs if with_p2p.median < SLOWER * off.median]
     if not slow:
         return None
-    on, off = min(slow, key=lambda pair: pair[0].median / pair[1].median)
+    with_p2p, off = min(slow, key=lambda pair: pair[0].median / pair[1].median)
     return Finding(
         kind="slow_peers",
         confidence="certain",
         name=_without_peers(evidence),
-        series=on,
+        series=with_p2p,
         other=off,
         count=len(slow),
-        other_count=len(both),
+        other_count=len(pairs),
     )
 
 
@@ -187,8 +187,8 @@ def far_memory(evidence: Evidence) -> Finding | None:
     copies: defaultdict[tuple[Scalar | None, ...], list[Summary]] = defaultdict(list)
     for copy in evidence.series("host_copy_bandwidth"):
         copies[copy.params.get("test"), copy.params.get("column")].append(copy)
-    for same in copies.values():
-        near, far = (choose(same, key=lambda s: s.median) for choose in (max, min))
+    for group in copies.values():
+        near, far = (choose(group, key=lambda s: s.median) for choose in (max, min))
         if near.median > FAR * far.median:
             return Finding(kind="far_memory", confidence="likely", series=near, other=far)
     slow = [

@@ -21,8 +21,8 @@ BURSTS = ("t2.", "t3.", "t3a.", "t4g.", "e2-micro", "e2-small", "e2-medium", "f1
 def oversubscribed(evidence: Evidence) -> Finding | None:
     """There are more ranks than cores that they may use."""
     few = [h for h in evidence.hosts if evidence.ranks_per_host > h.usable_cores]
-    said = evidence.symptom("bound_twice")
-    if not few and not said:
+    line = evidence.symptom("bound_twice")
+    if not few and not line:
         return None
     small = [
         s
@@ -32,8 +32,8 @@ def oversubscribed(evidence: Evidence) -> Finding | None:
     slow = small[0].median > SLOW if small else False
     return Finding(
         kind="oversubscribed",
-        confidence="certain" if slow or said else "likely",
-        text=said,
+        confidence="certain" if slow or line else "likely",
+        text=line,
         name=few[0].host if few else "",
         count=evidence.ranks_per_host,
         other_count=few[0].usable_cores if few else 0,
@@ -95,31 +95,33 @@ def _places(
     cores: tuple[tuple[int, ...], ...], ranks: tuple[RankProcess, ...]
 ) -> dict[RankProcess, frozenset[tuple[int, ...]]]:
     """Return the cores that each rank is bound to; a rank that may use any core is not bound."""
-    found = {
+    places = {
         process: frozenset(core for core in cores if not set(process.processors).isdisjoint(core))
         for process in ranks
     }
     every = {processor for core in cores for processor in core}
-    return {p: place for p, place in found.items() if place and not every <= set(p.processors)}
+    return {p: place for p, place in places.items() if place and not every <= set(p.processors)}
 
 
 def other_load(evidence: Evidence) -> OtherLoad | None:
     """Other processes, or other virtual machines, used the processors of a host."""
     boots = dict.fromkeys(process.boot for process in evidence.processes)
-    found = [load for boot in boots if (load := _load(evidence, boot))]
-    return max(found, key=lambda load: load.used + load.stolen, default=None)
+    loads = [load for boot in boots if (load := _load(evidence, boot))]
+    return max(loads, key=lambda load: load.used + load.stolen, default=None)
 
 
 def _load(evidence: Evidence, boot: str) -> OtherLoad | None:
     ranks = [p for p in evidence.processes if p.boot == boot]
-    times = max((p.times for p in ranks), key=lambda one: one.took)
+    times = max((p.times for p in ranks), key=lambda process: process.took)
     if times.took < ENOUGH_TIME:
         return None
-    others = max(0.0, times.used - sum(p.times.own for p in ranks)) / times.took
+    other_cores = max(0.0, times.used - sum(p.times.own for p in ranks)) / times.took
     stolen = times.stolen / times.took
-    if others + stolen < max(BUSY * times.processors, LEAST_BUSY):
+    if other_cores + stolen < max(BUSY * times.processors, LEAST_BUSY):
         return None
-    return OtherLoad(host=ranks[0].host, used=others, processors=times.processors, stolen=stolen)
+    return OtherLoad(
+        host=ranks[0].host, used=other_cores, processors=times.processors, stolen=stolen
+    )
 
 
 def burst_credits(evidence: Evidence) -> Finding | None:
@@ -171,16 +173,18 @@ def waiting(evidence: Evidence) -> Finding | None:
 
 def slow_input(evidence: Evidence) -> Finding | None:
     """A single GPU is already slower than expected: the input is slow, not the network."""
-    wanted = evidence.series("expected_rate")
-    for expected in wanted:
+    expected_rates = evidence.series("expected_rate")
+    for expected in expected_rates:
         where = {k: v for k, v in expected.params.items() if k != "part"}
-        got = [
+        rates = [
             s
             for s in evidence.series("processing_rate")
             if {k: v for k, v in s.params.items() if k != "part"} == where
         ]
-        if got and got[0].median < 0.9 * expected.median:
-            return Finding(kind="slow_input", confidence="possible", series=got[0], other=expected)
+        if rates and rates[0].median < 0.9 * expected.median:
+            return Finding(
+                kind="slow_input", confidence="possible", series=rates[0], other=expected
+            )
     return None
 
 

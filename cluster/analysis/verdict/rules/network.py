@@ -64,29 +64,29 @@ def _one_core(evidence: Evidence) -> Finding | None:
     hardware, rates = evidence.hardware, evidence.between_hosts()
     if hardware is None or hardware.nic is None or not rates:
         return None
-    one = rates[0]
-    part = one.median / hardware.nic.rate
-    if count(one, "streams") != 1 or not CORE[0] <= one.median <= CORE[1] or part > FEW:
+    fastest = rates[0]
+    part = fastest.median / hardware.nic.rate
+    if count(fastest, "streams") != 1 or not CORE[0] <= fastest.median <= CORE[1] or part > FEW:
         return None
     return Finding(
-        kind="one_core", confidence="likely", series=one, share=part, network=hardware.nic.rate
+        kind="one_core", confidence="likely", series=fastest, share=part, network=hardware.nic.rate
     )
 
 
 def links_without_effect(evidence: Evidence) -> Finding | None:
     """Open MPI was told to use several links, but connections or rate are those of one."""
-    asked = evidence.setting("OMPI_MCA_btl_tcp_links")
+    links_setting = evidence.setting("OMPI_MCA_btl_tcp_links")
     links = evidence.links()
-    if not asked.isdigit() or int(asked) < 2:  # noqa: PLR2004
+    if not links_setting.isdigit() or int(links_setting) < 2:  # noqa: PLR2004
         return None
-    few = bool(links) and max(links.values()) < int(asked)
+    few = bool(links) and max(links.values()) < int(links_setting)
     if not few and _at_a_cap(evidence) is None:
         return None
     pair, most = max(links.items(), key=lambda link: link[1], default=((), 0))
     return Finding(
         kind="links_without_effect",
         confidence="certain" if few else "likely",
-        name=asked,
+        name=links_setting,
         names=tuple(map(str, pair)),
         count=most,
     )
@@ -100,8 +100,8 @@ def directions_wait(evidence: Evidence) -> Finding | None:
     """
     if evidence.setting("OMPI_MCA_btl_tcp_eager_limit"):
         return None
-    both = [s for s in evidence.crossing(both=True) if count(s, "size") > EAGER]
-    slow = [s for s in both if (s.share or 0) < HALVED]
+    crossing = [s for s in evidence.crossing(both=True) if count(s, "size") > EAGER]
+    slow = [s for s in crossing if (s.share or 0) < HALVED]
     alone = max((s.share or 0 for s in evidence.crossing(both=False)), default=0)
     if not slow or alone < NEAR:
         return None
@@ -217,13 +217,13 @@ def congestion_control(evidence: Evidence) -> Finding | None:
 def retransmissions(evidence: Evidence) -> Finding | None:
     """Many segments were retransmitted, so the path loses packets."""
     for again in evidence.series("retransmits"):
-        sent = [s for s in evidence.between_hosts() if s.metric in ("sent", "received")]
-        if again.median > 1000 and sent and (sent[0].share or 0) < 0.9:  # noqa: PLR2004 - many
+        transfers = [s for s in evidence.between_hosts() if s.metric in ("sent", "received")]
+        if again.median > 1000 and transfers and (transfers[0].share or 0) < 0.9:  # noqa: PLR2004 - many
             return Finding(
                 kind="retransmissions",
                 confidence="possible",
                 figure=again.median,
-                series=sent[0],
+                series=transfers[0],
             )
     return None
 
@@ -233,16 +233,16 @@ def old_iperf(evidence: Evidence) -> Finding | None:
     logs = [result for result in evidence.results if result.format == "iperf3"]
     several = [s for s in evidence.between_hosts() if count(s, "streams") > 1] if logs else []
     for result in logs:
-        said = {s.name: s.value for s in result.settings}
-        version = _version(said.get("version", ""))
+        settings = {s.name: s.value for s in result.settings}
+        version = _version(settings.get("version", ""))
         if len(version) < 2 or version >= OLD or not several:  # noqa: PLR2004
             continue
-        busy = float(said.get("cpu") or 0)
+        busy = float(settings.get("cpu") or 0)
         if busy > 90 or (several[0].share is not None and several[0].share < 0.9):  # noqa: PLR2004
             return Finding(
                 kind="old_iperf",
                 confidence="certain" if busy > 90 else "likely",  # noqa: PLR2004 - percent
-                name=said["version"],
+                name=settings["version"],
                 series=several[0],
                 figure=busy,
             )
@@ -256,8 +256,8 @@ def _version(text: str) -> tuple[int, ...]:
 def overlay(evidence: Evidence) -> Finding | None:
     """An overlay network encapsulates the packets."""
     wrapped = [i for host in evidence.hosts for i in host.interfaces if i.name.startswith(OVERLAYS)]
-    said = [s.value for r in evidence.results for s in r.settings if s.name == "mss"]
-    mss = [int(value) for value in said if value.isdigit() and int(value) in TYPICAL]
+    sizes = [s.value for r in evidence.results for s in r.settings if s.name == "mss"]
+    mss = [int(value) for value in sizes if value.isdigit() and int(value) in TYPICAL]
     line = evidence.symptom("overlay")
     if not wrapped and not mss and not line:
         return None
@@ -274,10 +274,10 @@ def overlay(evidence: Evidence) -> Finding | None:
 def nothing_received(evidence: Evidence) -> Finding | None:
     """After the first window nothing arrives: the path drops packets of the MTU without a word."""
     stalled = [r for r in evidence.results if any(s.name == "stalled" for s in r.settings)]
-    sent = evidence.series("sent")
-    if not stalled or not sent:
+    sends = evidence.series("sent")
+    if not stalled or not sends:
         return None
-    rate = sent[0].median
+    rate = sends[0].median
     return Finding(kind="nothing_received", confidence="likely", figure=rate)
 
 

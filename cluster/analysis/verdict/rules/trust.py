@@ -34,7 +34,7 @@ def above_limit(evidence: Evidence) -> AboveLimit | None:
     share = worst.share or 0.0
     if not certain:
         return AboveLimit(summary=worst, confidence="possible")
-    guess = next((what for off, what in MISTAKES if abs(share / off - 1) < NEAR), None)
+    guess = next((mistake for off, mistake in MISTAKES if abs(share / off - 1) < NEAR), None)
     named = _names_participants(worst, evidence)
     used = _interfaces(share, evidence)
     return AboveLimit(

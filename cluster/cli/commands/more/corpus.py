@@ -107,11 +107,11 @@ def add(
             raise _simulated(log)
     entries = [entry for r in results for entry in _entries(r, hardware, hosts, source)]
     if not entries:
-        known = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
+        measurable = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
         kinds = sorted({d.id.partition("-")[0] for r in results for d in r.definitions})
         raise SpecError(
             f"{log} holds nothing that the corpus compares, but {', '.join(kinds) or 'no values'}.",
-            means=f"It compares: {known}.",
+            means=f"It compares: {measurable}.",
         )
     for entry in entries:
         print_lines(*_toml(entry))

@@ -43,8 +43,8 @@ def command(
 ) -> None:
     pages = [Path(name) for name in named if name.endswith(PAGE) or is_there(name)]
     works = [series_ for page in pages for series_ in _page(page)]
-    others = [name for name in named if Path(name) not in pages]
-    folders = [folder for name in others for folder in store.all_of(store.root(root), name)]
+    names = [name for name in named if Path(name) not in pages]
+    folders = [folder for name in names for folder in store.all_of(store.root(root), name)]
     works += measured_series([launch_of(store.read(folder)) for folder in folders])
     if not works:
         raise SpecError(

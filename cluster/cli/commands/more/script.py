@@ -95,10 +95,10 @@ def _print_script(
         account=written.account,
         extra=tuple(written.extra or ()),
     )
-    what = PAIRS if benchmark == CHECK else benchmark
+    name = PAIRS if benchmark == CHECK else benchmark
     request = BatchRequest(
-        benchmark=what,
-        params=_params(what, click.get_current_context().args),
+        benchmark=name,
+        params=_params(name, click.get_current_context().args),
         starter=written.starter or usual,
         timeout=batch_script.ranks_seconds(options),
         hosts=written.hosts,

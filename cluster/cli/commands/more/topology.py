@@ -71,8 +71,8 @@ def command(
     results = [result for _, reading_ in read for result in reading_.results]
     print_left_out(left_out)
     hosts = list(_ask_hosts(live)) if live else []
-    shown = host_topologies(results, hosts)
-    if not shown:
+    topologies = host_topologies(results, hosts)
+    if not topologies:
         raise ParseError(
             "No log says how GPUs are connected; found: "
             f"{', '.join(dict.fromkeys(result.format for result in results))}.",
@@ -80,10 +80,10 @@ def command(
             "printed.",
         )
     if json:
-        print_json(list(map(with_words, shown)))
+        print_json(list(map(with_words, topologies)))
         return
-    for alike in group_alike(shown):
-        write_coloured(_text(alike))
+    for group in group_alike(topologies):
+        write_coloured(_text(group))
 
 
 def _ask_hosts(name: str) -> Iterator[tuple[str, Topology]]:
@@ -127,11 +127,11 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
     raise ParseError(f"{host}: nvidia-smi printed no matrix.", line=end.stdout[:200])
 
 
-def _text(alike: Sequence[HostTopology]) -> str:
+def _text(group: Sequence[HostTopology]) -> str:
     from cluster.reports.log_tables import topology_tables  # noqa: PLC0415
 
-    first = alike[0]
-    title = printable(", ".join(host.host for host in alike)) + "\n" if first.host else ""
+    first = group[0]
+    title = printable(", ".join(host.host for host in group)) + "\n" if first.host else ""
     parts = [_matrix(first.topology, screen_width())] if first.topology else []
     parts += [
         printable(table_text(table, screen_width()))

@@ -66,9 +66,9 @@ class Iperf2(Parser):
         """Read a line that begins a test, or that a stream connected."""
         client, server, connected = (p.match(line) for p in (_CLIENT, _SERVER, _CONNECTED))
         if client:
-            known = self._head(lineno, "client", client[2])
+            test = self._head(lineno, "client", client[2])
             self._tests[-1].stay(line)
-            return known
+            return test
         if server:
             self._port = server[2]
             return self._head(lineno, "server", server[1])
@@ -125,8 +125,8 @@ class Iperf2(Parser):
     def _new(self, lineno: int, like: Iperf2Test | None = None) -> Iperf2Test:
         newest = self._tests[-1] if self._tests else None
         # A server that only printed that it listens is the other side of this client.
-        beside = newest is not None and newest.role == "server"
-        self._tests.append(Iperf2Test(lineno, is_beside=like is None and beside))
+        is_server_side = newest is not None and newest.role == "server"
+        self._tests.append(Iperf2Test(lineno, is_beside=like is None and is_server_side))
         while len(self._tests) > OPEN and self._tests[0] not in self._owners.values():
             self._parsed.append(self._tests.pop(0).parsed())
         if like is not None:

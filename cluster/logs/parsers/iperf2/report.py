@@ -92,9 +92,9 @@ class StreamReport:
     def joined(self, other: StreamReport) -> StreamReport:
         """Take a later report of the same stream."""
         last = max(self.last, other.last)
-        kept = other if other.begin <= START and other.end >= self.end else self
-        kept.last, kept.is_alone = last, False
-        return kept
+        longer = other if other.begin <= START and other.end >= self.end else self
+        longer.last, longer.is_alone = last, False
+        return longer
 
 
 class Iperf2Test:
@@ -142,12 +142,12 @@ class Iperf2Test:
 
     def has_ended(self, stream: str, row: StreamReport) -> bool:
         """Tell whether a row is of a later test, because this one already has its total."""
-        known = self._flows.get(stream)
-        if known is None or stream == self._asked or row.begin > START:
+        earlier = self._flows.get(stream)
+        if earlier is None or stream == self._asked or row.begin > START:
             return False
-        if row.end < WHOLE * known.last:
+        if row.end < WHOLE * earlier.last:
             return True  # the first interval again
-        return known.covers and row.end <= known.end and row.amount != known.amount
+        return earlier.covers and row.end <= earlier.end and row.amount != earlier.amount
 
     def other(self, line: str) -> bool:
         """Read a line without figures; tell whether it is one of iperf."""
@@ -162,7 +162,7 @@ class Iperf2Test:
 
     def row(self, stream: str, flow: StreamReport, match: re.Match[str]) -> None:
         """Read a report on a stream, from a line that matched."""
-        known = self._remote if stream == self._asked else self._flows
+        flows = self._remote if stream == self._asked else self._flows
         if stream == self._asked:
             flow.is_alone = False  # a server reports on the whole test
         else:
@@ -170,7 +170,7 @@ class Iperf2Test:
                 self.protocol = "UDP"
                 self._datagrams_of.append((stream, flow.udp))
             self._intervals.add(stream, self._side(stream), (flow.begin, flow.end), flow.rate)
-        known[stream] = known[stream].joined(flow) if stream in known else flow
+        flows[stream] = flows[stream].joined(flow) if stream in flows else flow
         if stream == SUM:
             self._many = int(match[2] or 0)
         else:
@@ -281,8 +281,8 @@ class Iperf2Test:
     def _add_intervals(self, builder: ResultBuilder) -> None:
         """Use the rates of intervals, as there is no report of the whole test."""
         ways = self._intervals.together()
-        known = sum(streams for _, streams, _ in ways if isinstance(streams, int))
-        if known < len(self._streams) and SUM not in self._flows:
+        streams_named = sum(streams for _, streams, _ in ways if isinstance(streams, int))
+        if streams_named < len(self._streams) and SUM not in self._flows:
             return  # lines of some streams that connected are missing
         for way, streams, values in ways:
             params = self._params(self._many or streams)

@@ -92,10 +92,10 @@ class Iperf3(Parser):
 
     def _known(self, text: TextReport, line: str) -> bool:
         """Read a line without figures."""
-        known = _KNOWN.match(line) is not None
-        if known:
+        is_chatter = _KNOWN.match(line) is not None
+        if is_chatter:
             text.say(line)
-        return known
+        return is_chatter
 
     def _row(self, text: TextReport, row: re.Match[str], lineno: int) -> bool:
         if text.ends_before(row):

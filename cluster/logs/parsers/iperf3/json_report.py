@@ -162,26 +162,26 @@ class Iperf3JsonReport(msgspec.Struct):
 
     def _totals(self, builder: ResultBuilder, params: dict[str, Scalar]) -> None:
         end = self.end or End()
-        sent, received = end.sum_sent, end.sum_received
-        if sent is None and received is None:  # UDP of old versions: one sum, of their own side
-            sent, received = (end.sum, None) if self._sends else (None, end.sum)
+        outgoing, received = end.sum_sent, end.sum_received
+        if outgoing is None and received is None:  # UDP of old versions: one sum, of their own side
+            outgoing, received = (end.sum, None) if self._sends else (None, end.sum)
         ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
             (metrics.RECEIVED, received, {}),
-            (metrics.SENT, sent, {}),
+            (metrics.SENT, outgoing, {}),
             (metrics.RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
             (metrics.SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
         )
         for definition, total, way in ways:
             if total is not None and total.rate > 0:
                 builder.add(definition, total.rate, {**params, **way})
-        if sent is not None and sent.retransmits is not None:
-            builder.add(metrics.RETRANSMITS, sent.retransmits, params)
+        if outgoing is not None and outgoing.retransmits is not None:
+            builder.add(metrics.RETRANSMITS, outgoing.retransmits, params)
         udp = end.sum if self._test.protocol == "UDP" else None
         if udp is not None and udp.jitter_ms is not None:
             builder.add(metrics.JITTER, udp.jitter_ms / 1e3, params)
         if udp is not None and udp.lost_percent is not None:
             builder.add(metrics.LOST, udp.lost_percent, params)
-        if received is None and sent is not None:
+        if received is None and outgoing is not None:
             builder.note(metrics.ONLY_SENT)
 
 

@@ -103,8 +103,8 @@ class TextReport:
             self._builder.hosts = 1
             self._builder.note(WITHIN)
         for name, pattern in _SAID:
-            found = pattern.search(line)
-            self._builder.set(name, found[1] if found else "")
+            matched = pattern.search(line)
+            self._builder.set(name, matched[1] if matched else "")
 
     def row(self, match: re.Match[str]) -> bool:
         """Read a line of `LINE`."""
@@ -185,14 +185,14 @@ class TextReport:
             builder.add(metrics.JITTER, jitter, params)
             builder.add(metrics.LOST, lost, params)
 
-    def _total(self, way: str, found: Mapping[str, float]) -> tuple[str, dict[str, Scalar]]:
+    def _total(self, way: str, rates: Mapping[str, float]) -> tuple[str, dict[str, Scalar]]:
         """Choose the total of all streams, their sum or the only stream, and count them."""
-        streams = len([name for name in self._streams if not way or name in found])
-        if SUM in found:
-            if not adds_up(found):
+        streams = len([name for name in self._streams if not way or name in rates])
+        if SUM in rates:
+            if not adds_up(rates):
                 self._builder.lack(metrics.NO_STREAMS)
-            return SUM, self._point(way, max(1, streams) if adds_up(found) else SEVERAL)
-        return SUM if streams > 1 else next(iter(found)), self._point(way, streams)
+            return SUM, self._point(way, max(1, streams) if adds_up(rates) else SEVERAL)
+        return SUM if streams > 1 else next(iter(rates)), self._point(way, streams)
 
     def _point(self, way: str, streams: int | str) -> dict[str, Scalar]:
         return self._params | {"streams": streams} | ({"way": way} if way else {})

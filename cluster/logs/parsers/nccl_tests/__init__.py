@@ -193,10 +193,10 @@ class NcclTests(Parser):
     def take_document(self, text: str, lineno: int) -> bool:
         """Read what `-J` wrote."""
         try:
-            found = decoders.decode(text, NcclJsonReport)
+            report = decoders.decode(text, NcclJsonReport)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        found.fill(self._new(lineno))
+        report.fill(self._new(lineno))
         return True
 
     def results(self) -> tuple[Parsed, ...]:

@@ -56,9 +56,9 @@ def operation(program: str, family: str) -> str:
     Empty if its own factor contradicts that: `family` are the collectives which have it.
     """
     named = program.removesuffix("_mpi").removesuffix("_perf").lower()
-    found = _OPERATIONS.get(named.replace("_", ""), "")
-    if not family or _FAMILIES.get(found) == family:
-        return found
+    family_name = _OPERATIONS.get(named.replace("_", ""), "")
+    if not family or _FAMILIES.get(family_name) == family:
+        return family_name
     return ALL_REDUCE if family == ALL_REDUCE else ""
 
 

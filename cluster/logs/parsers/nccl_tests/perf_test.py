@@ -87,8 +87,8 @@ def places(cells: Sequence[str], halves: int = 2) -> tuple[dict[str, Scalar], ..
 
 def params_of(size: int, type_: str, redop: str, place: str) -> dict[str, Scalar]:
     """Return the parameters of half a row: bytes, type, reduction (if any), `out` or `in`."""
-    shown = {"redop": redop} if redop not in ("", "none", ABSENT) else {}
-    return {"size": size, "place": place, "type": type_, **shown}
+    reduction = {"redop": redop} if redop not in ("", "none", ABSENT) else {}
+    return {"size": size, "place": place, "type": type_, **reduction}
 
 
 def agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -> bool:
@@ -243,17 +243,17 @@ class PerfTest:
     def _row(self, cells: list[str], width: int) -> bool:
         halves = 2 if len(cells) >= LEAST + 2 * width else 1
         head = len(cells) - halves * width
-        known = places(cells[:head], halves) if head >= LEAST else ()
-        if not known:
+        cell_places = places(cells[:head], halves) if head >= LEAST else ()
+        if not cell_places:
             return False
-        size = int(known[0]["size"])
+        size = int(cell_places[0]["size"])
         parts = [cells[head + at * width :][: min(width, HALF)] for at in range(halves)]
         figures = [self._half(size, part) for part in parts]
         if not all(figures):
             return False
-        for params, part, found in zip(known, parts, figures, strict=True):
+        for params, part, values in zip(cell_places, parts, figures, strict=True):
             wrong = part[3] if self._counts and len(part) == HALF else ABSENT
-            self._add(params, found or [], wrong)
+            self._add(params, values or [], wrong)
         return True
 
     def _half(self, size: int, half: list[str]) -> list[float] | None:
@@ -262,10 +262,10 @@ class PerfTest:
         hypercube_perf, and until 2020 all_gather_perf and reduce_scatter_perf, do not count the
         part that each rank already has: both bandwidths are then what others call bus bandwidth.
         """
-        found = numbers(half[:3])
-        if not found:
+        values = numbers(half[:3])
+        if not values:
             return None
-        time, algbw, busbw = found[0] * MICRO / self._scale, found[1], found[2]
+        time, algbw, busbw = values[0] * MICRO / self._scale, values[1], values[2]
         slack = COARSE if "e" in half[0] else SLACK
         if agrees(size, time, algbw, busbw, slack):
             return [time, algbw, busbw]
@@ -309,8 +309,8 @@ class PerfTest:
     @property
     def _is_doubled(self) -> bool:
         """Whether rows of two tests came by turns: their columns were named twice, as each size."""
-        known = {tuple(half.params.items()) for half in self._halves}
-        return self._columned > 1 and not self._alone and len(known) < len(self._halves)
+        points = {tuple(half.params.items()) for half in self._halves}
+        return self._columned > 1 and not self._alone and len(points) < len(self._halves)
 
     @property
     def _rises(self) -> bool:

@@ -94,10 +94,10 @@ class Osu(Parser):
             self._table.builder.lack(NO_TITLE)
             if is_mixed:
                 self._table.doubt()
-        taken = self._table is not None and self._table.take(line)
-        if taken and self._table is not None:
+        is_row = self._table is not None and self._table.take(line)
+        if is_row and self._table is not None:
             self._table.lines += 1
-        return taken
+        return is_row
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
@@ -216,8 +216,8 @@ class _Table:
     def _varied(self, cells: list[str]) -> bool:
         """Read a row with a column per window size."""
         size, values = count(cells[0]), numbers(cells[1:])
-        wanted = len(self._windows)
-        if self._cell is None or size is None or values is None or len(values) != wanted:
+        expected = len(self._windows)
+        if self._cell is None or size is None or values is None or len(values) != expected:
             return False
         self._mixed |= size <= self._last
         self._last = size

@@ -147,8 +147,8 @@ class TrainingThroughput(Parser):
         return (bool(read) and all(read)) or bool(iterations) or self._said(line)
 
     def _said(self, line: str) -> bool:
-        known = self._builder is not None and _KNOWN.match(line) is not None
-        return known or self._iterations.notes(line)
+        is_chatter = self._builder is not None and _KNOWN.match(line) is not None
+        return is_chatter or self._iterations.notes(line)
 
     def _add(self, lineno: int, definition: Definition, text: str, scale: float, name: str) -> bool:
         value = number(text)
@@ -172,21 +172,21 @@ class TrainingThroughput(Parser):
 
 def _figures(line: str) -> list[_Figure]:
     """Find the rates of a line."""
-    found = [
-        (match, known)
-        for words, form, known in _FORMS
+    matches = [
+        (match, definition)
+        for words, form, definition in _FORMS
         if any(word in line for word in words)
         for match in form.finditer(line)
     ]
-    if not found and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
+    if not matches and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
         whole = _BEFORE.match(line) or _AFTER.match(line)
-        found = [(whole, None)] if whole else []
-    return [_figure(match, known) for match, known in found]
+        matches = [(whole, None)] if whole else []
+    return [_figure(match, definition) for match, definition in matches]
 
 
-def _figure(match: re.Match[str], known: Definition | None) -> _Figure:
+def _figure(match: re.Match[str], default: Definition | None) -> _Figure:
     named = match.groupdict()
-    definition = known or _BY_WORD[named["word"].lower()]
+    definition = default or _BY_WORD[named["word"].lower()]
     text, name = match["value"].rstrip(","), named.get("name") or ""
     scale = _SCALES.get(named.get("scale") or "", 1.0)
     if definition is TOKENS and name == "tps" and _THOUSANDS.fullmatch(text) is not None:

@@ -116,11 +116,11 @@ class IterationTimes:
         matches = [match for form in forms if (match := form.pattern.search(line))]
         times = (match for match in matches if "time" in match.re.groupindex)
         rates = (match for match in matches if "rate" in match.re.groupindex)
-        found = [
+        intervals = [
             Found(RATE, rate) for match in rates if (rate := number(match["rate"])) is not None
         ]
         first = next(times, None)
-        return found if first is None else [*self._times(line, first), *found]
+        return intervals if first is None else [*self._times(line, first), *intervals]
 
     def _times(self, line: str, match: re.Match[str]) -> Iterator[Found]:
         time = number(match["time"])

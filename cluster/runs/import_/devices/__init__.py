@@ -62,7 +62,7 @@ class DeviceLogs(NamedTuple):
     @property
     def results(self) -> list[Parsed]:
         """All results."""
-        return [result for one in self.known for result in one.reading.results]
+        return [result for log in self.known for result in log.reading.results]
 
     @property
     def matrices(self) -> list[Topology]:
@@ -99,26 +99,26 @@ def readers() -> dict[str, DeviceKindReader]:
 
 def read_devices(logs: DeviceLogs) -> PairLogs | None:
     """Read the devices of one host, all of a kind (SpecError); None if there are none."""
-    found = (reader.read(logs) for reader in readers().values())
-    return next((one for one in found if one is not None), None)
+    answers = (reader.read(logs) for reader in readers().values())
+    return next((answer for answer in answers if answer is not None), None)
 
 
 def matrix_kinds(result: Parsed) -> list[str]:
     """Return the kinds of devices that a result is a matrix of."""
-    known = ((name, getattr(reader, "is_matrix", None)) for name, reader in readers().items())
-    return [name for name, is_matrix in known if is_matrix and is_matrix(result)]
+    checks = ((name, getattr(reader, "is_matrix", None)) for name, reader in readers().items())
+    return [name for name, is_matrix in checks if is_matrix and is_matrix(result)]
 
 
-def only_matrix(logs: DeviceLogs, kind: str, what: str, tool: str) -> ReadLog | None:
+def only_matrix(logs: DeviceLogs, kind: str, noun: str, tool: str) -> ReadLog | None:
     """Return the log with the matrix of a kind of device; None if values of hosts are there, too.
 
     Several logs with such a matrix, or one of another kind, are refused (SpecError).
     """
-    kinds = {one.log.file: {k for r in one.reading.results for k in matrix_kinds(r)}
-             for one in logs.known}  # fmt: skip
-    own = [one for one in logs.known if kind in kinds[one.log.file]]
-    others = [one for one in logs.known if not kinds[one.log.file]]
-    if not own or any(result.measurements for one in others for result in one.reading.results):
+    kinds = {log.log.file: {k for r in log.reading.results for k in matrix_kinds(r)}
+             for log in logs.known}  # fmt: skip
+    own = [log for log in logs.known if kind in kinds[log.log.file]]
+    rest = [log for log in logs.known if not kinds[log.log.file]]
+    if not own or any(result.measurements for other in rest for result in other.reading.results):
         return None
     every = sorted(set.union(*kinds.values()))
     if len(every) > 1:
@@ -128,9 +128,9 @@ def only_matrix(logs: DeviceLogs, kind: str, what: str, tool: str) -> ReadLog | 
             remedy="Name only the logs of one kind.",
         )
     if len(own) > 1:
-        names = ", ".join(Path(one.log.file).name for one in own[:NAMED])
+        names = ", ".join(Path(log.log.file).name for log in own[:NAMED])
         raise SpecError(
-            f"{len(own)} logs have {what}, and one host is judged at a time: {names}.",
+            f"{len(own)} logs have {noun}, and one host is judged at a time: {names}.",
             remedy=f"Name one of them, and the log of {tool} of the same host.",
         )
     return own[0]

@@ -38,27 +38,27 @@ def _has_copies(result: Parsed) -> bool:
 
 def read(logs: DeviceLogs) -> PairLogs | None:
     """Join the copies of one host, a log for each NUMA node, and its topology."""
-    results = [one for log in logs.known for one in _results(log)]
-    if logs.metric != "bandwidth" or len({one.node for one in results}) < SEVERAL:
+    results = [result for log in logs.known for result in _results(log)]
+    if logs.metric != "bandwidth" or len({result.node for result in results}) < SEVERAL:
         return None
     gpus, distances = logs.gpu_matrix, logs.node_matrix
     cells = [
-        (one, str(m.params.get("test", "")), f"GPU{m.params['column']}", value)
-        for one in results
-        for m in one.result.measurements
-        if "column" in m.params and _is_copy(one.result, m.metric)
+        (result, str(m.params.get("test", "")), f"GPU{m.params['column']}", value)
+        for result in results
+        for m in result.result.measurements
+        if "column" in m.params and _is_copy(result.result, m.metric)
         for value in m.values
     ]
     test = _chosen({cell[1] for cell in cells}, logs.series)
-    count = len({one.node for one in results})
+    count = len({result.node for result in results})
     pairs = tuple(
         LoggedPair(
-            hosts=(f"{NUMA}{one.node}", gpu),
+            hosts=(f"{NUMA}{cell.node}", gpu),
             value=value,
-            log=one.log,
-            path=_path(f"{NUMA}{one.node}", _node(gpu, gpus), distances, count),
+            log=cell.log,
+            path=_path(f"{NUMA}{cell.node}", _node(gpu, gpus), distances, count),
         )
-        for one, title, gpu, value in cells
+        for cell, title, gpu, value in cells
         if title == test
     )
     unknown = any(not pair.path for pair in pairs)
@@ -72,27 +72,27 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     )
 
 
-def _results(one: ReadLog) -> Iterator[NodeResult]:
+def _results(log: ReadLog) -> Iterator[NodeResult]:
     """Return the results with copies between host and GPUs that name a NUMA node."""
-    results = [result for result in one.reading.results if _has_copies(result)]
+    results = [result for result in log.reading.results if _has_copies(result)]
     firsts = [result.first for result in results]
-    nodes = nodes_of_results(one.log.text, Path(one.log.file).name, firsts)
+    nodes = nodes_of_results(log.log.text, Path(log.log.file).name, firsts)
     for node, result in zip(nodes, results, strict=True):
         if node is not None:
-            yield NodeResult(one.log.file, node, result)
+            yield NodeResult(log.log.file, node, result)
 
 
 def _is_copy(result: Parsed, metric: str) -> bool:
     return any(d.metric == metric and d.medium == MEDIUM for d in result.definitions)
 
 
-def _chosen(tests: set[str], wanted: str) -> str:
-    fit = sorted(t for t in tests if all(word in t for word in wanted.lower().split()))
+def _chosen(tests: set[str], series: str) -> str:
+    fit = sorted(t for t in tests if all(word in t for word in series.lower().split()))
     if len(fit) == 1:
         return fit[0]
     raise SpecError(
         f"The logs have {len(fit) or 'no'} tests of copies between the host and its GPUs"
-        f"{wanted and f' with the words {wanted!r}'}: {', '.join(fit or sorted(tests))}.",
+        f"{series and f' with the words {series!r}'}: {', '.join(fit or sorted(tests))}.",
         remedy=f"Choose one: --series {(fit or sorted(tests))[0]}",
     )
 

@@ -35,15 +35,15 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     models = [model for result in logs.results for model in result.devices]
     pairs = gpu_topology(logs.gpu_matrix, copies, models=models).pairs
     log = matrix.log.file
-    known = [_pair(one.gpus, one.copies.rate or one.copies.rate_without, one.path, log)
-             for one in pairs]  # fmt: skip
-    inferred = any(one.inferred for one in pairs)
-    unknown = any(not one.path for one in known)
+    pairs_read = [_pair(pair.gpus, pair.copies.rate or pair.copies.rate_without, pair.path, log)
+             for pair in pairs]  # fmt: skip
+    inferred = any(pair.inferred for pair in pairs)
+    unknown = any(not pair.path for pair in pairs_read)
     assumed = INFERRED if inferred else SAME_NUMBERS
     return PairLogs(
         title=f"copies between GPUs ({', '.join(dict.fromkeys(models)) or 'model not known'})",
         metric="bandwidth",
-        pairs=tuple(known),
+        pairs=tuple(pairs_read),
         assumptions=(SLOWER, NO_PATHS if unknown else assumed),
         devices="gpus",
     )

@@ -32,36 +32,38 @@ class NicResult(NamedTuple):
 
 def read(logs: DeviceLogs) -> PairLogs | None:
     """Join tests over one NIC each, and the topology of one host."""
-    found = [] if logs.of_hosts else [one for log in logs.known for one in _results(log)]
-    if len({one.nic for one in found}) < SEVERAL or not all(one.nic for one in found):
+    results = [] if logs.of_hosts else [result for log in logs.known for result in _results(log)]
+    if len({result.nic for result in results}) < SEVERAL or not all(
+        result.nic for result in results
+    ):
         return None
     topology = logs.gpu_matrix
-    values = [PairResult(one.log, _ends(one), one.result) for one in found]
-    known = pair_logs(values, logs.metric, logs.series)
+    values = [PairResult(result.log, _ends(result), result.result) for result in results]
+    read_logs = pair_logs(values, logs.metric, logs.series)
     failed, left_out = _failures(logs)
-    of_gpus = any(one.gpu is not None for one in found)
-    classes = {one.nic: _class(one.nic, topology) for one in found}
+    of_gpus = any(result.gpu is not None for result in results)
+    classes = {result.nic: _class(result.nic, topology) for result in results}
     assumed = [SAME_NUMBERS if of_gpus else NEAREST]
     if strange := [nic for nic in classes if topology and _device(nic, topology) is None]:
         assumed.append(PairAssumption("unknown_nics", tuple(strange)))
     return PairLogs(
-        title=known.title,
+        title=read_logs.title,
         metric=logs.metric,
-        pairs=(*(_with_path(pair, classes, topology) for pair in known.pairs), *failed),
+        pairs=(*(_with_path(pair, classes, topology) for pair in read_logs.pairs), *failed),
         assumptions=(OTHER_END, *(assumed if topology else [NO_PATHS])),
-        left_out=(*left_out, *known.left_out),
+        left_out=(*left_out, *read_logs.left_out),
         devices="nics",
         sparse=True,  # a NIC may have no test with a GPU
     )
 
 
-def _results(one: ReadLog) -> Iterator[NicResult]:
+def _results(log: ReadLog) -> Iterator[NicResult]:
     """Return the results of a log, each with its NIC; a topology is none."""
-    results = [r for r in one.reading.results if r.measurements or r.failures]
+    results = [r for r in log.reading.results if r.measurements or r.failures]
     firsts = [result.first for result in results]
-    named = nics_of_results(one.log.text, Path(one.log.file).name, firsts)
+    named = nics_of_results(log.log.text, Path(log.log.file).name, firsts)
     for (nic, gpu), result in zip(named, results, strict=True):
-        yield NicResult(one.log.file, nic, gpu, result)
+        yield NicResult(log.log.file, nic, gpu, result)
 
 
 def _failures(logs: DeviceLogs) -> tuple[list[LoggedPair], list[str]]:

@@ -33,15 +33,16 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     matrix = only_matrix(logs, "numa", "the memory of NUMA nodes", "numactl --hardware")
     if matrix is None:
         return None
-    wanted = METRICS.get(logs.metric, "")
-    found = [m for result in logs.results for m in result.measurements if m.metric == wanted]
-    names = {f"{NUMA}{m.params[end]}" for m in found for end in ("row", "column")}
+    metric = METRICS.get(logs.metric, "")
+    measurements = [m for result in logs.results for m in result.measurements if m.metric == metric]
+    names = {f"{NUMA}{m.params[end]}" for m in measurements for end in ("row", "column")}
     pairs = []
-    for one in found:
-        hosts = f"{NUMA}{one.params['row']}", f"{NUMA}{one.params['column']}"
+    for measurement in measurements:
+        hosts = f"{NUMA}{measurement.params['row']}", f"{NUMA}{measurement.params['column']}"
         path = distance(hosts, logs.node_matrix, len(names))
         pairs += [
-            LoggedPair(hosts=hosts, value=v, log=matrix.log.file, path=path) for v in one.values
+            LoggedPair(hosts=hosts, value=v, log=matrix.log.file, path=path)
+            for v in measurement.values
         ]
     if not pairs:
         other = "latency" if logs.metric == "bandwidth" else "bandwidth"
@@ -63,9 +64,9 @@ def read(logs: DeviceLogs) -> PairLogs | None:
 
 def distance(pair: tuple[str, str], distances: Topology | None, nodes: int) -> str:
     """Return the distance of two nodes such as `NUMA0` and itself: `21`; empty if not known."""
-    known = distances.path(*pair) if distances else "?"
-    if known.isdecimal():
-        return known
+    path = distances.path(*pair) if distances else "?"
+    if path.isdecimal():
+        return path
     if pair[0] == pair[1]:
         return LOCAL
     return REMOTE if nodes == 2 else ""  # noqa: PLR2004 - there is one distance between two

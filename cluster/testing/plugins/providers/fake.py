@@ -38,9 +38,9 @@ class FakeProvider(Provider, Replaces):
     def _make(self, spec: ClusterSpec, places: Iterable[int]) -> tuple[Machine, ...]:
         if self._hosts.refuses:
             raise self._hosts.refuses
-        known = self._hosts.made.get(spec.name, ())
-        first = 1 + max((int(m.id.removeprefix("fake-")) for m in known), default=0)
-        made = tuple(
+        machines = self._hosts.made.get(spec.name, ())
+        first = 1 + max((int(m.id.removeprefix("fake-")) for m in machines), default=0)
+        created = tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
                 name=spec.machine_name(place),
                 id=f"fake-{number}",
@@ -52,8 +52,8 @@ class FakeProvider(Provider, Replaces):
             )
             for number, place in enumerate(places, first)
         )
-        self._hosts.made[spec.name] = (*known, *made)
-        return made
+        self._hosts.made[spec.name] = (*machines, *created)
+        return created
 
     def add(
         self,
@@ -65,16 +65,16 @@ class FakeProvider(Provider, Replaces):
     ) -> tuple[Machine, ...]:
         return self._make(spec, places)
 
-    def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
-        ids = {machine.id for machine in kept}
-        return tuple(one for one in self.find(name) if one.id not in ids)
+    def list_except(self, name: str, keep: tuple[Machine, ...]) -> tuple[Resource, ...]:
+        ids = {machine.id for machine in keep}
+        return tuple(resource for resource in self.find(name) if resource.id not in ids)
 
-    def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
-        self._hosts.made[name] = kept
+    def delete_except(self, name: str, keep: tuple[Machine, ...]) -> None:
+        self._hosts.made[name] = keep
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        made = self._hosts.made.get(name, ())
-        return tuple(Resource(kind="host", id=machine.id) for machine in made)
+        machines = self._hosts.made.get(name, ())
+        return tuple(Resource(kind="host", id=machine.id) for machine in machines)
 
     def destroy(self, name: str) -> None:
         self._hosts.made.pop(name, None)

@@ -51,11 +51,11 @@ class FakeShell(Shell):
 
     def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         self.connect()
-        named = path.rglob("*") if only is None else (path / one for one in only)
-        for one in [path] if path.is_file() else named:
-            if one.is_file():
-                name = "" if one == path else f"/{one.relative_to(path)}"
-                self._files[f"{to}{name}"] = one.read_bytes()
+        named = path.rglob("*") if only is None else (path / name for name in only)
+        for file in [path] if path.is_file() else named:
+            if file.is_file():
+                name = "" if file == path else f"/{file.relative_to(path)}"
+                self._files[f"{to}{name}"] = file.read_bytes()
 
     def fetch(self, path: str, to: Path) -> None:
         self.connect()
