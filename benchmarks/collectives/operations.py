@@ -18,7 +18,7 @@ class Collective(Value, frozen=True, kw_only=True):
     """One collective."""
 
     name: str
-    what: str  # it does with a message of S bytes
+    effect: str  # it does with a message of S bytes
     factor: Factor = ""
     flow: Flow = "between hosts"  # which bytes pass a host's link
     reduces: bool = False  # it sums 32-bit floating-point numbers; the others move bytes
@@ -33,38 +33,38 @@ class Collective(Value, frozen=True, kw_only=True):
 OPERATIONS = (
     Collective(
         name="allreduce",
-        what="every rank gives S bytes of 32-bit floats and gets their sum over all ranks",
+        effect="every rank gives S bytes of 32-bit floats and gets their sum over all ranks",
         factor="2(n-1)/n",
         reduces=True,
     ),
     Collective(
         name="allgather",
-        what="every rank gives S / n bytes and gets those of all ranks",
+        effect="every rank gives S / n bytes and gets those of all ranks",
         factor="(n-1)/n",
         divides=True,
     ),
     Collective(
         name="reduce_scatter",
-        what="every rank gives S bytes of 32-bit floats and gets its n-th of their sum",
+        effect="every rank gives S bytes of 32-bit floats and gets its n-th of their sum",
         factor="(n-1)/n",
         reduces=True,
         divides=True,
     ),
-    Collective(name="bcast", what="rank 0 gives S bytes to every other rank", factor="1"),
+    Collective(name="bcast", effect="rank 0 gives S bytes to every other rank", factor="1"),
     Collective(
         name="reduce",
-        what="every rank gives S bytes of 32-bit floats, and rank 0 gets their sum",
+        effect="every rank gives S bytes of 32-bit floats, and rank 0 gets their sum",
         factor="1",
         reduces=True,
     ),
     Collective(
         name="alltoall",
-        what="every rank gives S / n bytes to each rank, itself included",
+        effect="every rank gives S / n bytes to each rank, itself included",
         factor="(n-1)/n",
         flow="between ranks",
         divides=True,
     ),
-    Collective(name=BARRIER, what="no rank goes on before all have come", flow=""),
+    Collective(name=BARRIER, effect="no rank goes on before all have come", flow=""),
 )
 NAMED = {operation.name: operation for operation in OPERATIONS}
 LIBRARIES = {
@@ -84,7 +84,7 @@ def timed(operation: Collective, transport: Transport = "mpi") -> Definition:
         metric=operation.name,
         unit="s",
         better="lower",
-        what=f"one {operation.name} by {LIBRARIES[transport]}: {operation.what}; "
+        what=f"one {operation.name} by {LIBRARIES[transport]}: {operation.effect}; "
         "then the result is checked",
         clock="time.perf_counter_ns of each rank (CLOCK_MONOTONIC)",
         synchronisation="barrier of all ranks (MPI) before each value, outside the timed region",

@@ -40,7 +40,7 @@ def measure_host(rank: Rank, params: GpuParams) -> None:
     host = _GpuHost(rank, params, torch)
     for gpu in gpus:
         rank.progress(gpu, len(gpus), f"GPU {gpu}")
-        host.one(gpu)
+        host.measure_gpu(gpu)
         host.peers(gpu, [other for other in gpus if other != gpu])
     rank.progress(len(gpus), len(gpus), "done")
 
@@ -69,7 +69,7 @@ class _GpuHost:
         for node in without_cpus:
             rank.note(f"NUMA node {node} has no core that the rank may use: not tested.")
 
-    def one(self, gpu: int) -> None:
+    def measure_gpu(self, gpu: int) -> None:
         """Measure what one GPU does with the host and by itself."""
         self._hardware(gpu)
         for node in self._nodes:

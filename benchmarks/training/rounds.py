@@ -44,10 +44,10 @@ class _Setting(NamedTuple):
     rank: Rank
     params: TrainingParams
     trainer: Trainer
-    asked: ShardSource
+    shard_source: ShardSource
     memory: MemorySource
     names: Sequence[str]  # of this rank's shards
-    kept: Sequence[str]  # of those in memory
+    in_memory: Sequence[str]  # of those in memory
     resident: Sequence[tuple[Any, Any]]
     stages: Callable[[ShardSource], Stages]
     utilisation: Utilisation
@@ -138,7 +138,7 @@ def _add_notes(setting: _Setting, torch: Any) -> None:  # noqa: ANN401
         )
     size = params.samples * SAMPLE_BYTES
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if setting.asked is not setting.memory and size < free:
+    if setting.shard_source is not setting.memory and size < free:
         rank.note(
             f"The data are {format_bytes(size)} and fit in memory: a program that keeps them would "
             "read them once. Each shard is read again here, so the stall is that of data that do "
@@ -160,8 +160,8 @@ def _rounds(setting: _Setting) -> None:
         _probe(setting, results, number)
     results.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
     for own, value in (
-        (definitions.REQUESTS, setting.asked.requests),
-        (definitions.BYTES_READ, setting.asked.bytes),
+        (definitions.REQUESTS, setting.shard_source.requests),
+        (definitions.BYTES_READ, setting.shard_source.bytes),
     ):
         rank.begin(own, {}, unit=own.unit, is_beside=True).append(value)
     rank.end()
@@ -218,9 +218,9 @@ def _feed(
         resident = setting.resident
         return (lambda: resident[next(numbers) % len(resident)]), (lambda: None)
     source, names = (
-        (setting.memory, setting.kept)
+        (setting.memory, setting.in_memory)
         if phase == "memory"
-        else (setting.asked, _turn(setting, 2 * number))
+        else (setting.shard_source, _turn(setting, 2 * number))
     )
     loader = Loader(setting.stages(source), names, setting.params.workers)
     return loader.next, loader.close
@@ -291,15 +291,15 @@ def _probe(setting: _Setting, results: _Results, number: int) -> None:
     """Do one stage at a time, on all ranks at once."""
     params, rank = setting.params, setting.rank
     needed = params.steps * params.batch
-    if setting.asked is not setting.memory:
+    if setting.shard_source is not setting.memory:
         rank.barrier()
-        begin, before = perf_counter(), setting.asked.bytes
+        begin, before = perf_counter(), setting.shard_source.bytes
         with ThreadPoolExecutor(max(1, params.workers)) as pool:
             names = islice(cycle(_turn(setting, 2 * number + 1)), needed // params.shard)
-            list(pool.map(setting.stages(setting.asked).fetch, names))
-        read = setting.asked.bytes - before
+            list(pool.map(setting.stages(setting.shard_source).fetch, names))
+        read = setting.shard_source.bytes - before
         results.probed(definitions.LINK_RATE, read, perf_counter() - begin)
-    loader = Loader(setting.stages(setting.memory), setting.kept, params.workers)
+    loader = Loader(setting.stages(setting.memory), setting.in_memory, params.workers)
     try:
         rank.barrier()
         begin = perf_counter()
@@ -325,12 +325,12 @@ def _conclude(setting: _Setting, results: _Results, phases: Sequence[_Phase]) ->
         return
     last = [min(waits) for waits in zip(*exchanges, strict=True)]
     link = results.rate(definitions.LINK_RATE)
-    size = len(setting.memory.fetch(setting.kept[0])) / params.shard
+    size = len(setting.memory.fetch(setting.in_memory[0])) / params.shard
     trained = Trained(
         samples=params.batch * rank.size,
         resident=results.steps("resident"),
         memory=results.steps("memory"),
-        asked=results.steps(params.phases[-1]),
+        actual=results.steps(params.phases[-1]),
         busy=tuple(busy),
         exposed=_by_rounds(last, params.steps),
         fetch=None if link is None else link / size,

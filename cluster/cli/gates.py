@@ -42,7 +42,7 @@ class Gates(Value, frozen=True, kw_only=True):
     github: bool = False
 
     @property
-    def asked(self) -> bool:
+    def has_any(self) -> bool:
         """Whether any of them is used."""
         return bool(self.fail_on or self.junit or self.github)
 

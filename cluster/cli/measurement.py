@@ -83,7 +83,7 @@ def measure(
         raise
     finally:
         _leave(cluster, options, live)
-        status = report_cases(options.gates, cases) if options.gates.asked else 0
+        status = report_cases(options.gates, cases) if options.gates.has_any else 0
     if status:
         raise Exit(status)
 

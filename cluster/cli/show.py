@@ -288,7 +288,7 @@ def table(
         return
     cells = tuple(tuple(printable(cell) for cell in row) for row in rows)
     words = tuple(columns)
-    content = Table(title="", columns=words, rows=cells, left=words, spare=spare)
+    content = Table(title="", columns=words, rows=cells, left_aligned=words, spare=spare)
     sys.stdout.write(table_text(content, screen_width()))
 
 

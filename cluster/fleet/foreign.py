@@ -40,8 +40,8 @@ class _Seen(NamedTuple):
     """What the tests show: the hosts, the tests that tell hosts apart, and what others show."""
 
     fleet: Fleet
-    found: Diagnosed
-    others: tuple[FleetFinding, ...] = ()
+    solution: Diagnosed
+    further: tuple[FleetFinding, ...] = ()
     suspects: tuple[Suspect, ...] = ()
 
 
@@ -62,7 +62,7 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         count = len(tests) - failed
         return msgspec.structs.replace(verdict, reason=reason, tests=count, failed=failed)
     seen = _seen(fleet, tests)
-    solution, fleet = seen.found, seen.fleet
+    solution, fleet = seen.solution, seen.fleet
     findings = _findings(seen, untested)
     blamed, observations = by_fault(findings, FAULTS)
     suspects = (*undecided_hosts(fleet, solution), *seen.suspects, *_far_hosts(fleet, solution))
@@ -91,10 +91,10 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
 
 def _findings(seen: _Seen, untested: Sequence[FleetFinding]) -> list[FleetFinding]:
     """Return all findings; of latencies, none about a host, which may only be far away."""
-    fleet, solution = seen.fleet, seen.found
+    fleet, solution = seen.fleet, seen.solution
     hosts = bad_hosts(fleet, solution) if fleet.metric == "bandwidth" else ()
     groups, pairs = bad_groups(fleet, solution), _unexplained(fleet, solution)
-    return in_order([*hosts, *groups, *seen.others, *pairs, *untested])
+    return in_order([*hosts, *groups, *seen.further, *pairs, *untested])
 
 
 def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _Seen:

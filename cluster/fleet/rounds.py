@@ -65,7 +65,7 @@ class SurveyStep(NamedTuple):
     pairs: Pairs  # of hosts, of the shape (pairs, 2)
     alone: bool
     port: int
-    what: StepKind  # what it is for
+    purpose: StepKind  # what it is for
 
 
 class SurveyPlan(NamedTuple):
@@ -87,7 +87,7 @@ def survey(
         return tests
     rounds = planned_rounds(fleet.groups, plan.rounds)
     for number, pairs in enumerate(rounds):
-        tests += measure(SurveyStep(number, pairs, alone=False, port=0, what="round"))
+        tests += measure(SurveyStep(number, pairs, alone=False, port=0, purpose="round"))
     sample = _sample(fleet, rounds, plan.alone) if rounds else []
     if sample:  # few rounds may have no pair of different groups
         tests += measure(_alone(_next(tests), sample, "sample"))
@@ -143,7 +143,7 @@ def _alone(
     number: int, pairs: Iterable[tuple[int, int]], purpose: StepKind, port: int = 0
 ) -> SurveyStep:
     return SurveyStep(
-        number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, what=purpose
+        number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, purpose=purpose
     )
 
 
@@ -195,7 +195,7 @@ def _among_suspects(
     if fleet.grouped or not several or not solution.table.alone.any():
         return
     for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
-        yield SurveyStep(number, hosts[pairs], alone=False, port=0, what="suspects")
+        yield SurveyStep(number, hosts[pairs], alone=False, port=0, purpose="suspects")
 
 
 def _at_other_times(

@@ -323,14 +323,14 @@ class _Index:
         self._tests = tests[np.argsort(part, kind="stable")]
         self._ends = np.cumsum(np.bincount(part, minlength=parts))
 
-    def of(self, part: int) -> Numbers:
+    def tests_of(self, part: int) -> Numbers:
         """Return the tests of a part."""
         own: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
         return own
 
     def open(self, part: int, mask: Flags) -> Numbers:
         """Return those tests of a part that are wanted."""
-        own = self.of(part)
+        own = self.tests_of(part)
         return own[mask[own]]
 
 
@@ -354,7 +354,7 @@ def _explain(
     while accusations.max(initial=0):
         part = _candidate(tests.kinds, np.where(accusations > 0, scores * doubt, 0.0))
         own = index.open(part, low & (explained < 0))
-        culprit = chances.culprit(part, own, index.of(part))
+        culprit = chances.culprit(part, own, index.tests_of(part))
         twins = _twins(tests, own, counts, part)
         sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
         if not _of_one_end(tests, own, part, low & (explained < 0)):

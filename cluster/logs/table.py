@@ -127,7 +127,7 @@ class ResultBuilder:
         self.fail(text)
         self._lacks, self._expects = text[:500], expects
 
-    def on(self, device: str) -> None:
+    def set_device(self, device: str) -> None:
         """Record that a GPU of this model took part."""
         self._devices[device] = None
 

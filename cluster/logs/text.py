@@ -584,7 +584,7 @@ def _rows(match: re.Match[str]) -> str:
 def _page(text: str) -> str:
     """Return the text of a page, and what only its JSON has: pages load their comments later."""
     page = SavedPage(text)
-    page_text = page.shown if page.has_blocks or not page.data else ""
+    page_text = page.visible_text if page.has_blocks or not page.data else ""
     lines_read = _stripped(page_text)
     for part in map(plain, chain.from_iterable(map(_texts, page.data))):
         lines = _stripped(part)
@@ -630,7 +630,7 @@ class SavedPage(HTMLParser):
         self.close()
 
     @property
-    def shown(self) -> str:
+    def visible_text(self) -> str:
         """The text that a reader of the page sees."""
         return "".join(self._shown)
 
@@ -663,4 +663,4 @@ class SavedPage(HTMLParser):
 
 def plain(text: str) -> str:
     """Take the tags out of a part of a page; leave any other text as it is."""
-    return SavedPage(text).shown if "</pre>" in text or "</p>" in text else text
+    return SavedPage(text).visible_text if "</pre>" in text or "</p>" in text else text

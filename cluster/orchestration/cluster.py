@@ -550,7 +550,7 @@ class Cluster:
         libraries = benchmark.libraries(request.params)
         # Hosts with GPUs have a torch whose CUDA fits their driver.
         environment = self._install(
-            benchmark.programs, () if need.wanted else libraries, on_state, large=request.yes
+            benchmark.programs, () if need.count else libraries, on_state, large=request.yes
         )
         if environment and environment.image:
             need = host_setup.GpuNeed()  # in an image, the ranks check the GPUs

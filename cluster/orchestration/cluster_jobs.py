@@ -199,7 +199,7 @@ class Jobs:
     def close(self, job: MpiJob, result: JobResult, *, stop: bool = False) -> Run:
         """Download a job's files, and close its run (SpecError)."""
         lost = job.lost_hosts() if result.exit_status == HOST_LOST else ()
-        with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
+        with self._hosts.omit(lost):  # a download from them would wait for seconds, in vain
             job = self.open(job.record)  # a shell may have been given up since
             cause = self._known_of(lost)
             run = with_verdict(collect(job, result, self.phases, stop=stop, cause=cause))

@@ -119,7 +119,7 @@ class Hosts:
             self._shells[place_of(names[name])] = DeadShell(error)
 
     @contextmanager
-    def without(self, names: Collection[str]) -> Iterator[None]:
+    def omit(self, names: Collection[str]) -> Iterator[None]:
         """Make every call to some hosts, by name, fail immediately during a block."""
         places = {m.name: place_of(m) for m in distinct(self.machines) if m.name in names}
         for name, place in places.items():

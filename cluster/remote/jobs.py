@@ -217,7 +217,7 @@ class MpiJob:
         watcher = Silence(SILENT, self._shell.close)
 
         def receive(line: str) -> None:
-            watcher.heard()
+            watcher.restart()
             event = decoders.decode(line, Event)
             if isinstance(event, Wrote):
                 on_event(event)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Silence:
-    """Calls `end` once, in another thread, if `heard` is not called for some seconds in a block.
+    """Calls `end` once, in another thread, if `restart` is not called for some seconds in a block.
 
     `came` says whether that happened.
     """
@@ -24,14 +24,14 @@ class Silence:
         self.came = False
 
     def __enter__(self) -> Self:
-        self.heard()
+        self.restart()
         threading.Thread(target=self._listen, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
 
-    def heard(self) -> None:
+    def restart(self) -> None:
         """Note that it is not silent now."""
         self._last = time.monotonic()
 

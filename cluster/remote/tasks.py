@@ -83,7 +83,7 @@ class HostTasks:
         silence = Silence(SILENT, self._shell.close)
 
         def receive(line: str) -> None:
-            silence.heard()
+            silence.restart()
             event = decoders.decode(line, TaskOutput | TaskState)
             if isinstance(event, TaskOutput):
                 on_output(event)

@@ -122,7 +122,7 @@ def github_summary(cases: Iterable[Case]) -> str:
         title="cluster",
         columns=("run", "series", "verdict", "figure"),
         rows=tuple((c.suite, c.name, c.verdict.upper(), c.text) for c in cases),
-        left=("run", "series", "verdict", "figure"),
+        left_aligned=("run", "series", "verdict", "figure"),
     )
     return table_markdown(table)
 

@@ -41,7 +41,7 @@ def findings_table(verdict: FleetVerdict) -> Table:
             for finding in verdict.findings
         ),
         notes=(SIMULATED,) if verdict.simulated else (),
-        left=("verdict", "part", "direction", "evidence", "confirmed", "replaced by"),
+        left_aligned=("verdict", "part", "direction", "evidence", "confirmed", "replaced by"),
     )
 
 
@@ -75,7 +75,7 @@ def group_table(placement: Placement) -> Table:
             for group, hosts in members.items()
         ),
         notes=(SIMULATED,) if placement.simulated else (),
-        left=("group", "which"),
+        left_aligned=("group", "which"),
     )
 
 
@@ -95,7 +95,7 @@ def layer_table(placement: Placement) -> Table:
             for layer in placement.topology.layers
         ),
         notes=(SIMULATED,) if placement.simulated else (),
-        left=("provider's layer", "hosts in each"),
+        left_aligned=("provider's layer", "hosts in each"),
     )
 
 

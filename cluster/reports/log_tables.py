@@ -46,7 +46,7 @@ def _meaning(job: JobProfile) -> Table:
             f"{len(job.checks) - len(wrong)} of {len(job.checks)} sums were checked and agree",
             *((f"the files of {missing} rank(s) are not here",) if missing > 0 else ()),
         ),
-        left=("finding", "arithmetic"),
+        left_aligned=("finding", "arithmetic"),
     )
 
 
@@ -67,7 +67,7 @@ def _routines(job: JobProfile) -> Table:
             )
             for total in job.routines
         ),
-        left=("routine", "view"),
+        left_aligned=("routine", "view"),
         spare=(("view",), ("most",), ("bytes a call",)),
     )
 
@@ -91,7 +91,7 @@ def _sizes(job: JobProfile) -> Table:
         rows=tuple(
             _size(row, calls.get(row.routine, 0), times.get(row.routine, 0.0)) for row in job.bins
         ),
-        left=("routine", "view"),
+        left_aligned=("routine", "view"),
         spare=(("view",), ("of calls",), ("a call",)),
     )
 
@@ -134,7 +134,7 @@ def _ranks(job: JobProfile) -> Table:
             for task, share in zip(tasks, shares, strict=True)
         ),
         notes=(f"{hidden} ranks between these are not shown",) if hidden > 0 else (),
-        left=("host", "view"),
+        left_aligned=("host", "view"),
         spare=(("view",), ("memory",)),
     )
 
@@ -146,7 +146,7 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
     findings = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
     rows = tuple((finding,) for finding in findings)
     if rows:
-        yield Table(title="What follows", columns=("finding",), rows=rows, left=("finding",))
+        yield Table(title="What follows", columns=("finding",), rows=rows, left_aligned=("finding",))
 
 
 def _best(topology: GpuTopology) -> Table:
@@ -170,7 +170,7 @@ def _best(topology: GpuTopology) -> Table:
             ),
             *map(note_words, topology.notes),
         ),
-        left=("what", "GPUs"),
+        left_aligned=("what", "GPUs"),
     )
 
 
@@ -221,7 +221,7 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
             )
             for pair in pairs
         ),
-        left=("pair", "path", "peers", "NCCL", "fits"),
+        left_aligned=("pair", "path", "peers", "NCCL", "fits"),
         spare=(("NCCL",), ("latency",), ("without P2P",)),
     )
 
@@ -237,7 +237,7 @@ def _near(topology: GpuTopology) -> Table:
         rows=tuple(
             (f"GPU{near.gpu}", near.path, ", ".join(near.nics)) for near in topology.nearest
         ),
-        left=("GPU", "path", "NICs"),
+        left_aligned=("GPU", "path", "NICs"),
     )
 
 
@@ -254,5 +254,5 @@ def _carried(carried: Transports) -> Table:
             )
             for experiment in carried.experiments
         ),
-        left=("between", "by"),
+        left_aligned=("between", "by"),
     )

@@ -58,7 +58,7 @@ def logbook(entries: Sequence[Entry]) -> Table:
         title=f"{len(entries)} experiment(s)",
         columns=COLUMNS,
         rows=tuple(_row(entry) for entry in entries),
-        left=COLUMNS,
+        left_aligned=COLUMNS,
     )
 
 

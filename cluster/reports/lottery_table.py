@@ -35,7 +35,7 @@ def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
         ),
         rows=tuple(map(_row, series)),
         notes=(TERMS, TIME),
-        left=("metric", "parameters"),
+        left_aligned=("metric", "parameters"),
         spare=(("pays off after",), ("chance",)),
     )
 

@@ -128,7 +128,7 @@ def _index(runs: Sequence[ReportRun]) -> Table:
             )
             for run in runs
         ),
-        left=words,
+        left_aligned=words,
     )
 
 
@@ -331,7 +331,7 @@ def _troubles(findings: Sequence[Sign]) -> Iterator[Table]:
                 (f.name, f.confidence, f.evidence, f.remedy, f.confirm)
                 for f in map(finding_words, findings)
             ),
-            left=words,
+            left_aligned=words,
         )
 
 
@@ -349,7 +349,7 @@ def _environment(runs: Sequence[ReportRun]) -> PageSection:
                 columns=("factor", "value"),
                 rows=tuple((n, " | ".join(texts)) for n, texts in values.items() if texts != ["-"]),
                 notes=("Facts that no host reports and flags that were not given are left out.",),
-                left=("factor", "value"),
+                left_aligned=("factor", "value"),
             ),
             Table(
                 title="What the metrics are",
@@ -357,7 +357,7 @@ def _environment(runs: Sequence[ReportRun]) -> PageSection:
                 rows=tuple(
                     (d.id, d.what, d.clock, d.warm_up, d.aggregation) for d in definitions.values()
                 ),
-                left=words,
+                left_aligned=words,
             ),
         ),
     )

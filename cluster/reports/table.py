@@ -21,7 +21,7 @@ class Table(Value, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    left_aligned: tuple[str, ...] = ()
     spare: tuple[tuple[str, ...], ...] = ()
 
 
@@ -32,12 +32,12 @@ class Column(NamedTuple):
     cell: Callable[[Summary], str]  # the text for a summary; every value with its unit
     words: bool = False
     # the tables that have it: `wide` ones, those for a `narrow` screen, or both
-    on: Literal["both", "wide", "narrow"] = "both"
+    screens: Literal["both", "wide", "narrow"] = "both"
     # the order in which columns are left out of a table that is still too wide, lowest first; 0 is
     # never left out
     dropped: int = 0
     # if given, the column is left out unless this is true for a summary of the table
-    shown: Callable[[Summary], bool] | None = None
+    condition: Callable[[Summary], bool] | None = None
 
 
 def _value(summary: Summary, value: float) -> str:
@@ -71,37 +71,37 @@ COLUMNS = (
     Column("metric", lambda s: s.metric, words=True),
     Column("parameters", lambda s: format_point(s.params), words=True),
     Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)", dropped=3),
-    Column("median", lambda s: _value(s, s.median), on="wide"),
-    Column("median ± half-CI", _with_error, on="narrow"),
-    Column("95% CI, this launch", _interval, on="wide", shown=_is_repeated),
-    Column("p5", lambda s: _value(s, s.p5), on="wide", shown=_is_repeated),
-    Column("p95", lambda s: _value(s, s.p95), on="wide", shown=_is_repeated),
-    Column("p99", lambda s: _value(s, s.p99), dropped=2, shown=_is_repeated),
+    Column("median", lambda s: _value(s, s.median), screens="wide"),
+    Column("median ± half-CI", _with_error, screens="narrow"),
+    Column("95% CI, this launch", _interval, screens="wide", condition=_is_repeated),
+    Column("p5", lambda s: _value(s, s.p5), screens="wide", condition=_is_repeated),
+    Column("p95", lambda s: _value(s, s.p95), screens="wide", condition=_is_repeated),
+    Column("p99", lambda s: _value(s, s.p99), dropped=2, condition=_is_repeated),
     Column(
         "converged",
         lambda s: "yes" if s.converged else "not converged",
         words=True,
-        on="wide",
-        shown=_is_repeated,
+        screens="wide",
+        condition=_is_repeated,
     ),
     Column(
         "limit",
         lambda s: "none" if s.bound is None else _value(s, s.bound),
-        on="wide",
-        shown=_is_bounded,
+        screens="wide",
+        condition=_is_bounded,
     ),
     Column(
         "of limit",
         lambda s: "none" if s.share is None else f"{s.share:.1%}",
         dropped=4,
-        shown=_is_bounded,
+        condition=_is_bounded,
     ),
     Column(
         "remarks",
         lambda s: ", ".join(remarks(s)),
         words=True,
         dropped=1,
-        shown=lambda s: bool(remarks(s)),
+        condition=lambda s: bool(remarks(s)),
     ),
 )
 """A new column is one more entry: the terminal, Markdown, HTML and the report show it."""
@@ -118,11 +118,11 @@ def summaries_table(
     chosen = [
         column
         for column in COLUMNS
-        if column.on in ("both", screen)
+        if column.screens in ("both", screen)
         and (
-            column.shown is None
-            or any(map(column.shown, summaries))
-            or (column.shown is _is_repeated and not summaries)
+            column.condition is None
+            or any(map(column.condition, summaries))
+            or (column.condition is _is_repeated and not summaries)
         )
     ]
     droppable = sorted((c for c in chosen if c.dropped), key=lambda column: column.dropped)
@@ -131,7 +131,7 @@ def summaries_table(
         columns=tuple(column.name for column in chosen),
         rows=tuple(tuple(column.cell(summary) for column in chosen) for summary in summaries),
         notes=tuple(notes),
-        left=tuple(column.name for column in chosen if column.words),
+        left_aligned=tuple(column.name for column in chosen if column.words),
         spare=tuple((column.name,) for column in droppable),
     )
 

@@ -59,7 +59,7 @@ def _nothing_in_common(comparison: Comparison) -> Table:
             for metric in metrics
         ),
         notes=(SAME_FLAGS, *map(note_words, comparison.notes)),
-        left=("measured", comparison.base, comparison.other),
+        left_aligned=("measured", comparison.base, comparison.other),
     )
 
 
@@ -77,7 +77,7 @@ def _differing(comparison: Comparison) -> Table:
         title="What differs" if comparison.factors else nothing,
         columns=("factor", comparison.base, comparison.other),
         rows=tuple((factor.name, factor.base, factor.other) for factor in comparison.factors),
-        left=("factor", comparison.base, comparison.other),
+        left_aligned=("factor", comparison.base, comparison.other),
     )
 
 
@@ -96,7 +96,7 @@ def _cells(comparison: Comparison) -> Table:
             *_explained(comparison),
             *map(note_words, comparison.notes),
         ),
-        left=("metric", "parameters", "verdict", header),
+        left_aligned=("metric", "parameters", "verdict", header),
         spare=(bounds, (header,), (comparison.base, comparison.other)),
     )
 
@@ -198,7 +198,7 @@ def fits_table(fits: Sequence[Fit]) -> Table:
             for piece in fit.pieces
         ),
         notes=(LINE,),
-        left=("metric", "condition", "sizes", "remark"),
+        left_aligned=("metric", "condition", "sizes", "remark"),
         spare=(("points", "launches"), ("95% CI of beta", "95% CI"), ("n_1/2",), ("worst error",)),
     )
 
@@ -254,7 +254,7 @@ def predictions_table(
         )
         + tuple(_unpredicted(collective) for collective in beyond),
         notes=(PREDICTED, *([FAR] if beyond else []), *notes),
-        left=("collective", "algorithm"),
+        left_aligned=("collective", "algorithm"),
     )
 
 
@@ -278,7 +278,7 @@ def scaling_table(scaling: Scaling) -> Table:
         ),
         rows=tuple(_scaled(row, scaling.unit, bounded, printed) for row in scaling.rows),
         notes=tuple(_doubtful(scaling)),
-        left=("view", "printed"),
+        left_aligned=("view", "printed"),
         spare=(("view",), ("speedup",), ("95% CI",)),
     )
 
@@ -341,7 +341,7 @@ def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str
         ),
         rows=tuple(_row(summary, bounded=bounded, sure=sure) for summary in pooled),
         notes=tuple(notes),
-        left=("metric", "parameters"),
+        left_aligned=("metric", "parameters"),
         spare=(("lowest .. highest",), ("spread",)) if sure else (("spread",),),
     )
 

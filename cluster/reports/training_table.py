@@ -58,7 +58,7 @@ def training_table(
         ),
         rows=tuple(_row(row, base, *runs[row.ranks], gpus=gpus) for row in scaled.rows),
         notes=(_reading(gpus=gpus, bounded=work is not None),),
-        left=("flag", "verdict"),
+        left_aligned=("flag", "verdict"),
         spare=(("verdict",),),
     )
 

@@ -45,7 +45,7 @@ def trained(
         samples=64,
         resident=rounds(resident),
         memory=rounds(memory),
-        asked=rounds(asked),
+        actual=rounds(asked),
         busy=tuple(rounds(own) for own in busy),
         exposed=rounds(exposed),
         **more,
@@ -89,7 +89,7 @@ def test_a_difference_that_chance_may_make_is_no_stall() -> None:
         samples=64,
         resident=(0.010,) * 8,
         memory=(0.010, 0.014, 0.009, 0.016, 0.010, 0.015, 0.008, 0.014),
-        asked=(0.010,) * 8,
+        actual=(0.010,) * 8,
         busy=((BUSY,) * 8,),
         exposed=(0.0,) * 8,
     )
@@ -140,7 +140,7 @@ def of_parameters(case: Trained, steps: int = 3) -> tuple[list[Measurement], byt
     found = [
         series("samples_rate", [case.samples / seconds for seconds in own], data=data)
         for data, own in (("resident", case.resident), ("memory", case.memory),
-                          ("disk", case.asked))
+                          ("disk", case.actual))
     ]  # fmt: skip
     for rank, own in enumerate(case.busy):
         each = [seconds / 2 for seconds in own for _ in range(steps)]
@@ -186,7 +186,7 @@ def test_rounds_that_are_too_few_say_so() -> None:
             samples=64,
             resident=(0.010,) * rounds,
             memory=(0.010,) * rounds,
-            asked=(0.020,) * rounds,
+            actual=(0.020,) * rounds,
             busy=((BUSY,) * rounds,),
             exposed=(0.0,) * rounds,
         )

@@ -30,7 +30,7 @@ def logged(
     plan = first_rounds((0,) * hosts, rounds) if rounds else tournament(hosts)
     tests: dict[tuple[int, int], float] = {}
     for number, pairs in enumerate(plan):
-        for one in made.measure(SurveyStep(number, pairs, alone=alone, port=0, what="named")):
+        for one in made.measure(SurveyStep(number, pairs, alone=alone, port=0, purpose="named")):
             ends = one.source, one.target
             key = ends if directed else (min(ends), max(ends))
             tests[key] = min(tests.get(key, 1e99), one.value or 0.0)

@@ -44,7 +44,7 @@ def test_what_squeue_prints_is_read() -> None:
     assert mark is not None
     assert (mark.name, mark.token, mark.host) == ("mine", "0a1b", "login1")
     assert (running.state, running.nodes, running.comment) == ("RUNNING", "node[1-3,7]", "")
-    assert [job.left for job in (waiting, running, late, endless)] == [86400, 3598, 0, None]
+    assert [job.remaining for job in (waiting, running, late, endless)] == [86400, 3598, 0, None]
     assert (cancelled.state, cancelled.start) == ("CANCELLED", "")
     assert mark_of(odd) is None
     assert odd.comment == "a|b"
@@ -69,7 +69,7 @@ def test_states_and_reasons_in_words() -> None:
     assert "suspended (scontrol suspend)" in why_over(job("SUSPENDED"))
     assert "goes on with scontrol resume 1" in why_over(job("SUSPENDED"))
     assert why_over(None) == "Slurm does not list it any more"
-    late = SlurmJob(id="1", state="RUNNING", left=0)
+    late = SlurmJob(id="1", state="RUNNING", remaining=0)
     assert why_over(late) == ("TIMEOUT: its time limit was reached, and Slurm is about to end it")
     assert is_hopeless(job("PENDING", "BadConstraints"))
     assert not is_hopeless(job("PENDING", "Resources"))

@@ -57,7 +57,7 @@ class Trained(Value, frozen=True, kw_only=True):
     samples: int
     resident: tuple[float, ...]  # seconds of a step with data resident on the device, by rounds
     memory: tuple[float, ...]
-    asked: tuple[float, ...]
+    actual: tuple[float, ...]
     # seconds of a step with data resident that each rank works itself, whatever the others do: of
     # each rank, by the same rounds
     busy: tuple[tuple[float, ...], ...]
@@ -151,7 +151,7 @@ def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Tra
         samples=samples,
         resident=steps("resident"),
         memory=steps("memory"),
-        asked=steps(phases[-1]),
+        actual=steps(phases[-1]),
         busy=tuple(_by_rounds([sum(step) for step in own], rounds) for own in works),
         exposed=_by_rounds(last, rounds),
         fetch=link / sample if link and sample else None,
@@ -176,12 +176,12 @@ def stalls(trained: Trained) -> Stalls:
     """Compute the shares of a step that are lost."""
     # The ranks are timed in steps with data resident. Those are the slower ones only by other work
     # beside them, and then a share of the others would be more than there is.
-    steps = tuple(map(max, trained.asked, trained.resident))
+    steps = tuple(map(max, trained.actual, trained.resident))
     slowest = _slowest(trained)
     late = [own[slowest] - _middle(own) for own in zip(*trained.busy, strict=True)]
     return Stalls(
-        fetch=_lost(trained.asked, trained.memory, trained.asked),
-        preparation=_lost(trained.memory, trained.resident, trained.asked),
+        fetch=_lost(trained.actual, trained.memory, trained.actual),
+        preparation=_lost(trained.memory, trained.resident, trained.actual),
         exchange=_sure([wait / step for wait, step in zip(trained.exposed, steps, strict=True)])
         if len(trained.busy) > 1  # one rank packs and unpacks its gradients, and waits for nobody
         else 0.0,
@@ -227,7 +227,7 @@ def judge(trained: Trained) -> TrainingVerdict:
     """Say which stage limits the training."""
     lost, allowed = stalls(trained), bounds(trained)
     limit = min(allowed, key=lambda stage: allowed[stage])
-    rate = trained.samples / median(trained.asked)
+    rate = trained.samples / median(trained.actual)
     held_up = limit in INPUT and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
     stage = limit if held_up else _stage(trained, lost)
     return TrainingVerdict(
@@ -238,16 +238,16 @@ def judge(trained: Trained) -> TrainingVerdict:
         stalls=lost,
         slowest=_slowest(trained),
         times_slower=_times_slower(trained),
-        rounds=len(trained.asked),
-        sure=median_interval_ranks(len(trained.asked), ONE_SIDED) is not None,
+        rounds=len(trained.actual),
+        sure=median_interval_ranks(len(trained.actual), ONE_SIDED) is not None,
         contradiction=_contradiction(trained),
     )
 
 
 def _contradiction(trained: Trained) -> float:
-    more_to_do = ((trained.memory, trained.asked), (trained.resident, trained.memory))
+    more_to_do = ((trained.memory, trained.actual), (trained.resident, trained.memory))
     gained = max(
-        median((a - b) / c for a, b, c in zip(less, more, trained.asked, strict=True))
+        median((a - b) / c for a, b, c in zip(less, more, trained.actual, strict=True))
         for less, more in more_to_do
     )
     return gained if gained >= NOTICED else 0.0

@@ -97,7 +97,7 @@ def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
         "--detach": options.detach,
         "--ab": options.ab,
         "--order near": options.order != "given",
-        "--fail-on, --junit and --github": options.gates.asked,
+        "--fail-on, --junit and --github": options.gates.has_any,
     }
     for flag, is_given in refused.items():
         if is_given:

@@ -199,7 +199,7 @@ def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
         _refuse_besides("--within", "measures the devices of each host", survey, logs)
     if survey.near:
         _refuse_besides("--near", "measures the latency of all pairs", survey)
-    if survey.near and gates.asked:
+    if survey.near and gates.has_any:
         raise SpecError(
             "--near finds groups of hosts, and has no verdict for a gate.",
             remedy="Leave --near out, or --fail-on, --junit and --github.",

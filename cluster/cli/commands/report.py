@@ -56,7 +56,7 @@ def command(
     write(out, render_page(page).encode())
     for judged in answers(reported):
         print_judgement(judged)
-    if gates.asked:
+    if gates.has_any:
         check_decidable(gates, compared)
         raise Exit(report_cases(gates, _cases(reported, compared)))
 

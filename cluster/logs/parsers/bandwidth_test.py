@@ -147,7 +147,7 @@ class BandwidthTest(RunParser):
                 self._open(lineno).fail(f"Result = {result[1]}")
         elif device and self._run:
             self._open(lineno).note(f"device {device[1]} is {device[2]}")
-            self._open(lineno).on(device[2])
+            self._open(lineno).set_device(device[2])
         elif _FAILED.match(line) and self._run:
             self._open(lineno).fail(line.strip())
         else:

@@ -214,7 +214,7 @@ class NvBandwidth(Parser):
         waived = _WAIVED.match(line) if "aiv" in line or "WAIVED" in line else None
         device = _DEVICE.match(line) if "evice " in line else None
         if device:
-            self._builders[-1].on(device[1])
+            self._builders[-1].set_device(device[1])
         elif total:
             value = number(total[2])
             self._settle(total[1] if _SUMMED.match(total[1]) and self._unit == "GB/s" else "")
@@ -251,7 +251,7 @@ class NvBandwidth(Parser):
             builder = ResultBuilder("nvbandwidth", lineno, "nvbandwidth")
             self._builders.append(builder)
             for model in self._devices if lineno - self._devices_at <= NEXT else ():
-                builder.on(model)
+                builder.set_device(model)
         return self._builders[-1]
 
     def _append(self, builder: ResultBuilder) -> None:
@@ -272,7 +272,7 @@ class NvBandwidth(Parser):
             builder.fail(report.error.strip())
         for device in map(_MODEL.fullmatch, report.devices):
             if device:
-                builder.on(device[1])
+                builder.set_device(device[1])
         for case in report.testcases:
             self._case(builder, case)
         self._append(builder)

@@ -119,7 +119,7 @@ class P2PMatrix(Parser):
         device = _DEVICE.match(line) if "Device:" in line else None
         if device:
             self._open(lineno).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
-            self._open(lineno).on(device[2])
+            self._open(lineno).set_device(device[2])
             self._models[int(device[1])] = device[2]
             return True
         if ("failure" in line or "error" in line) and _FAILED.match(line):

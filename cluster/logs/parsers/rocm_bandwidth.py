@@ -71,7 +71,7 @@ class RocmBandwidth(RunParser):
             is_gpu = is_named or _BUS.search(line) is not None
             self._gpus[int(device[1])] = is_gpu
             if is_gpu:
-                self._open(lineno).on(device[2])
+                self._open(lineno).set_device(device[2])
         elif table:
             self._way, self._columns = table[1][0], []  # old versions print Bdirectional
             self._open_table(self._way, lineno)

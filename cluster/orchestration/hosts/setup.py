@@ -171,7 +171,7 @@ def examine(
 class GpuNeed(Value, frozen=True, kw_only=True):
     """What a benchmark needs of the GPUs of each host."""
 
-    wanted: int = 0  # how many; nothing is checked if it is 0
+    count: int = 0  # how many; nothing is checked if it is 0
     by_mpi: bool = True
     instead: str = ""
 
@@ -179,7 +179,7 @@ class GpuNeed(Value, frozen=True, kw_only=True):
 def gpu_need(benchmark: Benchmark[Any], params: object, ranks_per_host: int) -> GpuNeed:
     """Ask a benchmark what it needs."""
     return GpuNeed(
-        wanted=benchmark.gpus(params, ranks_per_host),
+        count=benchmark.gpus(params, ranks_per_host),
         by_mpi=benchmark.transport(params) in ("", "mpi"),
         instead=benchmark.instead_of_gpus(params),
     )
@@ -190,12 +190,12 @@ def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
 
     `advice` of the provider says which of its machines have GPUs.
     """
-    if need.wanted:
+    if need.count:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
         for fact in facts:
             gpu_requirements.check_host(
-                fact, need.wanted, advice, by_mpi=need.by_mpi, instead=need.instead
+                fact, need.count, advice, by_mpi=need.by_mpi, instead=need.instead
             )
 
 

@@ -57,7 +57,7 @@ class Deletion(ABC, Generic[R]):
     def _delete(self, listed: Sequence[R]) -> None:
         """Start to delete resources; those still in use are deleted in a later round."""
 
-    def found(self) -> tuple[R, ...]:
+    def resources(self) -> tuple[R, ...]:
         """List all selected resources that exist."""
         return (
             *self._machines(),

@@ -85,7 +85,7 @@ class EndedMachine(Value, frozen=True, kw_only=True):
     state: str  # in the cloud's words
     why: str  # in the cloud's words; empty if it does not say
     # the cloud took the machine back, or had no room for it; another zone may have
-    taken: bool = False
+    reclaimed: bool = False
 
     def story(self, name: str) -> str:
         """Return what happened, without a full stop."""
@@ -97,11 +97,11 @@ class EndedMachine(Value, frozen=True, kw_only=True):
 
     def error(self, name: str) -> ProvisionError:
         """Return the error for a machine of this name."""
-        return (Capacity if self.taken else ProvisionError)(
+        return (Capacity if self.reclaimed else ProvisionError)(
             f"{self.story(name)}.",
             means=f"Its state is {self.state}, so it is not waited for.",
             remedy="Launch again, in another zone: --option zones=a,b"
-            if self.taken
+            if self.reclaimed
             else "Launch again; if it ends again, choose another zone or another --image.",
         )
 
@@ -161,7 +161,7 @@ class LaunchJournal:
             )
         )
 
-    def made(self, token: str, *ids: str) -> None:
+    def record_created(self, token: str, *ids: str) -> None:
         """Record what a call created, by which it is found if its tags are removed."""
         self._cluster_journal.append(journal.Answered(token=token, ids=ids))
 
@@ -176,7 +176,7 @@ class LaunchJournal:
             yield
         except Failure as failure:
             if failure.kind not in PASSING:
-                self.made(token)
+                self.record_created(token)
             raise
 
     def timed(self, phase: str, seconds: float) -> None:
@@ -286,7 +286,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
 
     def end(self, number: int, ended: EndedMachine) -> Exception:
         """Return what to raise for a machine that ended while it is waited for."""
-        return ended.failure(self.name(number)) if ended.taken else ended.error(self.name(number))
+        return ended.failure(self.name(number)) if ended.reclaimed else ended.error(self.name(number))
 
 
 AnyLaunch = CloudLaunch[Any, Any, Any, M]
@@ -360,7 +360,7 @@ def _request(launch: AnyLaunch[M], site: Site, token: str) -> tuple[str, ...]:
     """Request the machines of a group; return their ids."""
     with launch.journal.requesting(journal.INSTANCES, token):
         ids = retry(partial(launch.create, site, token), kinds=launch.passing)
-    launch.journal.made(token, *ids)
+    launch.journal.record_created(token, *ids)
     if len(ids) < launch.hosts:
         did = f"gave {len(ids)} of {launch.hosts} machines"
         raise too_few_machines(launch.operation, site.zone, did)

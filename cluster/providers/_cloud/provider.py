@@ -270,7 +270,7 @@ class CloudProvider(
     def find(self, name: str) -> tuple[Resource, ...]:
         """List the resources of a cluster in every place where it may have some."""
         with self._deletions(name) as deletions:
-            by_place = in_each(deletions, lambda item: item.found())
+            by_place = in_each(deletions, lambda item: item.resources())
         return tuple(item.resource for listed in by_place for item in listed)
 
     def destroy(self, name: str) -> None:
@@ -290,7 +290,7 @@ class CloudProvider(
                 ends |= self.ended(client, self.selection(client, spec.name, entries), machines)
         except (Failure, ClusterError):  # who does not answer does not say that it is over
             return None
-        first = min(ends, key=lambda name: not ends[name].taken, default=None)
+        first = min(ends, key=lambda name: not ends[name].reclaimed, default=None)
         return ends[first].error(first) if first else None
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:

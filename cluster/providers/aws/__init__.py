@@ -243,7 +243,7 @@ def _unlisted(entries: Entries) -> AwsUnlisted:
     paid = [request for request in requests if request.kind in PAID]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     return AwsUnlisted(
-        made=frozenset(
+        created=frozenset(
             Resource(kind=KINDS[request.kind], id=id_)
             for request in requests
             for id_ in answers.get(request.token, ())
@@ -291,7 +291,7 @@ def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
     """List the caller's clusters in a region, also those of which only a group or a key is left."""
     ours = Selection(owner=region.owner)
     tags_by_name = {
-        item.tags.name: item.tags for item in AwsDeletion(region, ours).found() if item.tags
+        item.tags.name: item.tags for item in AwsDeletion(region, ours).resources() if item.tags
     }
     alive = [item for item in instances(region, filters_of(ours)) if state_of(item) not in GONE]
     by_name: dict[str, list[InstanceTypeDef]] = {name: [] for name in tags_by_name}

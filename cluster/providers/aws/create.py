@@ -157,7 +157,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         for kind, ids in parts.items():
             token = f"{kind}/{self.token(site)}"
             self.journal.note(kind, token)
-            self.journal.made(token, *ids)
+            self.journal.record_created(token, *ids)
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known_hosts)  # by a launch that this one continues
         new = [id_ for instance in machines if (id_ := instance["InstanceId"]) not in pinned]
@@ -306,7 +306,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def _record_created(self, kind: str, token: str, resource: Mapping[str, Any]) -> str:
         """Record that a resource exists now; return its id."""
         id_ = str(resource[TYPES[kind].id])
-        self.journal.made(token, id_)
+        self.journal.record_created(token, id_)
         return id_
 
     def _named_so(self, kind: str, name: str) -> tuple[Mapping[str, Any], ...]:

@@ -41,7 +41,7 @@ LOOKED_FOR = (
 class AwsUnlisted(Value, frozen=True, kw_only=True):
     """What the journal knows of, whether Amazon lists it under the tags or not."""
 
-    made: frozenset[Resource] = frozenset()  # resources that Amazon reported as created
+    created: frozenset[Resource] = frozenset()  # resources that Amazon reported as created
     # when the newest of those that cost money is listed at the latest, in seconds since the epoch
     listed: float = 0.0
     # by kind, when resources of a call without a reply are listed at the latest, in seconds since
@@ -50,12 +50,12 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
         """Return the ids of a kind that were created but that the tags do not find, sorted."""
-        return sorted({resource.id for resource in self.made if resource.kind == kind} - {*tagged})
+        return sorted({resource.id for resource in self.created if resource.kind == kind} - {*tagged})
 
     def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
         """Return the resources that may still appear in a list; none, once all must be listed."""
         now = time.time()
-        paid = {resource for resource in self.made if resource.kind in PAID.values()}
+        paid = {resource for resource in self.created if resource.kind in PAID.values()}
         unseen = paid - seen if now < self.listed else frozenset[Resource]()
         late = [
             Resource(kind=resource.kind, id=f"{resource.id} (not listed yet)")

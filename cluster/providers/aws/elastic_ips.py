@@ -45,7 +45,7 @@ class ElasticIps:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
                     id_ = self._allocate_one()
-                self._journal.made(token, id_)
+                self._journal.record_created(token, id_)
                 allocated.add(id_)
             addresses = self._listed()
             if not allocated <= {address["AllocationId"] for address in addresses}:

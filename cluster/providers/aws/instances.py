@@ -108,7 +108,7 @@ def ended_machine(instance: InstanceTypeDef) -> EndedMachine | None:
         id=instance["InstanceId"],
         state=state,
         why=message if code in message else f"{code}: {message}".strip(": "),
-        taken=any(mark in code for mark in TAKEN),
+        reclaimed=any(mark in code for mark in TAKEN),
     )
 
 

@@ -236,7 +236,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
     def _record_created(self, collection: str, body: dict[str, Any], region: str = "") -> None:
         scope = f"{region}/" if region else ""
         token = request_id(self._tags, f"{collection}/{body['name']}")
-        self.journal.made(token, f"{scope}{body['name']}")
+        self.journal.record_created(token, f"{scope}{body['name']}")
 
     def _begin(
         self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str

@@ -88,7 +88,7 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
     # names
     machines: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec copies an empty default
     # what else it created: the collection, and the id as in `GcpResource`
-    others: frozenset[tuple[str, str]] = frozenset()
+    resources: frozenset[tuple[str, str]] = frozenset()
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
         """Return the machines that may still appear in a list, until every call is over."""
@@ -167,7 +167,7 @@ class GcpDeletion(Deletion[GcpResource]):
             resource
             for resource, row in pairs
             if is_of(self._whose, row.description)
-            or ((type_.collection, resource.id) in self._expected.others and self._may_be_ours(row))
+            or ((type_.collection, resource.id) in self._expected.resources and self._may_be_ours(row))
         ]
 
     def _unlisted(self) -> tuple[Resource, ...]:

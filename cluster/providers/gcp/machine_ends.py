@@ -54,7 +54,7 @@ def ended_machine(
         id=f"{zone}/{name}",
         state=state,
         why=_words(ends[0]) if ends else "",
-        taken=bool(ends) and ends[0].operation_type == PREEMPTED,
+        reclaimed=bool(ends) and ends[0].operation_type == PREEMPTED,
     )
 
 

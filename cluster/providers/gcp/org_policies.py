@@ -22,7 +22,7 @@ class OrgPolicy(Value, frozen=True, kw_only=True):
     # of the constraint, without `compute.`; a newer constraint with the same effect begins with
     # `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints)
     name: str
-    what: str  # the rule, as the end of a sentence
+    rule: str  # the rule, as the end of a sentence
     means: str  # its effect on a launch, as a sentence
     instead: str  # what the user can do without an exception from the policy
 
@@ -36,20 +36,20 @@ OWN_HOSTS = "use machines that you can log in to already: --provider ssh"
 POLICIES = (
     OrgPolicy(
         name="requireOsLogin",
-        what="every machine must use OS Login",
+        rule="every machine must use OS Login",
         means="Such machines ignore the key that a launch gives them, so nobody could log in.",
         instead=OWN_HOSTS,
     ),
     OrgPolicy(
         name="disableGuestAttributesAccess",
-        what="guest attributes of machines cannot be read",
+        rule="guest attributes of machines cannot be read",
         means="Machines publish their SSH host keys through them; without, nobody could verify the "
         "first connection.",
         instead=OWN_HOSTS,
     ),
     OrgPolicy(
         name="vmExternalIpAccess",
-        what="machines cannot have external addresses",
+        rule="machines cannot have external addresses",
         means="This launch asks for them, to reach the machines from here.",
         instead="use --option jump=USER@HOST with a host in that network, or --option public=0 "
         "from a machine that reaches private addresses",
@@ -98,7 +98,7 @@ def _unknown(project: Project, constraint: str, failure: Failure) -> str:
 
 def _forbidden(project: Project, policy: OrgPolicy, constraint: str) -> SpecError:
     return SpecError(
-        f"An organisation policy of {project.name} says that {policy.what} "
+        f"An organisation policy of {project.name} says that {policy.rule} "
         f"(constraints/{constraint}).",
         means=f"{policy.means} Nothing was created.",
         remedy=f"Ask its administrator for an exception, or {policy.instead}. "

@@ -40,7 +40,7 @@ class MachineChoice(NamedTuple):
     kind: MachineType  # the type, as Google describes it
     region: str  # of the zones
     zones: tuple[str, ...]  # to try, in this order
-    wanted: RequestedAccelerators | None  # accelerators that the spec requests
+    accelerators: RequestedAccelerators | None  # accelerators that the spec requests
     # type and number of the accelerators of one machine, attached or included
     gpus: tuple[str, int] | None
 
@@ -64,7 +64,7 @@ def _offer(
     project: Project, spec: ClusterSpec, options: GcpOptions, machines: MachineChoice
 ) -> GcpOffer:
     """Add image, network, price and TTL to the chosen machines, and the lines of the plan."""
-    kind, requested, gpus = machines.kind, machines.wanted, machines.gpus
+    kind, requested, gpus = machines.kind, machines.accelerators, machines.gpus
     network = _network(project, machines.region, options)
     architecture = kind.architecture or images.INTEL
     image = images.choose(project, spec.image or "", architecture, gpus=gpus is not None)
@@ -116,7 +116,7 @@ def _machines(project: Project, spec: ClusterSpec, options: GcpOptions) -> Machi
         kind=kind,
         region=region,
         zones=zones,
-        wanted=requested,
+        accelerators=requested,
         gpus=_gpus(kind, requested),
     )
 
@@ -301,7 +301,7 @@ def _description(
     network: Network | None,
     allow: str,
 ) -> str:
-    requested, zones, name = machines.wanted, machines.zones, machines.instance
+    requested, zones, name = machines.accelerators, machines.zones, machines.instance
     spare = "spot " if spec.spot else ""
     with_gpus = f" with {requested.count} x {requested.kind.type}" if requested else ""
     rest = f" (else {', '.join(zones[1:])})" if zones[1:] else ""

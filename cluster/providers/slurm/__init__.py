@@ -401,7 +401,7 @@ def _live(client: SlurmClient) -> list[RemoteCluster]:
             addresses=(job.nodes,) if job.nodes else (),
             states=(job.state.lower() if job.state == RUNNING else job.state,),
             since=_epoch(job.start),
-            expires=time.time() + job.left if job.left and job.state == RUNNING else 0.0,
+            expires=time.time() + job.remaining if job.remaining and job.state == RUNNING else 0.0,
         )
         for job, mark in marked
         if mark

@@ -119,7 +119,7 @@ class SlurmJob(Value, frozen=True, kw_only=True):
     # when it started or is expected to, such as `2026-11-22T14:05:00`; empty if unknown
     start: str = ""
     # seconds until its time limit is reached; None if it has none, or is not known
-    left: float | None = None
+    remaining: float | None = None
     nodes: str = ""  # that it has, such as `node[1-4]`; empty while it has none
     comment: str = ""  # that it was submitted with
 
@@ -145,7 +145,7 @@ def _job(row: list[str]) -> SlurmJob:
         state=name,
         reason=reason,
         start=start,
-        left=_seconds(remaining),
+        remaining=_seconds(remaining),
         nodes=nodes,
         comment=comment,
     )
@@ -187,7 +187,7 @@ def why_over(job: SlurmJob | None) -> str:
     if state in ENDED:
         is_clear = job.reason in ("", "None") or job.reason in ENDING
         return f"{state}: {ENDED[state]}{'' if is_clear else f' ({job.reason})'}"
-    if state == RUNNING and job.left == 0:  # Slurm looks every 30 s, and may permit more time
+    if state == RUNNING and job.remaining == 0:  # Slurm looks every 30 s, and may permit more time
         return f"{TIMEOUT}: {ENDED[TIMEOUT]}, and Slurm is about to end it"
     return f"{state}: {UNUSABLE[state].format(id=job.id)}" if state in UNUSABLE else ""
 

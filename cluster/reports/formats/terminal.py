@@ -97,7 +97,7 @@ def _without_spare(table: Table, width: int, needs: Callable[[Table], int]) -> T
 
 
 def _wrapped_width(table: Table) -> int:
-    return _total(_least_widths(table.columns, table.rows, table.left))
+    return _total(_least_widths(table.columns, table.rows, table.left_aligned))
 
 
 def _squeezed_width(table: Table) -> int:
@@ -108,7 +108,7 @@ def _squeezed_width(table: Table) -> int:
 
 
 def _grid_of(table: Table, width: int | None) -> str:
-    return grid_text(table.columns, table.rows, table.left, width)
+    return grid_text(table.columns, table.rows, table.left_aligned, width)
 
 
 def grid_text(

@@ -20,7 +20,7 @@ ADD_TOPOLOGY = "add the output of nvidia-smi topo -m as a log"
 class DeviceWords(NamedTuple):
     """The words for one kind of device."""
 
-    one: str
+    singular: str
     several: str
     mark: str  # the beginning of the name of each
     causes: tuple[str, str]  # what may be wrong with a device; then with one that is written to
@@ -35,7 +35,7 @@ class DeviceWords(NamedTuple):
 _SLOW_MEMORY = "its memory: a channel without a DIMM, a slow DIMM, or other work in it"
 KINDS = {
     "gpus": DeviceWords(
-        one="GPU",
+        singular="GPU",
         several="GPUs",
         mark="GPU",
         causes=("the GPU, its slot or its link to the switch",) * 2,
@@ -45,7 +45,7 @@ KINDS = {
         single="the hosts have no two GPUs that the ranks see",
     ),
     "nics": DeviceWords(
-        one="NIC",
+        singular="NIC",
         several="NICs and GPUs",
         mark="",
         tests="tests",
@@ -56,7 +56,7 @@ KINDS = {
         too_few="no class has three NICs to compare",
     ),
     "numa": DeviceWords(
-        one="NUMA node",
+        singular="NUMA node",
         several="NUMA nodes",
         mark="NUMA",
         causes=("its cores, or their way to memory", _SLOW_MEMORY),
@@ -67,7 +67,7 @@ KINDS = {
         single="the hosts have one NUMA node each, or its rank may use the cores of one only",
     ),
     "cores": DeviceWords(
-        one="core",
+        singular="core",
         several="cores",
         mark="core",
         causes=(
@@ -80,7 +80,7 @@ KINDS = {
         single="the hosts have one core each, or their ranks may use one only",
     ),
     "copies": DeviceWords(
-        one="NUMA node or GPU",
+        singular="NUMA node or GPU",
         several="NUMA nodes and GPUs",
         mark="",
         causes=(_SLOW_MEMORY, "the GPU, its slot or its link to the CPU"),
@@ -97,7 +97,7 @@ def device_name(part: Part, kind: str) -> str:
         return f"pair:{pair_name(part)}"
     if match := NUMBERED.match(part.device):
         return f"{match[2].lower()}:{match[1] or ''}{match[3]}"
-    return f"{KINDS[kind].one.lower()}:{part.device}"
+    return f"{KINDS[kind].singular.lower()}:{part.device}"
 
 
 def pair_name(part: Part) -> str:
@@ -133,7 +133,7 @@ def suspect(part: Suspect, fleet: Fleet) -> str:
     match reason.code:
         case "few_pairs":
             names = ", ".join(device_name(place, fleet.devices) for place in places)
-            return f"{names}: {reason.low} low pair(s), too few to say which {words.one} is slow"
+            return f"{names}: {reason.low} low pair(s), too few to say which {words.singular} is slow"
         case "unknown_path":
             names = ", ".join(pair_name(pair) for pair, _ in part.twins[:NAMED])
             more = f" and {reason.low - NAMED} more" if reason.low > NAMED else ""
@@ -174,14 +174,14 @@ def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
         case "faults":
             finding_text = faults
         case "alike":
-            finding_text = f"no {words.one} differs from the others of its class"
+            finding_text = f"no {words.singular} differs from the others of its class"
         case "few_classes":
             finding_text = words.too_few
         case "unknown_paths":
             finding_text = words.unknown
         case _:
             finding_text = (
-                f"some {words.tests} are slow, too few to say which {words.one} is at fault"
+                f"some {words.tests} are slow, too few to say which {words.singular} is at fault"
             )
     return f"{finding_text}; {usually}."
 

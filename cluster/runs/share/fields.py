@@ -77,7 +77,7 @@ class Names:
         """All names that were met."""
         return frozenset(original for _, original in self.pseudonyms)
 
-    def of(self, kind: str, original: str) -> str:
+    def pseudonym(self, kind: str, original: str) -> str:
         """Return the pseudonym of a name: the same name of a kind always has the same one."""
         key = kind, original
         while key not in self.pseudonyms:
@@ -139,14 +139,14 @@ def _whole(names: Names, text: str) -> str | None:
 
 def _name(kind: str) -> Rule:
     def rule(names: Names, text: str) -> str:
-        return text if not text or text in KEPT else names.of(kind, text)
+        return text if not text or text in KEPT else names.pseudonym(kind, text)
 
     return rule
 
 
 def _known_or(kind: str) -> Rule:
     def rule(names: Names, text: str) -> str:
-        return text if not text or is_plain(text) else names.of(kind, text)
+        return text if not text or is_plain(text) else names.pseudonym(kind, text)
 
     return rule
 
@@ -165,7 +165,7 @@ def _like(pattern: str, other: str | None = None) -> Rule:
 
 
 def _definition(names: Names, id_: str) -> str:
-    return names.definitions.get(id_) or (names.of("definition", id_) if id_ else "")
+    return names.definitions.get(id_) or (names.pseudonym("definition", id_) if id_ else "")
 
 
 def _endpoint(names: Names, text: str) -> str:
@@ -180,7 +180,7 @@ def _setting(_: Names, name: str) -> str | None:
 
 def _one_of(kind: str, *words: str) -> Rule:
     def rule(names: Names, text: str) -> str:
-        return text if text in words else names.of(kind, text)
+        return text if text in words else names.pseudonym(kind, text)
 
     return rule
 

@@ -89,7 +89,7 @@ def _texts(run: Run, names: Names) -> dict[str, str]:
     for process in raw_files.rank_processes(raw):
         texts[f"{RAW}/{PROCESS_FILE.format(rank=process.rank)}"] = _json(shared(process, names))
     for host, topology in raw_files.topologies(raw).items():
-        stem = f"{raw_files.TOPOLOGY}{names.of('host', host)}"
+        stem = f"{raw_files.TOPOLOGY}{names.pseudonym('host', host)}"
         texts[f"{RAW}/{stem}.json"] = _json(shared(topology, names))
     if log := raw_files.nccl_log(raw):
         texts[f"{RAW}/{raw_files.SHARED_LOG}"] = _json(shared(log, names))

@@ -101,7 +101,7 @@ class Iperf2(Parser):
 
     def _row(self, match: re.Match[str], lineno: int) -> bool:
         """Read a figure; a second one for the whole test belongs to another test."""
-        name, flow = match[1], StreamReport.of(match)
+        name, flow = match[1], StreamReport.parse(match)
         if flow is None:
             return False
         test = self._owners.get(name) or self._owners.get(name.lstrip("*")) or self._open(lineno)

@@ -66,7 +66,7 @@ class StreamReport:
         self.udp: re.Match[str] | None = None
 
     @classmethod
-    def of(cls, match: re.Match[str]) -> StreamReport | None:
+    def parse(cls, match: re.Match[str]) -> StreamReport | None:
         """Read a line of `_LINE`; none if it ends before it begins."""
         _, _, begin, end, amount, of_amount, rate, of_rate, unit, rest = match.groups()
         rate = float(rate) * bytes_of(of_rate, unit)

@@ -323,7 +323,7 @@ class PerfTest:
         ranks = builder.ranks = self._count_ranks()
         builder.hosts = self._count_hosts(ranks)
         for model in self.models:
-            builder.on(model)
+            builder.set_device(model)
         if ranks and builder.hosts:
             builder.note(f"{ranks} rank(s) on {builder.hosts} host(s)")
         elif ranks:

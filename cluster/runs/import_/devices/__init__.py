@@ -53,7 +53,7 @@ class UnreadLog(NamedTuple):
 class DeviceLogs(NamedTuple):
     """The logs of a check, and what is to be judged."""
 
-    known: Sequence[ReadLog]
+    readings: Sequence[ReadLog]
     unread: Sequence[UnreadLog]
     metric: PairMetric
     series: str  # words in the name of the test, if the logs have several
@@ -62,7 +62,7 @@ class DeviceLogs(NamedTuple):
     @property
     def results(self) -> list[Parsed]:
         """All results."""
-        return [result for log in self.known for result in log.reading.results]
+        return [result for log in self.readings for result in log.reading.results]
 
     @property
     def matrices(self) -> list[Topology]:
@@ -115,9 +115,9 @@ def only_matrix(logs: DeviceLogs, kind: str, noun: str, tool: str) -> ReadLog | 
     Several logs with such a matrix, or one of another kind, are refused (SpecError).
     """
     kinds = {log.log.file: {k for r in log.reading.results for k in matrix_kinds(r)}
-             for log in logs.known}  # fmt: skip
-    own = [log for log in logs.known if kind in kinds[log.log.file]]
-    rest = [log for log in logs.known if not kinds[log.log.file]]
+             for log in logs.readings}  # fmt: skip
+    own = [log for log in logs.readings if kind in kinds[log.log.file]]
+    rest = [log for log in logs.readings if not kinds[log.log.file]]
     if not own or any(result.measurements for other in rest for result in other.reading.results):
         return None
     every = sorted(set.union(*kinds.values()))

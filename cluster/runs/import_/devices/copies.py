@@ -38,7 +38,7 @@ def _has_copies(result: Parsed) -> bool:
 
 def read(logs: DeviceLogs) -> PairLogs | None:
     """Join the copies of one host, a log for each NUMA node, and its topology."""
-    results = [result for log in logs.known for result in _results(log)]
+    results = [result for log in logs.readings for result in _results(log)]
     if logs.metric != "bandwidth" or len({result.node for result in results}) < SEVERAL:
         return None
     gpus, distances = logs.gpu_matrix, logs.node_matrix

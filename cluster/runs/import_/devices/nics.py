@@ -32,7 +32,7 @@ class NicResult(NamedTuple):
 
 def read(logs: DeviceLogs) -> PairLogs | None:
     """Join tests over one NIC each, and the topology of one host."""
-    results = [] if logs.of_hosts else [result for log in logs.known for result in _results(log)]
+    results = [] if logs.of_hosts else [result for log in logs.readings for result in _results(log)]
     if len({result.nic for result in results}) < SEVERAL or not all(
         result.nic for result in results
     ):
