@@ -35,6 +35,16 @@ BANNED = {  # a pattern: what to write instead
     r"\b(serves?|served) (it|them|nothing)\b": "works with",
     r"\bunlike itself\b|\bput right\b": "differs; fixed",
 }
+NO_NAMES = frozenset(
+    (
+        *("told", "said", "asked", "found", "left", "known", "wanted", "shown", "gone", "heard"),
+        *("given", "taken", "held", "got", "meant", "made", "kept", "one", "ones", "others"),
+        *("besides", "beside", "alike", "apart", "same", "who", "whose", "whom"),
+    )
+)
+SHIPPED = {"cluster", "benchmarks", "launchers"}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+CELLS = re.compile(r"\bcells?\b")  # tables have them, and parsers speak of tables
 PATTERNS = {re.compile(pattern): instead for pattern, instead in BANNED.items()}
 PAGES = sorted((*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"))
 
@@ -63,13 +73,61 @@ def shown_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value)  # without a space it is a name or a key
 
 
+def bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """List the names that a module gives to functions, parameters and variables.
+
+    Fields of values are left out: they are keys of JSON, of a run's files, or the public API.
+    """
+    fields = {
+        node.target
+        for kind in ast.walk(tree)
+        if isinstance(kind, ast.ClassDef)
+        for node in kind.body
+        if isinstance(node, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) if node not in fields:
+                yield node.lineno, name
+
+
 def test_messages_and_help_are_in_plain_words() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line} {word} in {text[:90]!r}"
         for path, tree in trees().items()
-        if path.relative_to(ROOT).parts[0] in {"cluster", "benchmarks", "launchers"}
+        if path.relative_to(ROOT).parts[0] in SHIPPED
         for line, text in shown_strings(tree)
         for word in found_in(" ".join(text.split()))
+    ]
+
+    assert found == [], "\n".join(found)
+
+
+def test_docstrings_are_in_plain_words() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno if hasattr(node, 'lineno') else 1} {word}"
+        for path, tree in trees().items()
+        if path.relative_to(ROOT).parts[0] in SHIPPED
+        for node in ast.walk(tree)
+        if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node))
+        for word in found_in(CELLS.sub("", " ".join(text.split())))
+    ]
+
+    assert found == [], "\n".join(found)
+
+
+def test_names_are_nouns_and_verbs() -> None:
+    """A pronoun, participle or preposition alone says nothing; keys of files stay what they are."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path, tree in trees().items()
+        if path.relative_to(ROOT).parts[0] in SHIPPED
+        for line, name in bound_names(tree)
+        if name.strip("_") in NO_NAMES
     ]
 
     assert found == [], "\n".join(found)

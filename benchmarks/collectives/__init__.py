@@ -114,7 +114,7 @@ class Collectives(Benchmark[CollectivesParams]):
         return _with_rates(definitions_for(bases, choice))
 
     def transport(self, params: CollectivesParams) -> str:
-        """Return what carries the messages, whoever calls it."""
+        """Return what carries the messages, for any caller."""
         return "nccl" if params.transport in ON_GPUS else params.transport
 
     def gpus(self, params: CollectivesParams, ranks_per_host: int) -> int:

@@ -70,7 +70,7 @@ def report(folder: Path) -> HostReport:
     pids = {*marked(folder), *find_ranks(folder)}
     ranks = _ranks(pids)
     processes = [_process(rank) for rank in ranks]
-    calls = [found for rank in ranks if (found := _calls(rank)) is not None]
+    calls = [call for rank in ranks if (call := _calls(rank)) is not None]
     files = [file for rank in ranks for file in (*_records(rank), *_stack(rank, folder))]
     size = max((int(rank.env.get(name, 0)) for rank in ranks for name in SIZES), default=0)
     return HostReport(

@@ -7,7 +7,7 @@ supervisor runs in a tmux pane, but does not end with it.
 
 Every descendant of the command is the task's, also a daemon that left its session and its parents:
 the kernel hands orphans to the supervisor (PR_SET_CHILD_SUBREAPER, prctl(2)), and a variable marks
-them for whoever ends them once the supervisor itself was killed.
+them for the process that ends them once the supervisor itself was killed.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _below(pids: set[int]) -> set[int]:
 
 
 def marked(folder: Path) -> set[int]:
-    """Return the processes of a task, whoever their parent is now; not its supervisor."""
+    """Return the processes of a task, also adopted ones; not its supervisor."""
     mark = f"{MARK}={folder}".encode()
     pids = set()
     for path in Path("/proc").glob("[0-9]*/environ"):

@@ -1,4 +1,4 @@
-"""Claims: one process at a time starts jobs on a cluster, and the others are told which.
+"""Claims: one process at a time starts jobs on a cluster, and the others learn which.
 
 A claim is the file `claim` in the cluster's state folder, locked while its process lives. Who takes
 it over puts a new file in its place, so the old process can see that it lost it.

@@ -94,7 +94,7 @@ def suspected_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
 
 
 def hidden_groups(fleet: Fleet, solution: Diagnosed) -> list[tuple[int, ...]]:
-    """Return suspects that are good among themselves: they share a part, and nobody said which.
+    """Return suspects that are good among themselves: they share an unnamed part.
 
     A host is as fast as its best test, so two that reach the usual rate with one another are good.
     """

@@ -235,7 +235,7 @@ def _by_other_ports(
     The first few are tested often, with each of their ends beside them with another good host: one
     of the ends may be slow at times, and so may one of several paths between them.
     """
-    detours = [_beside(fleet, solution, pair) for pair in odd[:MOST_OFTEN]]
+    detours = [_neighbouring_pairs(fleet, solution, pair) for pair in odd[:MOST_OFTEN]]
     for port in range(1, PORTS if odd else 0):
         few = port < FEW_PORTS
         pairs = [
@@ -249,7 +249,7 @@ def _by_other_ports(
             yield _alone(number + port - 1, once, "ports", port)
 
 
-def _beside(
+def _neighbouring_pairs(
     fleet: Fleet, solution: Diagnosed, pair: tuple[int, int]
 ) -> tuple[list[tuple[int, int]], ...]:
     """Pair each end of a pair with good hosts other than the other end."""

@@ -108,7 +108,7 @@ def _of_line(line: str) -> Iterator[tuple[tuple[str, ...], Literal["ahead", "ins
         yield tuple(listed(",".join(filter(None, match.groups())))), "anywhere"
     elif _STARTER.search(line) and (match := _HOST_FLAG.search(line)) is not None:
         yield tuple(listed(match[1])), "ahead"
-    elif (match := _NAMED.search(line)) is not None and _alike(match[1], match[2]):
+    elif (match := _NAMED.search(line)) is not None and _differ_in_numbers(match[1], match[2]):
         yield (match[1], match[2]), "ahead"
 
 
@@ -128,7 +128,7 @@ def _expanded(word: str) -> Iterator[str]:
             yield f"{match[1]}{number:0{len(low)}}{match[3]}"
 
 
-def _alike(first: str, other: str) -> bool:
+def _differ_in_numbers(first: str, other: str) -> bool:
     """Tell whether two words differ in their numbers only, as names of hosts do."""
     return first != other and _DIGITS.sub("0", first) == _DIGITS.sub("0", other)
 
@@ -158,11 +158,11 @@ def hosts_in_name(name: str) -> Pair | None:
     parts = _SEPARATED.findall(stem)
     by_form: defaultdict[tuple[bool, int], set[Pair]] = defaultdict(set)
     for at, size in product(range(len(parts)), range(1, len(parts) // 2 + 1, 2)):
-        left, other = parts[at : at + size], parts[at + size + 1 : at + 2 * size + 1]
+        near, other = parts[at : at + size], parts[at + size + 1 : at + 2 * size + 1]
         if len(other) < size or not _is_separator(parts[at + size]):
             continue
-        pair = "".join(left), "".join(other)
-        if not _alike(*pair) or any(map(_is_separator, (left[0], left[-1]))):
+        pair = "".join(near), "".join(other)
+        if not _differ_in_numbers(*pair) or any(map(_is_separator, (near[0], near[-1]))):
             continue
         named = _has_letters(pair[0])
         if named or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[at + size], "", 1):

@@ -135,7 +135,7 @@ class _Reader:
     def _take_inside(self, piece: JsonDocument) -> bool:
         """Read the logs in the strings of a document, and the documents within it."""
         texts = inside(piece.text) if piece.complete and self._depth < DEEPEST else ()
-        readings = [found for text in texts if (found := self._inside(text))]
+        readings = [reading for text in texts if (reading := self._inside(text))]
         for reading in readings:
             self._results += [structs.replace(r, first=piece.first) for r in reading.results]
             self._lines += reading.lines

@@ -455,10 +455,10 @@ def inside(text: str) -> Iterator[str]:
     if isinstance(document, dict) and isinstance(document.get("cells"), list):
         yield from _outputs(document["cells"])
     elif isinstance(document, list):
-        yield from _found(document, 0)
+        yield from _texts_of(document, 0)
     elif isinstance(document, dict):
         seen = set()  # such as stdout, and stdout_lines
-        for part in chain.from_iterable(_found(value, 1) for value in document.values()):
+        for part in chain.from_iterable(_texts_of(value, 1) for value in document.values()):
             if (stripped := part.strip()) not in seen:
                 yield part
             seen.add(stripped)
@@ -471,7 +471,7 @@ def _decoded(text: str) -> object:
         return None
 
 
-def _found(value: object, depth: int) -> Iterator[str]:
+def _texts_of(value: object, depth: int) -> Iterator[str]:
     """Search a value; a nested document is given as a whole before its parts."""
     if isinstance(value, str):
         if "\n" in value.strip() or value.lstrip().startswith("{"):
@@ -482,12 +482,12 @@ def _found(value: object, depth: int) -> Iterator[str]:
         yield msgspec.json.encode(value).decode()
     elif isinstance(value, list) and depth < DEEPEST:
         for part in value:
-            yield from _found(part, depth + 1)
+            yield from _texts_of(part, depth + 1)
 
 
 def _lines(values: list[object]) -> list[str]:
     """Return the lines of a list of lines, of records of a container log, or of Loki's pairs."""
-    texts = [value if isinstance(value, str) else _said(value) for value in values]
+    texts = [value if isinstance(value, str) else _log_line(value) for value in values]
     pairs = [
         (value[0], value[1])
         for value in values
@@ -535,10 +535,10 @@ def _line(line: str) -> str:
 
 def _payload(line: str) -> str | None:
     """Return the log line in a line of a container log; none if it is not such a line."""
-    return _said(_decoded(line)) if line.lstrip().startswith("{") else None
+    return _log_line(_decoded(line)) if line.lstrip().startswith("{") else None
 
 
-def _said(record: object) -> str | None:
+def _log_line(record: object) -> str | None:
     """Return the log line of a record; none if it is no record of a container log."""
     if not isinstance(record, dict) or not _BESIDE & record.keys():
         return None

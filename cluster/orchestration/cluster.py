@@ -24,7 +24,7 @@ from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.hosts import setup as host_setup
 from cluster.orchestration.hosts.new_machines import can_replace, replace_lost
-from cluster.orchestration.hosts.revocation import unless_gone
+from cluster.orchestration.hosts.revocation import unless_revoked
 from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
@@ -275,11 +275,11 @@ class Cluster:
             cwd: a folder on the hosts; by default the home folder, on `local` one for each host.
             env: variables beyond those of the login.
             timeout: seconds after which a task is ended.
-            hang_after: seconds without a line after which whoever waits for it looks which rank
+            hang_after: seconds without a line after which the process that waits looks which rank
                 the others wait for, as `cluster hang` does, and ends it, unless its ranks go on.
             grace: seconds between SIGTERM and SIGKILL when a task is ended.
             restarts: how often it is started again on all its hosts, with `CLUSTER_RESTART`, after
-                one was lost: by whoever waits for it or follows its lines, such as `cluster wait`.
+                one was lost, by the process that waits or follows lines, such as `cluster wait`.
                 A host that does not answer is replaced where the provider can, and gets `cwd` from
                 another; else it is waited for. Programs continue from their own checkpoints.
             most_output: bytes that each host keeps of what its task prints; the oldest lines go.
@@ -448,7 +448,7 @@ class Cluster:
             self.disk.record(journal.Switched(on=True, at=began))
             self.disk.record(journal.Created(machines=machines, expires=expires))
         within = seconds_to_answer(self._provider, self.spec)
-        with self._unless_gone() as check:
+        with self._unless_revoked() as check:
             connect_all(self.shells(), within, on_state, between=check)
 
     def install(
@@ -497,7 +497,7 @@ class Cluster:
         )
         began = time.monotonic()
         logs = self.disk.journal.folder / "logs"
-        with self._unless_gone():
+        with self._unless_revoked():
             host_setup.install(self.shells(), self.machines, environment, logs, on_state)
         self.bench_jobs.phases["install"] = time.monotonic() - began
         self._environment = environment
@@ -535,7 +535,7 @@ class Cluster:
         Raises:
             ClusterError: the hosts cannot run it.
         """
-        with self._unless_gone():
+        with self._unless_revoked():
             hosts = in_order(self._set_up(request, on_state), request.order)
             hosts, request = check_on_hosts(hosts, request, self.shells())
         return plan_job(hosts, request, self.phases)
@@ -601,11 +601,11 @@ class Cluster:
                 self.bench_jobs.close(job, interrupted, stop=True)
             raise
 
-    def _unless_gone(self) -> AbstractContextManager[Callable[[], None]]:
+    def _unless_revoked(self) -> AbstractContextManager[Callable[[], None]]:
         """Return a block whose errors say why a host ended, if one did."""
         shells = self.shells()
         machines = [machine for machine in self.machines if machine.name in shells]
-        return unless_gone(self._provider, self.spec, machines, shells)
+        return unless_revoked(self._provider, self.spec, machines, shells)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started; see `Jobs.wait`."""
@@ -663,7 +663,7 @@ class Cluster:
     def _leave_hosts(self, reason: str) -> None:
         """End all jobs, and remove our files from hosts that are not deleted.
 
-        Machines that we created are deleted next, so it does not matter if they do not answer.
+        Machines that we created are deleted next, so they need not answer.
         """
         provider = self._provider
         errors: tuple[type[Exception], ...] = ()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cluster.remote.hosts import Hosts
     from cluster.runs.run import Run
 
-GIVE_UP_AFTER = 6.0  # seconds for hosts that were taken away to end a job; then nobody waits
+GIVE_UP_AFTER = 6.0  # seconds for reclaimed hosts to end a job; then nobody waits
 DEAD_AFTER = 3.0  # seconds for them to answer after that; those that do not are not asked again
 
 
@@ -178,7 +178,7 @@ class Jobs:
         return result
 
     def _revocation(self, job: MpiJob) -> RevocationWatch:
-        """Notice that the hosts are taken away, and end what still runs there."""
+        """Notice that the hosts are reclaimed, and end what still runs there."""
         spec, machines = self._disk.state.spec, self._hosts.machines
         provider = plugins.load(Provider, spec.provider)
 
@@ -313,7 +313,7 @@ class Jobs:
 
 
 def _watched(job: MpiJob, output: JobOutput, revocation: RevocationWatch) -> JobResult:
-    """Wait for the end of a job; a job whose hosts were taken away ends with their reason."""
+    """Wait for the end of a job; a job whose hosts were reclaimed ends with their reason."""
     try:
         result = job_result(job.watch(output))
     except JobError as error:

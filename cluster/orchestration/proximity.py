@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Groups = tuple[int, ...]
 
 METRIC = "latency"
-LEAST_CHANCE = 1e-4  # that is told
+LEAST_CHANCE = 1e-4  # that is reported
 NAMED = 10  # disagreements that are listed
 
 
@@ -110,7 +110,7 @@ def _matrix(hosts: int, tests: Iterable[PairTest]) -> NDArray[np.float64]:
 
 
 def _topology(run: Run) -> ProviderTopology:
-    """Ask the provider where the hosts are, unless it has told: machines do not live for ever."""
+    """Ask the provider where the hosts are, unless it has answered: machines end."""
     if run.record.spec.provider == NAME:
         return ProviderTopology(reason="the hosts are those of a log")
     placement = verdict_files.placement(run.folder)

@@ -213,7 +213,7 @@ class Searchable(ABC):
         """
 
     def searched(self, name: str) -> str:
-        """Describe what `find` has searched, where and as whom; empty if it had nowhere to search.
+        """Describe what `find` has searched, where, as which user; empty if there was no place.
 
         Raises:
             ProvisionError: the provider does not say who asks.
@@ -304,7 +304,7 @@ class Revocable(ABC):
 
 
 class RevokedAtOnce(Revocable):
-    """All machines are taken away at once, so that it is asked during a job, too."""
+    """All machines are reclaimed at once, so that it is asked during a job, too."""
 
 
 class ReportsStates(ABC):

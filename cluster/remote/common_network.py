@@ -52,7 +52,7 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
 def listed_before(address: str, fact: Facts) -> tuple[Interface, ...]:
     """Return the addresses of the same interface that the system lists before one.
 
-    Open MPI is told which interface to use, not which address, and tries them in this order.
+    Open MPI is given which interface to use, not which address, and tries them in this order.
     """
     own = next((i for i in fact.interfaces if i.address == address), None)
     before = fact.interfaces[: fact.interfaces.index(own)] if own else ()

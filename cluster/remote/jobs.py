@@ -330,7 +330,7 @@ class MpiJob:
             )
 
     def running(self) -> RunningJob | None:
-        """Return the job that runs in the session of this name, whoever started it."""
+        """Return the job that runs in the session of this name, from any process."""
         session = self.record.session
         _, alive = self._tmux.look(session)
         folder = self._tmux.folder_of(session) if alive else ""

@@ -10,7 +10,7 @@ A setting of the user's has precedence: `--mca btl=...`, `OMPI_MCA_btl`, `~/.ope
 
 Where there is neither ssh nor rsh, mpirun ignores the slots that `--host localhost:4` gives, and
 refuses more ranks than cores: "Your job failed to map" (PRRTE then has no launch agent). On
-this machine alone no agent is called, so any program stands in for one.
+this machine alone no agent is called, so any program does.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Tmux(ABC):
     def look(self, session: str) -> tuple[str, bool]:
         """Return the id of a session, and whether its command runs; no id if there is none.
 
-        The id never stands for another session of the same name.
+        The id never means another session of the same name.
         """
         words = ("display-message", "-p", "-t", f"={session}:", "#{session_id} #{pane_dead}")
         id_, _, dead = self._try(*words).stdout.strip().partition(" ")

@@ -146,7 +146,9 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
     findings = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
     rows = tuple((finding,) for finding in findings)
     if rows:
-        yield Table(title="What follows", columns=("finding",), rows=rows, left_aligned=("finding",))
+        yield Table(
+            title="What follows", columns=("finding",), rows=rows, left_aligned=("finding",)
+        )
 
 
 def _best(topology: GpuTopology) -> Table:

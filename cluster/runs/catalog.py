@@ -70,7 +70,10 @@ class RunList(Sequence["Run"]):
         from cluster.reports.table import Table  # noqa: PLC0415
 
         table = Table(
-            title=f"{len(self)} runs", columns=COLUMNS, rows=tuple(self._rows()), left_aligned=COLUMNS
+            title=f"{len(self)} runs",
+            columns=COLUMNS,
+            rows=tuple(self._rows()),
+            left_aligned=COLUMNS,
         )
         return tables_html([table])
 

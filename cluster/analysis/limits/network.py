@@ -90,7 +90,7 @@ def _connections(
 
 
 def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit:
-    """Limit TCP or UDP by what packets of an MTU carry; the MTU is assumed if nobody said it."""
+    """Limit TCP or UDP by what packets of an MTU carry; an unknown MTU is assumed."""
 
     def limit_at(mtu: int) -> Limit:
         link = Link(rate=nic.rate, mtu=mtu, source=nic.source)

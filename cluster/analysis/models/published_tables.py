@@ -80,9 +80,9 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
     for row in rows:
         ranks = _ranks(row)
         rates = {
-            column: known
+            column: pair
             for column, cell in row.items()
-            if RATE_COLUMN.search(column) and (known := _rate(column, cell))
+            if RATE_COLUMN.search(column) and (pair := _rate(column, cell))
         }
         printed = PERCENT.search(_cell(row, PRINTED_COLUMN)) if len(rates) == 1 else None
         for column, (rate, unit) in rates.items() if ranks else ():

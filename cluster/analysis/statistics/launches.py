@@ -1,6 +1,6 @@
 """Several launches of one command: their spread, and why they may differ.
 
-A launch is the unit: each starts the ranks anew, and ten thousand values of one launch say little
+A launch is the unit: each starts new ranks, and ten thousand values of one launch say little
 about the next (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems",
 SC15, rule 5; A. Georges et al., "Statistically rigorous Java performance evaluation", OOPSLA 2007).
 """

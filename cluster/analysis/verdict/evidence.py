@@ -227,8 +227,8 @@ class Evidence(Value, frozen=True, kw_only=True):
             if self.transport == "mpi"
             and s.share is not None
             and not _in_memory(s)
-            and (known := self.definitions.get(s.definition)) is not None
-            and BY_MPI.get((known.benchmark, known.metric)) == ("both" if both else "one")
+            and (definition := self.definitions.get(s.definition)) is not None
+            and BY_MPI.get((definition.benchmark, definition.metric)) == ("both" if both else "one")
         )
 
     def _is_network(self, summary: Summary) -> bool:

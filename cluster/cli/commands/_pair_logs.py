@@ -73,7 +73,7 @@ def run_of(
     """Find a run, or make one from logs of other tools (SpecError)."""
     words = (*(typed.from_ or ()), *(names or ()))
     if len(words) == 1 and _is_run(words[0]):
-        return store.read(_found(where, words[0]))
+        return store.read(_find_run(where, words[0]))
     from cluster.orchestration.check.fleet_check import read_groups  # noqa: PLC0415 - slow: numpy
     from cluster.runs.import_.pair_reader import PairLogOptions  # noqa: PLC0415
     from cluster.runs.import_.pairs import ImportedPairsParams, import_pairs  # noqa: PLC0415
@@ -100,7 +100,7 @@ def run_of(
     return run
 
 
-def _found(where: Path, word: str) -> Path:
+def _find_run(where: Path, word: str) -> Path:
     """Find a run; say of what looks like a file that it is missing."""
     try:
         return store.find(where, word)

@@ -121,8 +121,8 @@ def command(  # noqa: PLR0913 - a parameter is a flag
     with read_logs(
         named, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
     ) as logs:
-        run, kept = _keep(logs, root)
-    raise Exit(_show([run], None, gates, as_json=json, place=kept))
+        run, folder = _keep(logs, root)
+    raise Exit(_show([run], None, gates, as_json=json, place=folder))
 
 
 def is_log(named: Sequence[str]) -> bool:

@@ -116,7 +116,7 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
 
 
 def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list[str]]:
-    """Ask all providers at once what exists; return it, and what was searched, as whom."""
+    """Ask all providers at once what exists; return it, and what was searched, by which account."""
 
     def ask(kind: str) -> tuple[tuple[RemoteCluster, ...], str]:
         provider = in_regions(plugins.find(Provider, kind), tuple(regions))

@@ -375,7 +375,7 @@ def _report(where: Path, watch: Watch) -> int:
 
 
 def _alarms_announced(events: Sequence[WatchEvent]) -> set[str]:
-    """Return the series whose alarm was told: an alarm lasts for a few runs, and is told once."""
+    """Return the series whose alarm was announced: once, though it lasts for a few runs."""
     measured = [at for at, event in enumerate(events) if event.outcome == "measured"]
     since = measured[-ALARMED] if len(measured) >= ALARMED else 0
     return {event.series for event in events[since:] if event.outcome == "told"}

@@ -22,7 +22,7 @@ class Receipt(Value, frozen=True, kw_only=True):
         price: of one host, if it is known.
         dollars: for all hosts, if the price is known.
         final: the machines are deleted, so the cost does not grow.
-        ended: how many had ended before they were deleted, nobody knows when: the cost is the
+        ended: how many had ended before they were deleted, at an unknown time: the cost is the
             most that they can have cost.
     """
 

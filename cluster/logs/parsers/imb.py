@@ -167,7 +167,7 @@ class Imb(RunParser):
         elif _HEADER.match(line):
             self._header(line, lineno)
         else:
-            return self._said(line)
+            return self._read_note(line)
         return True
 
     def _header(self, line: str, lineno: int) -> None:
@@ -189,7 +189,7 @@ class Imb(RunParser):
             self._is_mixed = True
         self._next = begins
 
-    def _said(self, line: str) -> bool:
+    def _read_note(self, line: str) -> bool:
         """Read a line between the name of a benchmark and its columns."""
         processes, groups, mode = _PROCESSES.match(line), _GROUPS.match(line), _MODE.match(line)
         invalid, waiting = _INVALID.match(line), _WAITING.match(line)

@@ -46,10 +46,10 @@ class Ipm(RunParser):
         if tasks:
             run.ranks, run.hosts = int(tasks[1]), int(tasks[2])
             run.add(SHARE, float(tasks[3]))
-        elif times and (found := numbers(times[2].split())):
+        elif times and (columns := numbers(times[2].split())):
             if times[1] == "MPI":
-                run.add(MEAN, found[1])
-            run.add(MOST if times[1] == "MPI" else WALL, found[-1])
+                run.add(MEAN, columns[1])
+            run.add(MOST if times[1] == "MPI" else WALL, columns[-1])
         elif routine and (value := number(routine[2])):
             run.add(CALLS, value, {"routine": routine[1]})
         elif len(line) > 1 and not line.strip("# \t"):

@@ -34,7 +34,7 @@ _NAMES = ("RESULT TYPE", "TYPE")  # of the first column
 
 
 class K8sNetperf(RunParser):
-    """k8s-netperf: Mb/s of 1e6 bits and transactions per second, with who talked to whom."""
+    """k8s-netperf: Mb/s of 1e6 bits and transactions per second, with client and server."""
 
     marks = ("HOST NETWORK",)
     definitions = DEFINITIONS

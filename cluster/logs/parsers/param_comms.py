@@ -93,13 +93,13 @@ class ParamComms(RunParser):
         point: dict[str, Scalar] = {**_params(row), "size": size}
         self._run.operation = row[1] or self._run.operation
         for name, value in zip(self._columns, values, strict=True):
-            column = self._known.get(name)
+            column = self._size_columns.get(name)
             if column:
                 column.add(self._run, value or 0.0, point, size)
         return True
 
     @property
-    def _known(self) -> dict[str, SizeColumn]:
+    def _size_columns(self) -> dict[str, SizeColumn]:
         return _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
 
 

@@ -117,7 +117,7 @@ class Perftest(RunParser):
         elif line.lstrip()[:1].isdigit():
             return self._run is not None and self._row(self._run, line.split())
         else:
-            return self._run is not None and self._said(self._run, line)
+            return self._run is not None and self._read_note(self._run, line)
         return True
 
     def _end_of_path(self, run: ResultBuilder, line: str) -> None:
@@ -127,7 +127,7 @@ class Perftest(RunParser):
             if len(self._ends) == PAIR:
                 run.hosts = len(set(self._ends))
 
-    def _said(self, run: ResultBuilder, line: str) -> bool:
+    def _read_note(self, run: ResultBuilder, line: str) -> bool:
         pairs, failed = _NAMED.findall(line), _FAILED.match(line)
         self._end_of_path(run, line)
         for name, value in pairs:

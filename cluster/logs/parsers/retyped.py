@@ -1,4 +1,4 @@
-"""Tables of sizes that people typed anew, in Markdown or CSV: a size, and columns of known tools.
+"""Tables of sizes that people typed again, in Markdown or CSV: a size, and columns of known tools.
 
 The columns name their unit, as OSU, IMB and nccl-tests do. What a bandwidth was measured with is
 not known any more, so none of OSU's or IMB's columns has a limit; bus bandwidth means the same
@@ -105,9 +105,9 @@ def _columns(line: str, separator: str) -> tuple[SizeColumn | None, ...]:
         return ()
     columns = tuple(map(_column, cells))
     several = [column.definition for column in columns if column]
-    alike = len(set(several)) < len(several)
+    has_repeats = len(set(several)) < len(several)
     named = tuple(
-        column._replace(more=(*column.more, ("column", cell))) if column and alike else column
+        column._replace(more=(*column.more, ("column", cell))) if column and has_repeats else column
         for column, cell in zip(columns, cells, strict=True)
     )
     return named if several else ()

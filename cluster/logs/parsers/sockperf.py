@@ -71,10 +71,10 @@ class Sockperf(RunParser):
             if self._is_done and _LATENCY.match(text):
                 self._begin(lineno)  # another test, whose first lines are missing
                 self._is_done = False
-            self._said(self._open(lineno), text)
+            self._read_note(self._open(lineno), text)
         return text is not None
 
-    def _said(self, run: ResultBuilder, text: str) -> None:
+    def _read_note(self, run: ResultBuilder, text: str) -> None:
         if text.startswith("-"):
             self._observed(run, _TAIL.match(text), _END.match(text))
         elif text.startswith("Summary: "):

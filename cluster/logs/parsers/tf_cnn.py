@@ -92,7 +92,7 @@ class TfCnn(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a single result: ranks that write into one log cannot be told apart."""
+        """Return a single result: ranks that write into one log cannot be separated."""
         builder = self._builder
         if builder is None:
             return ()

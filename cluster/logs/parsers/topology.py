@@ -44,11 +44,11 @@ class NvidiaTopology(Parser):
         cells = line.split()
         if self._matrix and self._matrix.take(cells, plain=True):
             return True
-        cells = _apart(cells)
+        cells = _split(cells)
         if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
             names = _devices(cells)
             if len(set(names)) < len(names):
-                return False  # the matrices cannot be told apart
+                return False  # the matrices cannot be separated
             self._end()
             self._matrix = _Matrix(names, lineno, has_numa="NUMA" in cells)
             return True
@@ -65,7 +65,7 @@ class NvidiaTopology(Parser):
         return tuple(self._parsed)
 
 
-def _apart(cells: list[str]) -> list[str]:
+def _split(cells: list[str]) -> list[str]:
     """Split cells without a space between them, such as `SYSPIX` and `NIC7NIC8`."""
     if not any(map(_are_joined, cells)):
         return cells
@@ -150,8 +150,8 @@ class _Matrix:
         return Device(
             name=name,
             paths=self._inner(name),
-            cpus=_known(tail_cells[0]) if tail_cells else "",
-            numa=_known(tail_cells[1]) if self._has_numa and len(tail_cells) > 1 else "",
+            cpus=_value(tail_cells[0]) if tail_cells else "",
+            numa=_value(tail_cells[1]) if self._has_numa and len(tail_cells) > 1 else "",
             model=self.models.get(name, ""),
         )
 
@@ -161,5 +161,5 @@ def _are_known(cells: frozenset[str]) -> bool:
     return all(map(PATH.fullmatch, cells)) or all(map(STATUS.fullmatch, cells))
 
 
-def _known(cell: str) -> str:
+def _value(cell: str) -> str:
     return "" if cell == "N/A" else cell

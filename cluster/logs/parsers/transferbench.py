@@ -103,11 +103,14 @@ class TransferBench(RunParser):
         if alone and not is_whole:
             run.lack("the last line of a test is missing: its transfer may be one of several")
             return
-        for one in transfers:
-            where: dict[str, Scalar] = {"path": f"{one.source} -> {one.target}", "size": one.size}
-            several: dict[str, Scalar] = {} if alone else {"transfer": one.number}
+        for transfer in transfers:
+            where: dict[str, Scalar] = {
+                "path": f"{transfer.source} -> {transfer.target}",
+                "size": transfer.size,
+            }
+            several: dict[str, Scalar] = {} if alone else {"transfer": transfer.number}
             params = {"test": self._test, **several, **where}
-            run.add(_kind(one) if alone else EACH, one.rate, params, size=one.size)
+            run.add(_kind(transfer) if alone else EACH, transfer.rate, params, size=transfer.size)
 
     def _end(self) -> None:
         self._flush()

@@ -37,7 +37,7 @@ def receive(
     """Wait for the sender's connection, and receive from it (TransferError: nothing arrived).
 
     `bandwidth`, in bytes per second, is measured here; for `latency`, messages are sent back, and
-    the result is None. After `limit` seconds, it gives up.
+    the result is None. After `limit` seconds, it is stopped.
     """
     with socket.create_server((address, 0)) as server:
         server.settimeout(limit)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Aprun(Starter):
     """Starts ranks with aprun, each with an equal share of its host's cores.
 
-    aprun itself chooses the hosts among those of the allocation, so no rank is told where it runs.
+    aprun itself chooses the hosts among those of the allocation, so ranks are not placed by us.
     """
 
     program: ClassVar[str] = "aprun"

@@ -99,7 +99,7 @@ class Trainer:
             return float((self._model.module(images).argmax(1) == labels).double().mean())
 
     def _now(self) -> float:
-        """Read the clock once the device has done what it was told so far."""
+        """Read the clock once the device has done what was queued so far."""
         if self._device != "cpu":
             self._torch.cuda.current_stream().synchronize()
         return perf_counter()

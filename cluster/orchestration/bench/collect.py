@@ -65,7 +65,7 @@ def job_result(status: int) -> JobResult:
 
 
 def _signal(status: int) -> str:
-    """Name the signal that an exit status stands for; empty if it stands for none."""
+    """Name the signal that an exit status means; empty if it means none."""
     number = status - BY_SIGNAL
     if number not in signal.valid_signals():
         return ""
@@ -196,17 +196,17 @@ def _add_missing(job: MpiJob, folder: Path) -> None:
 def _keep_measured(folder: Path) -> None:
     """Keep the definitions that were used, with their rates, and the GPUs that were examined."""
     run = store.read(folder)
-    known = run.record.definitions
+    recorded = run.record.definitions
     used = {m.definition for m in run.measurements}
-    measured = {known[definition_id].metric for definition_id in used & set(known)}
+    measured = {recorded[definition_id].metric for definition_id in used & set(recorded)}
 
     def stays(definition: Definition) -> bool:
         key_ = definition.rate_of or definition.id
-        return key_ in used or key_ not in known or known[key_].metric not in measured
+        return key_ in used or key_ not in recorded or recorded[key_].metric not in measured
 
-    definitions = {key: definition for key, definition in known.items() if stays(definition)}
+    definitions = {key: definition for key, definition in recorded.items() if stays(definition)}
     hardware = run.record.hardware or of_measured(run.measurements)
-    if definitions != known or hardware != run.record.hardware:
+    if definitions != recorded or hardware != run.record.hardware:
         changed = msgspec.structs.replace(run.record, definitions=definitions, hardware=hardware)
         store.write(folder, changed)
 

@@ -11,7 +11,7 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError, Timeout, tail
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN
-from cluster.orchestration.hosts.revocation import unless_gone
+from cluster.orchestration.hosts.revocation import unless_revoked
 from cluster.providers import Boots, HasConsoles, Provider, Replaces, seconds_to_answer
 from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all, try_each
@@ -36,7 +36,7 @@ def connect(
     try:
         within = seconds_to_answer(provider, spec)
         passing = provider.transient_states if isinstance(provider, Boots) else frozenset()
-        with unless_gone(provider, spec, machines, shells) as check:
+        with unless_revoked(provider, spec, machines, shells) as check:
             connect_all(shells, within, on_state, transient=passing, between=check)
             if isinstance(provider, Boots) and provider.rotates_host_keys:
                 known_hosts = disk.journal.folder / KNOWN

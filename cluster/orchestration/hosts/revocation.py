@@ -1,4 +1,4 @@
-"""Machines that are taken away while they are waited for, or run a job: their provider is asked."""
+"""Machines that are reclaimed while they start or run a job: their provider is asked."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class RevocationWatch:
     """Asks a provider, while a block runs, for the `reason` why machines are not ours."""
 
     def __init__(
-        self, gone: Callable[[], ProvisionError | None] | None, stop: Callable[[], object]
+        self, revocation: Callable[[], ProvisionError | None] | None, stop: Callable[[], object]
     ) -> None:
-        self._gone = gone
+        self._revocation_of = revocation
         self._stop = stop
         self._over = threading.Event()
         self._stopping = threading.Lock()
@@ -38,7 +38,7 @@ class RevocationWatch:
         self.reason: ProvisionError | None = None
 
     def __enter__(self) -> Self:
-        if self._gone is not None:
+        if self._revocation_of is not None:
             self._thread.start()
         return self
 
@@ -55,15 +55,15 @@ class RevocationWatch:
 
     def ask(self) -> ProvisionError | None:
         """Ask now; none while the machines are ours, or if no answer comes in time."""
-        if self._gone is not None and not self.reason:
-            answer = start(self._gone)
+        if self._revocation_of is not None and not self.reason:
+            answer = start(self._revocation_of)
             with suppress(TimeoutError):
                 self.reason = answer.result(ANSWERS_WITHIN)
         return self.reason
 
     def _ask(self) -> None:
-        while self._gone is not None and not self._over.wait(BETWEEN):
-            reason = self._gone()
+        while self._revocation_of is not None and not self._over.wait(BETWEEN):
+            reason = self._revocation_of()
             with self._stopping:
                 if not reason or self._over.is_set():
                     continue
@@ -74,7 +74,7 @@ class RevocationWatch:
 
 
 @contextmanager
-def unless_gone(
+def unless_revoked(
     provider: Provider, spec: ClusterSpec, machines: Sequence[Machine], shells: Mapping[str, Shell]
 ) -> Iterator[Callable[[], None]]:
     """Raise why machines are not ours any more in place of the errors that this causes in a block.

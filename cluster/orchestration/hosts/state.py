@@ -155,7 +155,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     def after_end(self, at: float, ended: int = 0) -> ClusterState:
         """Return the state when everything had ended by `at`, in seconds since the epoch.
 
-        `ended` machines had ended before, nobody knows when; they count until `expires`.
+        `ended` machines had ended before, at an unknown time; they count until `expires`.
         """
         if ended and ended == len(self.machines) and self.expires:
             at = min(at, self.expires)

@@ -92,7 +92,7 @@ class Job:
     @property
     def is_kept(self) -> bool:
         """Whether it has ended, and its output is here."""
-        return all(self._kept(task).exists() for task in self.record.tasks)
+        return all(self._output_file(task).exists() for task in self.record.tasks)
 
     @property
     def command(self) -> str:
@@ -240,7 +240,7 @@ class Job:
                 self.stop(f"No line for {after:g} s. {answer_line(answer)}. Evidence: {evidence}")
 
     def _watch_for_hang(self) -> None:
-        """Do so until all tasks have ended, beside whoever reads their lines."""
+        """Watch until all tasks have ended, beside the process that reads their lines."""
         while len(self._ended) < len(self.record.tasks):
             with suppress(ClusterError):
                 self._end_if_hung(self.states())
@@ -257,10 +257,10 @@ class Job:
         make_private(folder)
 
         def download(task: Task, tasks: HostTasks) -> None:
-            if not self._kept(task).exists():
+            if not self._output_file(task).exists():
                 with tempfile.TemporaryDirectory(dir=folder) as part:
                     tasks.fetch(task, Path(part))
-                    Path(part, OUTPUT).replace(self._kept(task))
+                    Path(part, OUTPUT).replace(self._output_file(task))
                 tasks.close(task)
 
         ended = [task for task in self.record.tasks if task.rank in self._ended]
@@ -313,7 +313,7 @@ class Job:
         error: ClusterError | None = None
         while True:
             try:
-                if self._kept(task).exists():
+                if self._output_file(task).exists():
                     for line in self._kept_lines(task, offset):
                         put(line)
                 else:
@@ -409,7 +409,7 @@ class Job:
     def _machine(self, name: str) -> Machine:
         return next(machine for machine in self._remote.machines if machine.name == name)
 
-    def _kept(self, task: Task) -> Path:
+    def _output_file(self, task: Task) -> Path:
         """Return the file here with the output of a task that has ended."""
         return Path(self.record.folder, f"{task.host}.output")
 
@@ -421,7 +421,7 @@ class Job:
             dropped = state.end.dropped if state and state.end else 0
         if offset < dropped:
             yield _note(task, f"{dropped - offset} bytes of older output are not kept.")
-        with suppress(FileNotFoundError), self._kept(task).open("rb") as file:
+        with suppress(FileNotFoundError), self._output_file(task).open("rb") as file:
             file.seek(max(0, offset - dropped))
             for raw in file:
                 yield from parse(raw.decode(errors="replace"), task, 0.0)

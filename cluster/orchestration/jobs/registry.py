@@ -99,7 +99,7 @@ class NamedJobs(Mapping[str, Job]):
                 means="A name is a letter or digit, then at most 39 letters, digits, '_' or '-'.",
             )
         with self._disk.lock():
-            if (running := self._same(name, spec, hosts, restarts)) is not None:
+            if (running := self._same_job(name, spec, hosts, restarts)) is not None:
                 return running
             record = NamedJob(
                 name=name,
@@ -164,7 +164,7 @@ class NamedJobs(Mapping[str, Job]):
         ports = {job.port for other, job in self._records().items() if other != name}
         return next(port for port in count(MASTER_PORT) if port not in ports)
 
-    def _same(self, name: str, spec: TaskSpec, hosts: HostGroup, restarts: int) -> Job | None:
+    def _same_job(self, name: str, spec: TaskSpec, hosts: HostGroup, restarts: int) -> Job | None:
         """Return the job of this name if it runs and is the same; refuse another (SpecError)."""
         if name not in self._disk.state.named_jobs:
             return None

@@ -329,7 +329,7 @@ def _make(
 ) -> Cluster:
     """Create the machines and wait until they answer; if that fails, take them down.
 
-    Machines that are taken away before they answer are created again, in the next zone.
+    Machines that are reclaimed before they answer are created again, in the next zone.
     """
     with on_failure(lambda: _take_down(spec.name)):
         while True:

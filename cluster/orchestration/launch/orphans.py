@@ -41,7 +41,7 @@ class Orphan(Value, frozen=True, kw_only=True):
 
 
 class Search(Value, frozen=True, kw_only=True):
-    """What a search for orphans found, where it could not look, and where it did, as whom."""
+    """What a search for orphans found, where it could not look, and where it did, as which user."""
 
     orphans: tuple[Orphan, ...]
     errors: tuple[ClusterError, ...]

@@ -1,6 +1,6 @@
 """Bad hosts of a cluster are replaced: new machines, tests of these alone, the end of the bad ones.
 
-The journal names the machines to keep before any is created or ended, so whoever comes after a
+The journal names the machines to keep before any is created or ended, so the next process after a
 crash ends all others: `finish`.
 """
 

@@ -286,7 +286,9 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
 
     def end(self, number: int, ended: EndedMachine) -> Exception:
         """Return what to raise for a machine that ended while it is waited for."""
-        return ended.failure(self.name(number)) if ended.reclaimed else ended.error(self.name(number))
+        return (
+            ended.failure(self.name(number)) if ended.reclaimed else ended.error(self.name(number))
+        )
 
 
 AnyLaunch = CloudLaunch[Any, Any, Any, M]

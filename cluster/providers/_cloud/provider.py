@@ -324,7 +324,7 @@ class CloudProvider(
         return f"{self.kinds} in {self.place.format(places)}" if places else ""
 
     def searched(self, name: str) -> str:
-        """Describe what `find` has searched, where and as whom."""
+        """Describe what `find` has searched, where and by which account."""
         entries = journal.for_cluster(name).entries()
         with self.translating_errors(what_remains(name, entries)):
             clients = self.clients_of(entries)

@@ -50,7 +50,9 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
         """Return the ids of a kind that were created but that the tags do not find, sorted."""
-        return sorted({resource.id for resource in self.created if resource.kind == kind} - {*tagged})
+        return sorted(
+            {resource.id for resource in self.created if resource.kind == kind} - {*tagged}
+        )
 
     def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
         """Return the resources that may still appear in a list; none, once all must be listed."""

@@ -246,7 +246,9 @@ def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
     """List the caller's clusters in a project, also those of which only a firewall rule is left."""
     selection = Selection(owner=project.owner)
     tags_by_name = {
-        item.tags.name: item.tags for item in GcpDeletion(project, selection).resources() if item.tags
+        item.tags.name: item.tags
+        for item in GcpDeletion(project, selection).resources()
+        if item.tags
     }
     alive: dict[str, list[Instance]] = {name: [] for name in tags_by_name}
     for item in project.all("instances", filter=filter_of(selection)):

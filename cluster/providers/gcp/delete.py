@@ -167,7 +167,10 @@ class GcpDeletion(Deletion[GcpResource]):
             resource
             for resource, row in pairs
             if is_of(self._whose, row.description)
-            or ((type_.collection, resource.id) in self._expected.resources and self._may_be_ours(row))
+            or (
+                (type_.collection, resource.id) in self._expected.resources
+                and self._may_be_ours(row)
+            )
         ]
 
     def _unlisted(self) -> tuple[Resource, ...]:

@@ -24,7 +24,7 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
         overlay: `vxlan` puts the cluster's traffic through an encapsulating overlay network.
         root: the folder of a root file system for the hosts; this machine's own `/`, with homes,
             /tmp, /opt, /srv, /var/tmp and the checkout emptied, if not given.
-        user: whom to log in as; made on every host if it is not there.
+        user: the account to log in as; made on every host if it is not there.
         leaves: leaf switches, each with an equal share of the hosts and an uplink to one spine
             switch; one switch for all hosts, if 0.
         uplink: rate of each leaf's uplink, each way; as fast as this machine can, if empty.

@@ -101,12 +101,12 @@ class Upper:
     def folder(self, path: str) -> Path:
         """Create a folder and its parents, each with the owner and mode of the lower layer."""
         place = self._folder
-        _alike(place, self._lower)
+        _copy_attributes(place, self._lower)
         for part in Path(path).parts[1:]:
             place /= part
             if not place.is_dir():
                 place.mkdir()
-                _alike(place, self._lower / place.relative_to(self._folder))
+                _copy_attributes(place, self._lower / place.relative_to(self._folder))
         return place
 
     def empty(self, path: str) -> None:
@@ -136,7 +136,7 @@ class Upper:
         os.chown(self.folder(home), number, number)
 
 
-def _alike(path: Path, model: Path) -> None:
+def _copy_attributes(path: Path, model: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         like = model.stat()
         os.chown(path, like.st_uid, like.st_gid)

@@ -38,7 +38,7 @@ class SlurmOptions(EnvironmentOptions, frozen=True, kw_only=True):
         login: a host on which Slurm's commands are, such as `alice@login1`; this machine, if empty.
         lab: the name of a laboratory that was made with `--option slurm=1`, to rehearse.
         reach: how commands reach the nodes: by `ssh`, by `srun` steps in the job, or `auto`: by
-            SSH if the first node lets us in.
+            SSH if the first node accepts the login.
         interrupt: what Ctrl-C does while the job waits: `cancel` it, or `leave` it in the queue.
     """
 

@@ -1,7 +1,7 @@
 """Libraries that a benchmark needs on the hosts, such as torch: a folder inside the environment.
 
 Benchmarks need different libraries, so they have no line in the marker: the folder's name says
-which are in it, and it goes when the environment is made anew.
+which are in it, and it goes when the environment is made again.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _name(url: str) -> str:
 
 
 def _size(url: str) -> float:
-    """Return the size of a file on a server, in bytes; 0 if it is here, or is not told."""
+    """Return the size of a file on a server, in bytes; 0 if it is here, or unknown."""
     if not url.startswith(("http:", "https:")):
         return 0.0
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - http, as tested above

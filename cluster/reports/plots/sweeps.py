@@ -115,7 +115,7 @@ def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
 
 
 def _count_words(curves: Sequence[Curve], noun: str) -> str:
-    """Say how many values, or launches, each point stands for."""
+    """Say how many values, or launches, each point summarizes."""
     counts = sorted({s.n for curve in curves for s in curve.points})
     if not counts:
         return ""
@@ -238,7 +238,7 @@ def _draw_limits(
 
 
 def _is_same_limit(limits: dict[int, float], own: dict[int, float]) -> bool:
-    """Say whether two limits are one line: a copy in memory is measured anew by each run."""
+    """Say whether two limits are one line: a copy in memory is measured by each run."""
     if not own:
         return False
     pairs = [(limits[size], own[size]) for size in own if size in limits]

@@ -133,7 +133,9 @@ def suspect(part: Suspect, fleet: Fleet) -> str:
     match reason.code:
         case "few_pairs":
             names = ", ".join(device_name(place, fleet.devices) for place in places)
-            return f"{names}: {reason.low} low pair(s), too few to say which {words.singular} is slow"
+            return (
+                f"{names}: {reason.low} low pair(s), too few to say which {words.singular} is slow"
+            )
         case "unknown_path":
             names = ", ".join(pair_name(pair) for pair, _ in part.twins[:NAMED])
             more = f" and {reason.low - NAMED} more" if reason.low > NAMED else ""

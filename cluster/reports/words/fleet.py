@@ -46,7 +46,11 @@ VERBS = {"tx": "sends", "rx": "receives"}
 
 def step_words(step: SurveyStep) -> str:
     """Return what a step of a survey is for; rounds are numbered from 1."""
-    return f"round {step.number + 1}" if step.purpose == "round" else STEPS.get(step.purpose, step.purpose)
+    return (
+        f"round {step.number + 1}"
+        if step.purpose == "round"
+        else STEPS.get(step.purpose, step.purpose)
+    )
 
 
 def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:

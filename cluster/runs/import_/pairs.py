@@ -118,7 +118,7 @@ def _record(
     machines: tuple[Machine, ...],
     groups_and_limit: tuple[tuple[int, ...], float | None],
 ) -> Record:
-    """Make the record; what was told are the groups of the hosts, and the limit of a pair."""
+    """Make the record; given are the groups of the hosts, and the limit of a pair."""
     definition = Definition(
         benchmark=PAIRS,
         metric=logs.metric,

@@ -39,7 +39,7 @@ def find_cause(situation: Situation) -> Cause | None:
 
 
 def _brought(operation: Operation) -> str:
-    """Return how many values of which types; their shape does not matter."""
+    """Return how many values of which types; their shape is free."""
     if operation.name not in EQUAL or not operation.sizes:
         return ""
     return f"{sum(map(prod, operation.sizes))} x {' '.join(operation.dtypes)}"

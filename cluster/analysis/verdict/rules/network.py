@@ -74,7 +74,7 @@ def _one_core(evidence: Evidence) -> Finding | None:
 
 
 def links_without_effect(evidence: Evidence) -> Finding | None:
-    """Open MPI was told to use several links, but connections or rate are those of one."""
+    """Several links were requested of Open MPI, but connections or rate are those of one."""
     links_setting = evidence.setting("OMPI_MCA_btl_tcp_links")
     links = evidence.links()
     if not links_setting.isdigit() or int(links_setting) < 2:  # noqa: PLR2004

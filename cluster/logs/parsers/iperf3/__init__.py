@@ -81,7 +81,7 @@ class Iperf3(Parser):
             self._open(lineno)
         if self._text is None:
             return False
-        return self._known(self._text, line) if row is None else self._text.row(row)
+        return self._read_note(self._text, line) if row is None else self._text.row(row)
 
     def _head(self, line: str, lineno: int) -> None:
         """Read a line at the head of a test, or of the next one."""
@@ -90,7 +90,7 @@ class Iperf3(Parser):
             self._text = TextReport(lineno)
         self._text.say(line)
 
-    def _known(self, text: TextReport, line: str) -> bool:
+    def _read_note(self, text: TextReport, line: str) -> bool:
         """Read a line without figures."""
         is_chatter = _KNOWN.match(line) is not None
         if is_chatter:

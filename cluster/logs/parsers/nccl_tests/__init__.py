@@ -97,10 +97,10 @@ class NcclTests(Parser):
         self._boxed = False
         if text[:1].isdigit() or _COMMENTED.match(text):
             return self._row(text.lstrip("# "), lineno)
-        is_known = self._said(text, lineno) or _KNOWN.match(text) is not None
+        is_known = self._read_note(text, lineno) or _KNOWN.match(text) is not None
         return is_known or self._around(text, lineno)
 
-    def _said(self, text: str, lineno: int) -> bool:
+    def _read_note(self, text: str, lineno: int) -> bool:
         """Read the first line of a test, the names of its columns, a last line, or a command."""
         if self._test is not None and self._test.headed and text.startswith(ENDS):
             return self._test.take(text)

@@ -132,7 +132,7 @@ class PerfTest:
         self._failures: dict[str, int] = {}  # with their lines; 0 if that is not known
 
     def _count_hosts(self, ranks: int) -> int:
-        """Count the hosts; containers with one name are told apart by repeated devices."""
+        """Count the hosts; containers with one name differ by repeated devices."""
         if self._alone:
             return 1
         if len(self._members) < ranks:

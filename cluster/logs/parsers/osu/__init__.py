@@ -167,7 +167,7 @@ class _Table:
             return self._varied(cells) if self._windows else self._row(cells)
         if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
             return self._header(text)
-        return self._said(text)
+        return self._read_note(text)
 
     def _header(self, text: str) -> bool:
         columns = columns_in(text)
@@ -202,7 +202,7 @@ class _Table:
             self._params |= {"synchronisation": synchronisation[1]}
         return bool(datatype or synchronisation)
 
-    def _said(self, text: str) -> bool:
+    def _read_note(self, text: str) -> bool:
         """Read a line that is neither a header nor a row."""
         init, invalid = _INIT.match(text), _INVALID.match(text)
         if init:

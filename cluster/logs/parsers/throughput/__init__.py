@@ -144,9 +144,9 @@ class TrainingThroughput(Parser):
         for definition, value in iterations:
             self._open(lineno).add(definition, value)
         read = [self._add(lineno, *figure) for figure in figures]
-        return (bool(read) and all(read)) or bool(iterations) or self._said(line)
+        return (bool(read) and all(read)) or bool(iterations) or self._is_note(line)
 
-    def _said(self, line: str) -> bool:
+    def _is_note(self, line: str) -> bool:
         is_chatter = self._builder is not None and _KNOWN.match(line) is not None
         return is_chatter or self._iterations.notes(line)
 

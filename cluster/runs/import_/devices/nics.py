@@ -89,7 +89,7 @@ def _with_path(pair: LoggedPair, classes: dict[str, str], topology: Topology | N
     path = classes[nic]
     if gpu != nic:
         device = _device(nic, topology)
-        path = _known(topology.path(gpu, device.name)) if topology and device else ""
+        path = _path_class(topology.path(gpu, device.name)) if topology and device else ""
     return LoggedPair(
         hosts=pair.hosts, value=pair.value, reason=pair.reason, log=pair.log, path=path
     )
@@ -106,9 +106,9 @@ def _class(nic: str, topology: Topology | None) -> str:
     device = _device(nic, topology)
     if topology is None or device is None:
         return ""
-    paths = [_known(topology.path(device.name, d.name)) for d in topology.devices if d.is_gpu]
+    paths = [_path_class(topology.path(device.name, d.name)) for d in topology.devices if d.is_gpu]
     return max(paths, key=speed, default="")
 
 
-def _known(path: str) -> str:
+def _path_class(path: str) -> str:
     return "" if path == "?" else OLD.get(path, path)
