@@ -25,7 +25,7 @@ from cluster.cli.show import (
     print_lines,
     relative_path,
 )
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import SpecError
 from cluster.core.files import is_there, read_file
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
@@ -44,7 +44,7 @@ from cluster.reports.words.verdict import (
     summary_answers,
 )
 from cluster.runs import store
-from cluster.runs.import_.logs import NAME, STDIN, LogLocation, LogRun, keep, read_logs
+from cluster.runs.import_.logs import NAME, STDIN, LogLocation, keep, read_logs
 from cluster.runs.shared_file import is_shared
 
 if TYPE_CHECKING:
@@ -76,9 +76,12 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
 
 def command(  # noqa: PLR0913 - a parameter is a flag
     named: Annotated[
-        list[str],
-        argument("RUN|LOG...|-", "A run (latest, id, folder, cluster), or logs; - is stdin."),
-    ],
+        list[str] | None,
+        argument(
+            "RUN|LOG...|-",
+            "A run (latest, id, folder, cluster), or logs; - is stdin.  [default: latest]",
+        ),
+    ] = None,
     hardware_: Annotated[
         str | None,
         option(
@@ -100,13 +103,15 @@ def command(  # noqa: PLR0913 - a parameter is a flag
         ),
     ] = "",
     format_: flags.LogFormat = "",
-    name: flags.RunName = NAME,
+    keeps: Annotated[bool, option("--keep", "Keep the logs as a run.")] = False,
+    name: flags.RunName = "",
+    *,
     root: flags.Runs = None,
     json: flags.Json = False,
-    *,
     gates: GateFlags,
 ) -> None:
-    lone = {"hosts": hosts, "format": format_, "operation": operation}
+    named = named or [flags.LATEST]
+    lone = {"hosts": hosts, "format": format_, "operation": operation, "keep": keeps, "name": name}
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
     if not is_log(named):
         runs = [store.read(f) for f in _folders(named, root, lone)]
@@ -118,11 +123,16 @@ def command(  # noqa: PLR0913 - a parameter is a flag
         hosts=0 if hosts is None else check_count("hosts", hosts),
         operation=_check_operation(operation),
     )
+    if not keeps and (name or root):
+        raise SpecError(
+            f"--{'name' if name else 'runs'} has no effect on logs that are not kept.",
+            remedy=f"Add --keep, or leave it out: cluster judge {named[0]}",
+        )
     with read_logs(
-        named, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
+        named, name=name or NAME, format_=format_, stdin=sys.stdin.buffer, place=location
     ) as logs:
-        run, folder = _keep(logs, root)
-    raise Exit(_show([run], None, gates, as_json=json, place=folder))
+        run = keep(logs, store.root(root)) if keeps else logs.run
+    raise Exit(_show([run], None, gates, as_json=json, place=run.folder if keeps else None))
 
 
 def is_log(named: Sequence[str]) -> bool:
@@ -170,18 +180,6 @@ def _folders(
         ) from error
 
 
-def _keep(logs: LogRun, root: str | None) -> tuple[Run, Path | None]:
-    """Keep a log as a run, unless nothing can be written there; return its folder, too."""
-    try:
-        run = keep(logs, store.root(root))
-    except ClusterError as error:
-        if root is not None:
-            raise
-        sys.stderr.write(f"The log is judged, and not kept as a run: {error.what}\n")
-        return logs.run, None
-    return run, run.folder
-
-
 def _show(
     runs: Sequence[Run], named: Hardware | None, gates: Gates, *, as_json: bool, place: Path | None
 ) -> int:
@@ -189,7 +187,7 @@ def _show(
     run = runs[-1]
     summaries, judged = judge_launches(runs, named)
     if as_json:
-        print_json(_answer(runs, summaries, judged, named))
+        print_json(_answer(runs if place else (), run, summaries, judged, named))
     else:
         launches = f"{len(runs)} launches" if len(runs) > 1 else ""
         print_lines(*_lines(run, judged, launches), *_rest(run, summaries, judged, named, place))
@@ -206,16 +204,16 @@ def find_hardware(text: str) -> Hardware:
 
 
 def _answer(
-    runs: Sequence[Run],
+    stored_runs: Sequence[Run],
+    run: Run,
     summaries: tuple[Summary, ...],
     judged: Answer,
     named: Hardware | None,
 ) -> JudgeAnswer:
-    run = runs[-1]
     return JudgeAnswer(
         verdict=judged.word,
         answer=judged.line,
-        run=str(run.folder),
+        run=str(run.folder) if stored_runs else "",
         status=run.status,
         reason=run.record.reason,
         hardware=named or run.record.hardware,
@@ -223,7 +221,7 @@ def _answer(
         findings=tuple(map(finding_words, run.findings(summaries))),
         notes=notes_of(run, summaries),
         summaries=summary_answers(summaries),
-        launches=tuple(str(run.folder) for run in runs),
+        launches=tuple(str(launch.folder) for launch in stored_runs),
         not_judged=judged.not_judged,
         next_command=judged.next_command,
     )
@@ -259,18 +257,18 @@ def detail_lines(result: Parsed) -> Iterator[str]:
         ranks = f"{log.size} ranks" if log.size else ""
         ranks += f" on {log.nodes} host(s)" if log.nodes else ""
         content = ": ".join(filter(None, (result.title, ranks, routes or "no links are named")))
-        yield f"  {content}; see cluster more topology"
+        yield f"  {content}; see cluster more topology LOG"
     elif isinstance(log, Profile):
         share = f", {log.communication / log.elapsed:.0%} of it in MPI" if log.elapsed else ""
         yield (
             f"  Profile of rank {log.rank} of {log.size}: {log.elapsed:.4g} s{share}; "
-            "see cluster more profile"
+            "see cluster more profile LOG"
         )
     elif isinstance(log, Topology):
         gpus = sum(device.is_gpu for device in log.devices)
-        yield f"  Topology of {gpus} GPU(s); see cluster more topology"
+        yield f"  Topology of {gpus} GPU(s); see cluster more topology LOG"
     elif isinstance(log, PeerAccess):
-        yield f"  Peer access of {len(log.devices)} GPU(s); see cluster more topology"
+        yield f"  Peer access of {len(log.devices)} GPU(s); see cluster more topology LOG"
 
 
 def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[str]:
@@ -296,7 +294,8 @@ def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[
     if verdict.published is not None:
         yield f"  {verdict.published.text}"
     if verdict.hint:
-        yield f"  {'' if verdict.bound else 'no limit is known; '}{verdict.hint}"
+        is_unlimited = verdict.bound or verdict.reason == "no_limit_of_latency"
+        yield f"  {'' if is_unlimited else 'no limit is known; '}{verdict.hint}"
 
 
 def _rest(
@@ -313,7 +312,9 @@ def _rest(
     where = named or run.record.hardware
     if where is not None:
         yield f"Hardware: {where.name}{f', {where.gpus} x {where.gpu}' if where.gpus else ''}"
-    if place is not None and place.is_dir():
+    if place is None:
+        yield "Not kept as a run, to compare or report: --keep keeps it."
+    elif place.is_dir():
         yield f"Run folder: {relative_path(place)}; all values: cluster show {place.name}"
-    elif place is not None:
+    else:
         yield f"Shared run: {place}; all values: cluster show {place}"

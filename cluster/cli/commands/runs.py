@@ -18,9 +18,10 @@ from cluster.cli.show import print_json, print_lines, relative_path, table
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.records import ExpectedResult
 from cluster.core.model.value import Value
-from cluster.core.units import format_seconds, format_value
+from cluster.core.units import format_value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.logbook import Entry, logbook, missing_series
+from cluster.reports.words.verdict import is_unlimited
 from cluster.runs import object_store, store, verdict_files
 from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import RAW
@@ -74,27 +75,30 @@ def command(
     table(
         ("run", "age", "figure", "verdict", "of", "why"),
         [
-            (f"{r.name}/{Path(r.run).name}", _age(r.at), *words, _of(r),
-             r.reason)
+            (Path(r.run).name, _age(r.at), *words, _of(r), r.reason)
             for r, words in zip(rows, judged, strict=True)
         ],
         empty=f"There are no runs in {from_ or store.root(root)}.",
-        spare=(("why",), ("age",), ("of",)),
+        spare=(("why",), ("of",)),
     )  # fmt: skip
     if older and from_ is None:
         print_lines(f"Judged are the newest {MOST_JUDGED}; any other: cluster judge RUN")
 
 
 def _age(at: float) -> str:
-    minutes = (time.time() - at) // 60
-    return format_seconds(60 * minutes) if minutes >= 1 else "<1 min"
+    seconds = max(0, int(time.time() - at))
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
 
 
 def _of(row: RunRow) -> str:
     """Return what a run is of: the logs that were imported, or a benchmark and where it ran."""
     if row.logs:
         return row.logs[0] + (f" and {len(row.logs) - 1} more" if row.logs[1:] else "")
-    return f"{row.benchmark}, {row.provider}{', simulated' if row.simulated else ''}"
+    simulated = ", simulated" if row.simulated else ""
+    return f"{row.name}: {row.benchmark}, {row.provider}{simulated}"
 
 
 def _judged(folder: Path) -> tuple[str, str]:
@@ -106,7 +110,7 @@ def _judged(folder: Path) -> tuple[str, str]:
     judged = run.judgement(summaries, run.findings(summaries))
     figure = judged.figures[-1] if judged.figures else None
     words = f"{figure.metric} {format_value(figure.median, figure.unit)}" if figure else ""
-    return words, judged.word.upper()
+    return words, "no limit" if is_unlimited(judged) else judged.word.upper()
 
 
 @contextmanager

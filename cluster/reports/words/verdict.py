@@ -165,14 +165,16 @@ def answer(judged: Judgement) -> Answer:
         ),
         headline=_headline(judged),
         next_command=judged.next_step.command if judged.next_step else (),
-        unlimited=judged.word == "unknown" and _is_unlimited(judged),
+        unlimited=is_unlimited(judged),
     )
 
 
-def _is_unlimited(judged: Judgement) -> bool:
+def is_unlimited(judged: Judgement) -> bool:
+    """Tell whether nothing was measured that a limit could apply to: latencies, small messages."""
     reasons = [verdict.reason for verdict in judged.verdicts]
     is_without = all(isinstance(reason, TooSmall | NoLimitOfLatency) for reason in reasons)
-    return judged.fleet is None and (is_without or all_too_small(judged.verdicts))
+    is_without = bool(reasons) and (is_without or all_too_small(judged.verdicts))
+    return judged.word == "unknown" and judged.fleet is None and is_without
 
 
 def _answer(judged: Judgement) -> str:
@@ -226,8 +228,10 @@ def _headline(judged: Judgement) -> str:
         return "UNKNOWN: a value is above its limit, which is based on an assumption."
     if judged.word == "unknown" and any(isinstance(r, BusyHost) for r in reasons):
         return "UNKNOWN: what else ran on the host may be why a value is off."
-    if judged.word == "unknown" and all_too_small(judged.verdicts):
-        return "UNKNOWN: all messages are too small to fill a network or memory."
+    if is_unlimited(judged):
+        small = all_too_small(judged.verdicts)
+        why = "all messages are too small to fill a network or memory" if small else "latencies"
+        return f"NO LIMIT APPLIES: {why}{'' if small else ' have none'}."
     if not judged.verdicts and judged.word != "failed":
         return "NOTHING TO JUDGE: there are no values in it."
     return HEADLINES[judged.word]
