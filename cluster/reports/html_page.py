@@ -85,7 +85,7 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     templates.filters |= {
-        "classes": lambda table: ["l" if c in table.left else "" for c in table.columns],
+        "classes": lambda table: ["l" if c in table.left_aligned else "" for c in table.columns],
         "firsts": lambda table: {row[0] for row in table.rows} if table else set(),
         "places": _places,
         "split_step": _split_step,

@@ -141,7 +141,7 @@ def test_small_messages_are_not_called_low() -> None:
     bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n8              12.00\n"
     shown = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
 
-    assert shown.stdout.startswith("UNKNOWN")
+    assert shown.stdout.startswith("NO LIMIT APPLIES")
     assert "too small a message to fill it; measure 1 MiB or more" in shown.stdout
 
 
@@ -187,7 +187,7 @@ def test_wrong_usage_is_refused_with_what_to_type(words: tuple[str, ...], says: 
 def test_runs_are_judged_by_any_name_and_show_says_the_same(home: Path) -> None:
     """Of an imported log here; by hardware that only the user knows, where it is named."""
     del home
-    run = answer("-", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))["run"]
+    run = answer("-", "--keep", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))["run"]
     shown = command("show", status=None)
 
     for name in ("latest", run, Path(run).name, Path(run).parent.name):
@@ -202,17 +202,19 @@ def test_runs_are_judged_by_any_name_and_show_says_the_same(home: Path) -> None:
     assert len(list(Path(run).parent.iterdir())) == 1, "nothing was written"
 
 
-def test_a_log_is_judged_where_nothing_can_be_written(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_is_kept_only_if_asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a look at somebody's log is never `latest`, and needs no folder to write to."""
     (home / "file").touch()
     monkeypatch.setenv("CLUSTER_RUNS", str(home / "file" / "runs"))
-    shown = judge("-", text=all_reduce(235.0, 8, 1))
+    text = all_reduce(235.0, 8, 1)
 
-    assert shown.returncode == 0
-    assert shown.stdout.startswith("NORMAL")
-    assert "not kept as a run" in shown.stderr
-    assert "Run folder" not in shown.stdout
+    assert answer("-", text=text)["verdict"] == "normal"
+    assert answer("-", text=text)["run"] == ""
+    assert judge("-", "--keep", text=text).returncode == 1
+    for flag in ("--name", "--runs"):
+        refused = judge("-", flag, "other", text=text)
+        assert refused.returncode == 2
+        assert "--keep" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -271,7 +273,7 @@ def test_github_gets_annotations_and_a_summary(
 
 def test_show_and_report_say_the_same(tmp_path: Path) -> None:
     text = all_reduce(300.0, 16, 2)
-    run = answer("-", "--hardware", "p4d.24xlarge", text=text)["run"]
+    run = answer("-", "--keep", "--hardware", "p4d.24xlarge", text=text)["run"]
     shown = command("show", run, status=None)
     page = tmp_path / "report.html"
     command("report", run, "-o", str(page))
