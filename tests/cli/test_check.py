@@ -36,7 +36,7 @@ def test_a_simulated_fleet_is_checked_as_a_real_one(home: Path) -> None:
     assert bad["confirmed"].startswith("low in 3 of 3 tests alone, with ")
     assert json.loads((Path(verdict["run"]) / "verdict.json").read_text()) == verdict
     assert "simulated" in command("show", "latest").stdout
-    assert re.search("FAULTY +pairs, sim, simulated", command("runs").stdout)
+    assert re.search("FAULTY +big: pairs, sim, simulated", command("runs").stdout)
     assert "sim simulated" in command("runs", "--markdown").stdout
     assert "BAD" in command("check", "--from", "latest").stdout
 
@@ -377,3 +377,12 @@ def test_a_faulty_fleet_fails_a_step_that_asks_for_it(
     command("check", "--from", "latest", "--fail-on", words, status=status)
     command("check", "--from", "latest")
     command("check", "big", "--fail-on", "purple", status=2)
+
+
+def test_hosts_that_are_this_machine_have_no_network_to_blame(home: Path) -> None:
+    del home
+    verdict = answer("check", "here", "--provider", "local", "--hosts", "2", "-y", status=None)
+
+    assert verdict["verdict"] == "UNDECIDED"
+    assert verdict["reason"]["code"] == "one_machine"
+    assert (verdict["blamed"], verdict["observations"]) == ([], [])

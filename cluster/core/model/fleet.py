@@ -32,6 +32,7 @@ ReasonCode = Literal[
     "faults", "alike", "below_limit", "no_tests", "no_values", "one_pair", "two_ends",
     "few_rounds", "few_partners", "unexplained", "untested", "few_classes", "unknown_paths",
     "slow_devices", "no_pairs", "several_kinds", "not_judged", "recorded",
+    "one_machine",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from cluster.analysis.limits.link import goodput
 from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.host_names import full_names
-from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairMetric
+from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairMetric, Reason
 from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.fleet.simulation import FleetSimulator
     from cluster.runs.run import Run
+
+LOOPBACK = "127.0.0.1"
 
 
 class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ def judge_fleet(run: Run) -> FleetVerdict:
     )
     tests = tuple(pair_tests(run.measurements))
     diagnosed = _diagnosed(fleet, tests, simulator.routes if simulator else None)
+    if _is_one_machine(record.machines):
+        diagnosed = _without_network(diagnosed)
     confirmed = confirmations(diagnosed, tests) if params.confirm else {}
     before = verdict_files.verdict(run.folder)
     complete = partial(_with_step, params, record.spec.name, confirmed)
@@ -105,6 +109,23 @@ def _diagnosed(
     if fleet.devices:
         return diagnose_devices(fleet, tests)
     return diagnose_foreign(fleet, tests) if fleet.foreign else diagnose(fleet, tests, routes)
+
+
+def _is_one_machine(machines: Sequence[Machine]) -> bool:
+    """Tell whether all hosts are this machine, which they reach without a network."""
+    return bool(machines) and all(machine.address == LOOPBACK for machine in machines)
+
+
+def _without_network(verdict: FleetVerdict) -> FleetVerdict:
+    """Keep the figures only: what differs is the load of processors, and no part is at fault."""
+    return replace(
+        verdict,
+        verdict="UNDECIDED",
+        blamed=(),
+        observations=(),
+        suspects=(),
+        reason=Reason(code="one_machine"),
+    )
 
 
 def _limit(machines: Sequence[Machine]) -> float | None:

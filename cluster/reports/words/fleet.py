@@ -319,6 +319,11 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
                 f"none of {verdict.failed} tests gave a value{detail}. No host can be singled out; "
                 "check what they share: a firewall, a route, an interface."
             )
+        case "one_machine":
+            return (
+                f"the {hosts} hosts are this machine, and no network is between them; {usual}. "
+                "Check hosts of a cluster, or of a lab: cluster up NAME --provider lab"
+            )
         case "one_pair":
             return (
                 "one pair has a value, and there is nothing to compare it with; test another host "
