@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.plots import Curve, Picture
 
+BAD = ("impossible", "low")  # verdicts on top of any page, the worst first; failures are warnings
 FEW = 4  # up to this number of runs, all results are unfolded, with their answers on top
 MANY = 10  # from this number of runs, there is a table to filter and sort
 READ_POINTS = (
@@ -93,21 +94,24 @@ def report_page(
 
 
 def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
-    """Judge each run of at most four, and all launches of one command together."""
+    """Judge the runs, launches of one command together; of more than four, those that are bad."""
     groups: dict[str, list[ReportRun]] = {}
     for run in runs:
         groups.setdefault(run.record.launch_of or run.name, []).append(run)
-    if len(groups) > FEW:
-        return ()
-    judged = (
-        group[0].judgement
+    judged = {
+        name: group[0].judgement
         if len(group) == 1
         else answer(
             judge_launches([run.summaries for run in group], group[-1].record, group[-1].findings)
         )
-        for group in groups.values()
-    )
-    return tuple(judgement for judgement in judged if judgement is not None)
+        for name, group in groups.items()
+    }
+    named = [
+        msgspec.structs.replace(judgement, about=name if len(groups) > 1 else "")
+        for name, judgement in judged.items()
+        if judgement is not None and (len(groups) <= FEW or judgement.word in BAD)
+    ]
+    return tuple(sorted(named, key=lambda a: BAD.index(a.word) if a.word in BAD else len(BAD)))
 
 
 def _index(runs: Sequence[ReportRun]) -> Table:
@@ -119,7 +123,7 @@ def _index(runs: Sequence[ReportRun]) -> Table:
         rows=tuple(
             (
                 run.name,
-                run.judgement.word.upper() if run.judgement else "",
+                run.judgement.verdict if run.judgement else "",
                 run.record.condition,
                 run.record.status,
                 run.judgement.answer if run.judgement else "",
@@ -162,8 +166,8 @@ def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
 def _verdicts(runs: Sequence[ReportRun]) -> Iterator[str]:
     """Return the results of each run if there are few, else the number of runs per status."""
     if len(runs) > FEW:
-        counts = Counter(run.record.status for run in runs)
-        yield f"{len(runs)} runs: {', '.join(f'{n} {status}' for status, n in counts.items())}"
+        words = Counter(run.judgement.verdict if run.judgement else "-" for run in runs)
+        yield f"{len(runs)} runs: {', '.join(f'{n} {word}' for word, n in words.most_common())}"
         return
     for run in runs:
         several = f"{run.name}: " if len(runs) > 1 else ""
@@ -313,7 +317,7 @@ def _results(run: ReportRun, *, folded: bool) -> PageSection:
     ranks = f"Ranks were started with: {shlex.join(record.command)}" if record.command else ""
     return PageSection(
         title=run.name,
-        word=run.judgement.word if run.judgement else "",
+        word=run.judgement.verdict if run.judgement else "",
         tables=(table, *_troubles(run.findings)),
         notes=tuple(filter(None, (command, ranks))),
         links=run.links,

@@ -87,7 +87,7 @@ def test_a_report_of_one_run_on_a_phone(browser: Browser, home: Path) -> None:
     assert browser.ask("document.querySelectorAll('figure svg').length") == 2
     captions = browser.ask("[...document.querySelectorAll('figcaption')].map(x => x.textContent)")
     assert captions[0] == (
-        "Each point is the median latency in s of 20 values (lower is better), its bar the 95% CI "
+        "Each point is the median of 20 values of latency (lower is better), its bar the 95% CI "
         "of the median, this launch; no limit is known; dashed: alpha + size / beta."
     )
     shown = browser.ask("document.body.innerText")

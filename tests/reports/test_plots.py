@@ -253,8 +253,8 @@ def test_a_caption_tells_values_from_launches() -> None:
     one, several = curve("one", 1e6, 2e6), curve("five", 1e6, 2e6)
     several = msgspec.structs.replace(several, launches=5)
 
-    assert "of 20 values or of 20 launches (" in plots.sweep([one, several]).caption
-    assert "of 20 values (" in plots.sweep([one]).caption
+    assert "of 20 values or the median of 20 launches of" in plots.sweep([one, several]).caption
+    assert "of 20 values of" in plots.sweep([one]).caption
 
 
 def test_a_legend_names_what_differs_and_conditions_have_markers_of_their_own() -> None:

@@ -100,28 +100,27 @@ def sweep(
 def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
     """Explain points, bars and lines, with the number of values."""
     first = curves[0].summaries[0]
-    values = _count_words([c for c in curves if c.launches == 1], "values")
-    launches = _count_words([c for c in curves if c.launches > 1], "launches")
-    counted = " or of ".join(filter(None, [values, launches]))
+    values = _count_words([c for c in curves if c.launches == 1], "value", "values")
+    launches = _count_words([c for c in curves if c.launches > 1], "launch", "launches")
+    counted = " or ".join(filter(None, [values, launches]))
     bound = (
         "no point can be beyond the dotted line, its limit" if is_bounded else "no limit is known"
     )
     has_fit = any(curve.fit and not all(p.misfit for p in curve.fit.pieces) for curve in curves)
     fit = "; dashed: alpha + size / beta" if has_fit else ""
     return (
-        f"Each point is the median {first.metric} in {first.unit} of {counted} "
+        f"Each point is {counted} of {first.metric} "
         f"({first.better} is better), its bar the {_bar_words(curves)}; {bound}{fit}."
     )
 
 
-def _count_words(curves: Sequence[Curve], noun: str) -> str:
-    """Say how many values, or launches, each point summarizes."""
+def _count_words(curves: Sequence[Curve], noun: str, plural: str) -> str:
+    """Say how many values, or launches, each point summarizes: `one value`, or their median."""
     counts = sorted({s.n for curve in curves for s in curve.points})
-    if not counts:
-        return ""
-    return (
-        f"{counts[0]:,} {noun}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} {noun}"
-    )
+    if not counts or counts[-1] == 1:
+        return f"one {noun}" if counts else ""
+    least = "" if len(counts) == 1 else f"{counts[0]:,} to "
+    return f"the median of {least}{counts[-1]:,} {plural}"
 
 
 def _size(summary: Summary) -> int:

@@ -136,6 +136,7 @@ class Answer(Value, frozen=True, kw_only=True):
     # the words of that command; none if it is not one of `cluster`
     next_command: tuple[str, ...] = ()
     unlimited: bool = False  # nothing was measured that a limit could apply to
+    about: str = ""  # the run, where a page answers for several
 
     def __repr__(self) -> str:
         return f"<Judgement {self.line}>"
@@ -144,11 +145,15 @@ class Answer(Value, frozen=True, kw_only=True):
         return self.line
 
     @property
+    def verdict(self) -> str:
+        """The word as people read it."""
+        return "No limit applies" if self.unlimited else self.word.upper()
+
+    @property
     def line(self) -> str:
         """The one line that answers: figures, the word in capitals, and what to do next."""
         next_ = f" Next: {self.next_step}" if self.next_step else ""
-        word = "No limit applies" if self.unlimited else self.word.upper()
-        return f"{self.answer}. {word}.{next_}"
+        return f"{self.answer}. {self.verdict}.{next_}"
 
 
 def answer(judged: Judgement) -> Answer:
