@@ -99,12 +99,12 @@ def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
     for run in runs:
         groups.setdefault(run.record.launch_of or run.name, []).append(run)
     judged = {
-        name: group[0].judgement
+        group[0].name: group[0].judgement
         if len(group) == 1
         else answer(
             judge_launches([run.summaries for run in group], group[-1].record, group[-1].findings)
         )
-        for name, group in groups.items()
+        for group in groups.values()
     }
     named = [
         msgspec.structs.replace(judgement, about=name if len(groups) > 1 else "")
