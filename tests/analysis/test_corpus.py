@@ -187,16 +187,37 @@ def test_what_is_usual_is_said_of_three_runs_or_more() -> None:
     assert fine.word == "normal"
 
 
-def test_fewer_runs_are_named_and_say_only_what_is_normal() -> None:
+@pytest.mark.parametrize(
+    ("rate", "size", "runs", "word"),
+    [
+        (300e9, 16, 1, ""),
+        (200e9, 16, 1, "low"),  # below half of what one run shows to be possible
+        (200e9, 64, 0, "low"),  # and of a smaller message
+        (200e9, 1, 0, ""),  # a larger one may be faster
+    ],
+)
+def test_fewer_runs_are_named_and_say_only_normal_or_less_than_half(
+    rate: float, size: int, runs: int, word: str
+) -> None:
     result = checks.find("p5-allreduce-aws@16GiB")
     definition = published.definitions()[result.run.definition]
-    found = compare(summary(result, 200e9), definition, P5)
+    own = summary(result, rate)
+    own = msgspec.structs.replace(own, params={**own.params, "size": size << 30})
+    found = compare(own, definition, P5, [result])
 
     assert found is not None
-    assert result.id in found.results
-    assert (found.runs, found.word) == (1, "")
+    assert (found.results, found.runs, found.word) == ((result.id,), runs, word)
     words = "487.2 GB/s at 16 GiB on 2 x p5.48xlarge (corpus: p5-allreduce-aws, grade A)"
-    assert words in published_words(found, 200e9, "B/s")
+    assert words in published_words(found, rate, "B/s")
+
+
+def test_a_result_of_one_host_is_not_near_one_of_several() -> None:
+    result = checks.find("h100-allreduce-together@8GiB")
+    definition = published.definitions()[result.run.definition]
+    own = summary(result, 100e9)
+    own = msgspec.structs.replace(own, params={**own.params, "hosts": 8, "ranks": 64})
+
+    assert compare(own, definition, hardware.find("h100"), [result]) is None
 
 
 @pytest.mark.parametrize(

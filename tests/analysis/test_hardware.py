@@ -10,7 +10,7 @@ from cluster.analysis.limits import hardware
 from cluster.analysis.limits.hardware import contradicting_gpu, names, of_devices, with_logged_gpus
 from cluster.cli.commands.judge import find_hardware
 from cluster.core.errors import SpecError
-from cluster.core.model.hardware import Figure
+from cluster.core.model.hardware import Figure, Hardware
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,10 +78,10 @@ def test_gpus_as_tools_print_them(model: str, nvlink: float | None, bus: float) 
 
 
 def test_gpus_that_nobody_knows_and_several_kinds_are_no_hardware() -> None:
-    assert of_devices(["Quadro FX 1800"]) is None
+    assert of_devices(["Quadro FX 1800"]) == Hardware(name="Quadro FX 1800")
     assert of_devices(["Tesla T4", "Tesla K80"]) is None
     assert of_devices([]) is None
-    assert of_devices(["Tesla T40"]) is None  # a T4 is something else
+    assert of_devices(["Tesla T40"]) == Hardware(name="Tesla T40")  # a T4 is something else
 
 
 def test_words() -> None:

@@ -11,7 +11,7 @@ from cluster.analysis.limits.hardware import find
 from cluster.analysis.models.efficiency import scaling
 from cluster.analysis.models.published_tables import series
 from cluster.analysis.verdict.evidence import AboveLimit, Finding, JobFailure
-from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low
+from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low, NoLimit
 from cluster.reports.words.limits import percentages
 from cluster.runs.import_.logs import LogLocation, read_logs
 
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 TWO_HOSTS = "nic=100gbit,rdma=yes"
 
 
-def judged(text: str, hardware: str = "", hosts: int = 0) -> tuple[Judgement, tuple[Sign, ...]]:
-    place = LogLocation(hardware=find(hardware) if hardware else None, hosts=hosts)
+def judged(
+    text: str, hardware: str = "", hosts: int = 0, operation: str = ""
+) -> tuple[Judgement, tuple[Sign, ...]]:
+    known = find(hardware) if hardware else None
+    place = LogLocation(hardware=known, hosts=hosts, operation=operation)
     with read_logs(["-"], stdin=io.BytesIO(text.encode()), place=place) as logs:
         summaries = logs.run.summary()
         findings = logs.run.findings(summaries)
@@ -105,7 +108,40 @@ def test_a_collapse_is_judged_whatever_its_size(hardware: str, sizes: tuple[int,
 
     assert found.word == "low"
     assert [v.params["size"] for v in falls] == [large]
-    assert [isinstance(v.reason, Collapse) for v in falls] == [True]
+    (fell,) = (v.reason for v in falls)
+    assert isinstance(fell, Collapse)
+    assert fell.best_at == small
+    assert hardware or fell.best == 8.75e9
+    assert large not in [end for s in found.not_judged for end in (s.least, s.most)]
+
+
+def test_operations_with_one_factor_have_the_limit_that_all_of_them_have() -> None:
+    """Bus bandwidth as algorithm bandwidth on 8 ranks: broadcast, reduce or sendrecv."""
+    ranks = "".join(
+        f"#  Rank {n} Group 0 Pid 9 on n1 device {n} [0x1{n}] NVIDIA H100 80GB HBM3\n"
+        for n in range(8)
+    )
+    text = all_reduce((512 * MIB, 300.0)).replace("525.0", "300.0").replace("#\n", f"#\n{ranks}")
+    found, _ = judged(text)
+    (bus,) = (v for v in found.verdicts if v.metric == "busbw")
+
+    assert (bus.word, bus.bound) == ("plausible", 450e9)
+    contradicted, _ = judged(text, operation="all_gather")
+    assert [v.bound for v in contradicted.verdicts if v.metric == "busbw"] == [450e9]
+    assert {v.params["operation"] for v in judged(text, operation="reduce")[0].verdicts} == {
+        "reduce"
+    }
+
+
+def test_a_board_that_is_not_listed_is_named_and_its_figures_are_asked_for() -> None:
+    board = "#  Rank 0 Group 0 Pid 9 on n1 device 0 [0x10] NVIDIA GeForce RTX 3060\n"
+    board += board.replace("Rank 0", "Rank 1").replace("device 0", "device 1")
+    found, _ = judged(
+        all_reduce((512 * MIB, 5.0)).replace("8.75", "5.0").replace("#\n", f"#\n{board}")
+    )
+
+    assert found.next_step is not None
+    assert found.next_step.reason == NoLimit("gpu", "NVIDIA GeForce RTX 3060")
 
 
 def test_a_share_and_what_is_usual_are_told_apart() -> None:

@@ -100,6 +100,8 @@ def missing(
             "operation",
         ),
         (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "gpu"),
+        (medium == "GPU memory" and hardware.memory is None, "gpu"),
+        (medium == "collective" and hosts == 1 and not (hardware.nvlink or hardware.bus), "gpu"),
     )
     return next((name for applies, name in reasons if applies), None)
 

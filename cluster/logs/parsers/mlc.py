@@ -11,7 +11,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MB, RunParser, define, numbers
+from cluster.logs.parsers import MB, RunParser, define, number, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
@@ -25,10 +25,12 @@ _mlc = partial(define, "mlc", synchronisation="none: one node reads at a time", 
     """,
     clock="that of the core",
 )
-(BANDWIDTH,) = _mlc(
+BANDWIDTH, PEAK = _mlc(
     """
     memory_bandwidth (B/s, all ranks): what all cores of a NUMA node (row) read from the memory of a
         node (column); printed in MB/sec of 1e6 bytes
+    peak_injection (B/s, all ranks): what all cores of a host read and write together, in a mix;
+        printed in MB/sec of 1e6 bytes
     """,
     clock="that of the cores",
 )
@@ -42,11 +44,16 @@ _TITLE = re.compile(
     r"\s*Measuring (?:(idle latencies\b.*\(in ns\))"
     r"|(Memory Bandwidths between nodes within system))"
 )
-_OTHER = re.compile(r"\s*(?:Measuring (?:Peak Injection|Loaded Lat|cache-to-cache)|(Inject\s+Lat))")
+_OTHER = re.compile(
+    r"\s*(?:Measuring (?:(Peak Injection)|Loaded Lat|cache-to-cache)|(Inject\s+Lat))"
+)
+_MIX = re.compile(
+    r"\s*(ALL Reads|\d{1,2}:\d{1,2} Reads-Writes|Stream-triad like)\s*:\s*([\d.]{1,20})\s*$"
+)
 _LOADED = re.compile(r"(?:[ \t]*+\d{5}(?:[ \t]++\d{1,18}+\.\d{1,9}+){2}[ \t]*+(?:\n|\Z))+")
 _HEADER = re.compile(r"\s*(?:Numa node|Socket)((?:\s+\d{1,3})+)\s*$")
 _KNOWN = re.compile(
-    r"\s*(?:(?:Numa|Memory) node\s*$|Bandwidths are in MB/sec|Delay\s+\(ns\)|"
+    r"\s*(?:(?:Numa|Memory) node\s*$|Bandwidths are in MB/sec|Delay\s+\(ns\)|Using traffic with|"
     r"Using \w+-only traffic|Using (?:all the threads|only one thread) from each core|"
     r"Using buffer size of|Command line parameters:|={4,}\s*$)"
 )
@@ -59,9 +66,10 @@ class Mlc(RunParser):
         "Memory Latency Checker",
         "Measuring idle latencies",
         "Measuring Memory Bandwidths between nodes",
+        "Measuring Peak Injection",
     )
     has_rows = True
-    definitions = (LATENCY, BANDWIDTH)
+    definitions = (LATENCY, BANDWIDTH, PEAK)
     title = "Memory Latency Checker"
 
     def __init__(self) -> None:
@@ -70,12 +78,12 @@ class Mlc(RunParser):
         self._columns: tuple[int, ...] = ()
         self._left: list[int] = []  # rows that the open matrix may still have
         self._is_loaded = False  # whether rows of latencies under load follow
+        self._is_peak = False  # whether rows of mixes of reads and writes follow
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a title, a header or a row."""
-        if line.lstrip()[:1].isdigit():
-            is_loaded = self._is_loaded and _LOADED.match(line) is not None
-            return is_loaded or (bool(self._left) and self._row(line.split()))
+        if self._figures(line):
+            return True
         first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
         if first:
             self._begin(lineno, f"{self.title} v{first[1]}")
@@ -87,7 +95,10 @@ class Mlc(RunParser):
             self._definition, self._columns = definition, ()
         elif other := _OTHER.match(line):
             self._miss()
-            self._is_loaded = self._run is not None and other[1] is not None
+            if other[1]:
+                self._open_table(PEAK, lineno)
+            self._is_peak = other[1] is not None
+            self._is_loaded = self._run is not None and other[2] is not None
             if self._run is not None and self._is_loaded:
                 self._run.note(LOADED)
         elif header and self._definition:
@@ -96,6 +107,17 @@ class Mlc(RunParser):
         else:
             return self._run is not None and _KNOWN.match(line) is not None
         return self._run is not None
+
+    def _figures(self, line: str) -> bool:
+        """Read a row of a matrix or of a mix; rows of latencies under load are only known."""
+        mix = _MIX.match(line) if self._is_peak else None
+        if mix and self._run is not None and (value := number(mix[2])):
+            self._run.add(PEAK, value * MB, {"mix": mix[1]})
+            return True
+        if not line.lstrip()[:1].isdigit():
+            return False
+        is_loaded = self._is_loaded and _LOADED.match(line) is not None
+        return is_loaded or (bool(self._left) and self._row(line.split()))
 
     def expects(self, line: str) -> bool:
         """Tell whether a row is the next one of the open matrix."""
@@ -126,7 +148,7 @@ class Mlc(RunParser):
         self._close()
 
     def _close(self) -> None:
-        self._is_loaded = False
+        self._is_loaded = self._is_peak = False
         self._definition, self._columns, self._left = None, (), []
 
     def _finish(self, run: ResultBuilder) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import GB, MB, MIB, RunParser, SizeColumn, define, number
@@ -38,13 +39,15 @@ _RATES = {
     "MiB/s": (MIB, 1),
     "Gbit/s": (1e9, BITS),
     "Gbps": (1e9, BITS),
+    "GBps": (GB, 1),
+    "MBps": (MB, 1),
 }
 _TIMES = {"us": MICRO, "µs": MICRO, "usec": MICRO, "ms": MILLI}
-_SIZE = re.compile(r"(?:message |msg )?size\b|#?bytes\b", re.IGNORECASE)
+_SIZE = re.compile(r"(?:message |msg )?size\b|bytes\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?:(out-of-place|in-place|oop|ip) )?(busbw|bus bandwidth|algbw|algorithm bandwidth|bandwidth"
-    r"|bw|latency|avg latency(?= )|average latency|t_avg|t_min|t_max|time)"
-    r"(?: ?[(\[]?(GB/s|MB/s|MiB/s|Gbit/s|Gbps|us|µs|usec|ms)[)\]]?)",
+    r"|bw|latency|avg latency(?= )|average latency|t_avg|t_min|t_max|t(?=\[)|time)"
+    r"(?: ?[(\[]?(GB/s|MB/s|MiB/s|Gbit/s|[GM]Bps|Gbps|us|µs|usec|ms)[)\]]?)",
     re.IGNORECASE,
 )
 _BYTES = re.compile(r"(\d{1,18}(?:\.\d{1,3})?) ?([KMG]i?)?(?:B|bytes)?", re.IGNORECASE)
@@ -59,7 +62,19 @@ LEAST = 2  # columns
 class Retyped(RunParser):
     """Tables of sizes in Markdown or CSV with the columns of OSU, IMB and nccl-tests."""
 
-    marks = ("busbw", "usbw (", "algbw", "andwidth (", "andwidth,", "atency (", "[usec]", "BW (")
+    marks = (
+        "busbw",
+        "usbw (",
+        "algbw",
+        "_us",
+        "_usec",
+        "andwidth_",
+        "andwidth (",
+        "andwidth,",
+        "atency (",
+        "[usec]",
+        "BW (",
+    )
     definitions = DEFINITIONS
     title = "table of sizes"
 
@@ -67,13 +82,16 @@ class Retyped(RunParser):
         super().__init__()
         self._separator = ""
         self._columns: tuple[SizeColumn | None, ...] = ()
+        self._names: tuple[str, ...] = ()  # of the columns before that of sizes, such as the test
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a header or a row."""
-        for separator in ("|", ",", "\t"):
-            if separator in line and (columns := _columns(line.strip(" #"), separator)):
+        for separator in ("|", ",", ";", "\t"):
+            head = line.strip(" #")
+            if separator in line and (columns := _columns(head, separator)):
                 self._begin(lineno)
                 self._separator, self._columns = separator, columns
+                self._names = _names(head, separator)
                 return True
         if not self._columns or self._separator not in line:
             self._columns = ()
@@ -81,10 +99,12 @@ class Retyped(RunParser):
         return _RULE.match(line) is not None or self._row(_cells(line, self._separator))
 
     def _row(self, cells: Sequence[str]) -> bool:
-        size = _size(cells[0])
-        if self._run is None or size is None or len(cells) != len(self._columns):
+        if self._run is None or len(cells) != len(self._columns):
             return False
-        params: dict[str, Scalar] = {"size": size}
+        size = _size(cells[len(self._names)])
+        if size is None:
+            return False
+        params: dict[str, Scalar] = {**dict(zip(self._names, cells, strict=False)), "size": size}
         for column, cell in zip(self._columns, cells, strict=True):
             value = number(cell)
             if column and value is not None:
@@ -94,14 +114,25 @@ class Retyped(RunParser):
 
 def _cells(line: str, separator: str) -> list[str]:
     inner = line.strip().strip("|") if separator == "|" else line
-    return [_EMPHASIS.sub("", cell).strip() for cell in inner.split(separator)]
+    return [_EMPHASIS.sub("", cell).strip(' "') for cell in inner.split(separator)]
+
+
+def _names(line: str, separator: str) -> tuple[str, ...]:
+    """Return the columns before that of sizes."""
+    return tuple(
+        cell.lower() for cell in takewhile(lambda c: not _is_size(c), _cells(line, separator))
+    )
+
+
+def _is_size(head: str) -> bool:
+    return _SIZE.match(head.replace("_", " ").lstrip("# ")) is not None
 
 
 @lru_cache(MOST)
 def _columns(line: str, separator: str) -> tuple[SizeColumn | None, ...]:
     """Return what the columns of a header measure; none if it is no header of sizes."""
     cells = _cells(line, separator)
-    if len(cells) < LEAST or not _SIZE.match(cells[0]):
+    if len(cells) < LEAST or not any(map(_is_size, cells)):
         return ()
     columns = tuple(map(_column, cells))
     several = [column.definition for column in columns if column]
@@ -115,7 +146,7 @@ def _columns(line: str, separator: str) -> tuple[SizeColumn | None, ...]:
 
 def _column(head: str) -> SizeColumn | None:
     """Return what a column measures, by its name and unit."""
-    match = _HEAD.fullmatch(head)
+    match = _HEAD.fullmatch(head) or _HEAD.fullmatch(head.replace("_", " "))
     if match is None:
         return None
     name, unit = match[2].lower(), match[3]

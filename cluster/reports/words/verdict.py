@@ -212,17 +212,23 @@ def _figure(verdict: Verdict) -> str:
     figure = f"{label}: {format_value(verdict.median, verdict.unit)}"
     if isinstance(verdict.reason, TooSmall):
         return f"{figure} ({reason_words(verdict.reason)})"
-    if verdict.share is None:
-        return figure
-    usual_share = verdict.usual.share if verdict.usual else 0.0
-    share, least = percentages(verdict.share, usual_share)
-    figure += f", {share} of {short_limit(verdict.limit)}"
-    usual = f"usual: {least} or more" if usual_share else ""
-    if isinstance(verdict.reason, Collapse):
-        small = format_point({"size": verdict.reason.best_at})
-        usual = f"less than half of the {verdict.reason.best:.0%} that {small} reaches"
-    note = reason_words(verdict.reason) if verdict.word == "unknown" else usual
+    note = _collapse_words(verdict)
+    if verdict.share is not None:
+        usual_share = verdict.usual.share if verdict.usual else 0.0
+        share, least = percentages(verdict.share, usual_share)
+        figure += f", {share} of {short_limit(verdict.limit)}"
+        usual = f"usual: {least} or more" if usual_share else ""
+        note = reason_words(verdict.reason) if verdict.word == "unknown" else note or usual
     return f"{figure} ({note})" if note else figure
+
+
+def _collapse_words(verdict: Verdict) -> str:
+    """Return what a smaller message reaches, where a larger one is far slower."""
+    fell = verdict.reason
+    if not isinstance(fell, Collapse):
+        return ""
+    best = format_value(fell.best, verdict.unit) if verdict.share is None else f"{fell.best:.0%}"
+    return f"less than half of the {best} that {format_point({'size': fell.best_at})} reaches"
 
 
 def _headline(judged: Judgement) -> str:
@@ -247,6 +253,7 @@ def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
     hint = reason_words(verdict.reason)
     if isinstance(verdict.reason, Low | Collapse) and not _is_chosen(verdict.reason, chosen):
         hint = ""  # the step for another series says more
+    hint = "; ".join(filter(None, (_collapse_words(verdict), hint)))
     published = verdict.published
     return SeriesAnswer(
         **{name: getattr(verdict, name) for name in VerdictFigures.__struct_fields__},
@@ -295,6 +302,9 @@ def reason_words(reason: Reason | None) -> str:
             return ""
 
 
+GPU_FIGURES = "--hardware pcie=gen4x16 (or nvlink=300GB/s, memory=936GB/s)"
+
+
 def _missing_words(reason: NoLimit) -> str:
     match reason.missing:
         case "network_within_host":
@@ -309,9 +319,9 @@ def _missing_words(reason: NoLimit) -> str:
             words = shlex.quote(f"{reason.hardware},nic=100gbit")
             return f"say what network it has, such as --hardware {words}"
         case "operation":
-            return "keep the lines around its table: they say which collective it was"
+            return "say which collective it was: --operation all_reduce, or broadcast, ..."
         case "gpu":
-            return "use --hardware a100"
+            return f"no figure of {reason.hardware} is listed: {GPU_FIGURES}, or --hardware a100"
 
 
 def next_words(step: Advice | None) -> str:

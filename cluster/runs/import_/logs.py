@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import structs
 
 from cluster.analysis.limits import hardware
+from cluster.analysis.limits.devices import OR
 from cluster.analysis.limits.network import FACTORS
 from cluster.analysis.topology.gpu_paths import nvlinks
 from cluster.core.cleanup import on_failure
@@ -177,7 +178,9 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
     media = {d.id: d.medium for d in result.definitions}
     hosts = place.hosts
     stated = place.operation if "collective" in media.values() else ""
-    operation = result.operation if result.operation in FACTORS else stated or result.operation
+    known = FACTORS.keys() & {*result.operation.split(OR)}
+    fits = bool(stated) and (not known or stated in known)
+    operation = stated if fits else result.operation
     participants: dict[str, Scalar] = {"operation": operation, "ranks": result.ranks}
     participants = {key: value for key, value in participants.items() if value}
     if len(models) == 1:

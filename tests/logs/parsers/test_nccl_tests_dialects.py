@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.logs.parsers.nccl_tests.metrics import SHARED
 from cluster.logs.reader import read
 from tests.logs.parsers.nccl import HEAD, NEW, OLD, RANKS
 from tests.logs.samples import values
@@ -87,7 +88,7 @@ class TestNcclTests:
         )
         tests = read([text.encode()]).results
 
-        assert [test.operation for test in tests] == ["all_reduce", "", "scatter"]
+        assert [test.operation for test in tests] == ["all_reduce", SHARED, "scatter"]
 
     def test_a_name_that_its_factor_contradicts_is_not_believed(self) -> None:
         row = (
@@ -95,7 +96,7 @@ class TestNcclTests:
         )
         text = f"# Collective test starting: broadcast_perf\n{RANKS}{NEW}{row}"
 
-        assert read([text.encode()]).results[0].operation == ""
+        assert read([text.encode()]).results[0].operation == SHARED
 
     def test_json_names_the_first_rank_of_each_process(self) -> None:
         half = '{"time":4000.0,"alg_bw":268.435,"bus_bw":469.762,"nwrong":null}'

@@ -168,3 +168,19 @@ def test_intel_mpi_says_on_which_hosts_the_ranks_were() -> None:
 
     assert (reading.results[0].ranks, reading.results[0].hosts) == (2, 2)
     assert reading.unread == 0
+
+
+def test_of_two_tests_side_by_side_no_column_has_the_title_of_the_other() -> None:
+    (result,) = read(
+        [
+            (
+                b"# OSU MPI Bandwidth Test v7.3     # OSU MPI-CUDA Latency Test v7.3\n"
+                b"# Size   Bandwidth (MB/s)     # Size   Latency (us)\n"
+                b"1 2.50 1 1.50\n4096 5000.10 4096 3.50\n"
+            )
+        ]
+    ).results
+
+    assert values(result, "untitled_bandwidth", size=4096) == [5000.1e6]
+    assert values(result, "untitled_time", size=4096) == [3.5e-6]
+    assert not result.whole

@@ -81,6 +81,15 @@ FEWER = (  # columns than nccl-tests prints
             "#bytes,#repetitions,t_min[usec],t_max[usec],t_avg[usec]\n8,1000,1.5,1.9,1.7\n",
             *("time", {"size": 8, "statistic": "t_max"}, 1.9e-6),
         ),
+        (
+            "size_bytes,time_us,busbw_GBps\n8,15.7,0\n67108864,400.0,293.6\n",
+            *("busbw", {"size": 1 << 26}, 293.6e9),
+        ),
+        ('"# Size";"Latency (us)"\n"8";"1.61"\n', "latency", {"size": 8}, 1.61e-6),
+        (
+            "Benchmark,bytes,repetitions,t[usec]\nPingPong,8,9,1.5\nPingPing,8,9,1.9\n",
+            *("time", {"benchmark": "PingPing"}, 1.9e-6),
+        ),
     ],
 )
 def test_tables_of_sizes(text: str, metric: str, point: dict[str, object], value: float) -> None:

@@ -76,10 +76,12 @@ def in_toml(content: bytes, path: str) -> Hardware:
 
 
 def of_devices(models: Iterable[str]) -> Hardware | None:
-    """Find the hardware of the GPUs that a log names; None if not known, or of several kinds."""
-    keys = {_gpu_key(model) for model in models}
-    if len(keys) != 1 or (key := keys.pop()) is None:
+    """Return the hardware of the GPUs that a log names, of one model: its name, if not listed."""
+    kinds = {_gpu_key(model) or model for model in models}
+    if len(kinds) != 1:
         return None
+    if (key := kinds.pop()) not in listed_gpus():
+        return Hardware(name=key)
     return _with_gpu(Hardware(name=listed_gpus()[key].names[0]), key)
 
 

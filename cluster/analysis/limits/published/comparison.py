@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ENOUGH = 3  # published runs that show what is usual; fewer are named one by one
 SAME_SIZE = 2.0  # how many times larger or smaller a message may be
+HALF = 0.5  # of a published value: below this, even one says that the hardware can do more
 REPEATED = 0.9  # of the lowest published value: above this, it is the same result
 ONE_HOST = ("host to GPU", "GPU to GPU", "GPU memory")  # media within one host
 
@@ -34,7 +35,7 @@ class Published(Value, frozen=True, kw_only=True):
     high: float | None = None
     reached: int = 0  # how many of those runs the series is as good as, within a tenth
     # `normal` if the series is like them, `low` if it is lower and there are enough of them to say
-    # so, else empty
+    # so, or if it is below half of one, else empty
     word: Literal["", "normal", "low"] = ""
 
 
@@ -65,10 +66,22 @@ def compare(
     )
     if similar:
         return _usual(summary, similar)
-    nearest = sorted(candidates, key=lambda r: _distance(r, summary.params))[:ENOUGH]
+    across = summary.params.get("hosts", 0) not in (0, 1)
+    others = [r for r in candidates if not across or r.run.hosts > 1]
+    nearest = _nearest_of_each_run(others, summary.params)[:ENOUGH]
     if not nearest:
         return None
-    return Published(results=tuple(r.id for r in nearest))
+    below = any(_is_far_below(summary, result) for result in nearest)
+    return Published(results=tuple(r.id for r in nearest), word="low" if below else "")
+
+
+def _is_far_below(summary: Summary, result: PublishedResult) -> bool:
+    """Tell whether a rate is below half of what a smaller message reached on as many hosts."""
+    params, size = summary.params, summary.params.get("size", 0)
+    same = (params.get("hosts"), params.get("ranks")) == (result.run.hosts, result.run.ranks)
+    is_larger = isinstance(size, int) and size >= result.size > 0
+    is_rate = summary.better == "higher"
+    return is_rate and same and is_larger and summary.median < HALF * median(result.values)
 
 
 def _usual(summary: Summary, similar: Sequence[PublishedResult]) -> Published:
@@ -78,7 +91,7 @@ def _usual(summary: Summary, similar: Sequence[PublishedResult]) -> Published:
         reached = sum(summary.median >= REPEATED * value for value in medians)
     else:
         reached = sum(summary.median <= value / REPEATED for value in medians)
-    enough = len(similar) >= ENOUGH
+    enough = len(similar) >= ENOUGH or (summary.better == "higher" and summary.median < HALF * low)
     return Published(
         results=tuple(result.id for result in similar),
         runs=len(similar),

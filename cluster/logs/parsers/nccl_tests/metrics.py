@@ -34,7 +34,7 @@ _OPERATIONS = {
     **{name: name for name in ("broadcast", "reduce", "alltoall", "gather", "scatter")},
     "sendrecv": "sendrecv",
 }
-SHARED, WHOLE = "all_gather, reduce_scatter or alltoall", "broadcast, reduce or sendrecv"
+SHARED, WHOLE = "all_gather or reduce_scatter or alltoall", "broadcast or reduce or sendrecv"
 _FACTORS = (
     (ALL_REDUCE, lambda n: 2 * (n - 1) / n),
     (SHARED, lambda n: (n - 1) / n),
@@ -53,13 +53,11 @@ HALF_STEP = 0.51 * RESOLUTION  # a little more than half, for rounding of floats
 def operation(program: str, family: str) -> str:
     """Tell the collective, such as `all_reduce`, from the program's name, such as `AllReduce`.
 
-    Empty if its own factor contradicts that: `family` are the collectives which have it.
+    If its own factor contradicts that, it is one of the `family`, the collectives which have it.
     """
     named = program.removesuffix("_mpi").removesuffix("_perf").lower()
-    family_name = _OPERATIONS.get(named.replace("_", ""), "")
-    if not family or _FAMILIES.get(family_name) == family:
-        return family_name
-    return ALL_REDUCE if family == ALL_REDUCE else ""
+    known = _OPERATIONS.get(named.replace("_", ""), "")
+    return known if not family or _FAMILIES.get(known) == family else family
 
 
 def ranks_of(rates: Iterable[tuple[float, float]]) -> int:

@@ -91,7 +91,6 @@ class Osu(Parser):
             is_mixed = self._table is not None and self._table.is_mixed
             self._end()
             self._table = _Table("", lineno)
-            self._table.builder.lack(NO_TITLE)
             if is_mixed:
                 self._table.doubt()
         is_row = self._table is not None and self._table.take(line)
@@ -126,7 +125,10 @@ class _Table:
     """One test: its title, its columns, its rows."""
 
     def __init__(self, title: str, first: int) -> None:
+        title = "" if title.count("OSU ") > 1 else title  # side by side: whose columns?
         self.builder = ResultBuilder("osu", first, title or "OSU")
+        if not title:
+            self.builder.lack(NO_TITLE)
         self.lines = 1  # of the table, without its rows
         self._test, memory, self._one_sided = said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size
