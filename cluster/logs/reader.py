@@ -37,10 +37,18 @@ NCCL = "nccl_log"
 _STAGES = re.compile(
     r'("key": ?"run_start")|"key": ?"run_stop".*"status": ?"success"'  # MLPerf
     r"|(# nThread \d)|# Avg bus bandwidth *: *\d"  # nccl-tests
+    r"|(\(R\) MPI Benchmarks)|# All processes entering MPI_Finalize"
+    r"|(HPLinpack \d)|^End of Tests\.",
+    re.MULTILINE,
 )
-_STAGE_WORDS = ('"run_start"', '"run_stop"', "# nThread", "# Avg bus")
+_STAGE_WORDS = (
+    *('"run_start"', '"run_stop"', "# nThread", "# Avg bus", "MPI Benchmarks", "HPLinpack"),
+    *("entering MPI_Finalize", "End of Tests."),
+)
 # A row that may be one of a known table: a number, or a stream or a name before figures.
 _ROW = re.compile(r"\s*(?:\[[ \w]+\]|[\w ]{1,30}[=:])?\s*[-+]?\d[\d.,]*(?:\s|$)")
+_WORD = re.compile(r"[^\s|,;]++")
+_FIGURE = re.compile(r"(?:[\w-]{0,30}[=:])?[-+]?\d[\d.]*[A-Za-z%/]{0,8}")
 _COMPLAINT = re.compile(r"error|fail|abort|signal|kill|exit", re.IGNORECASE)
 JOB = "job"  # the parser of what launchers print about a job
 # What helpers of a job may say, of whose benchmark the figures are whole: steps of Slurm, shells.
@@ -260,7 +268,7 @@ class _Reader:
         for stage in _STAGES.finditer(text) if any(word in text for word in _STAGE_WORDS) else ():
             line = first + text.count("\n", 0, stage.start())
             self._is_mlperf |= "run_st" in stage[0]
-            if stage[1] or stage[2]:
+            if stage.lastindex:
                 self._open_tests, self._ends = self._open_tests + 1, (line, 0)
             else:
                 self._open_tests, self._ends = self._open_tests - 1, (self._ends[0], line)
@@ -365,7 +373,7 @@ class _Reader:
     def _miss(self, lineno: int, line: str) -> None:
         self._lines += 1
         self._unread += 1
-        if len(self._rows) < MOST_ROWS and _ROW.match(line) and not _COMPLAINT.search(line):
+        if len(self._rows) < MOST_ROWS and _is_row(line[:LONGEST]):
             self._rows.append(Unread(line=lineno, text=line.strip()[:SHOWN]))
         if len(self._examples) < EXAMPLES:
             self._examples.append(Unread(line=lineno, text=line.strip()[:SHOWN]))
@@ -406,6 +414,14 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {formats}",
         )
+
+
+def _is_row(line: str) -> bool:
+    """Tell whether a line that was not understood may be a row of figures, of whatever shape."""
+    words = _WORD.findall(line)
+    figures = sum(_FIGURE.fullmatch(word) is not None for word in words)
+    is_dense = figures * 3 > len(words)
+    return (is_dense or _ROW.match(line) is not None) and _COMPLAINT.search(line) is None
 
 
 def _on_hosts(result: Parsed, hosts: int, *, is_job: bool) -> Parsed:

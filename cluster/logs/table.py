@@ -123,9 +123,10 @@ class ResultBuilder:
         self._failures.setdefault(text[:500], lineno)
 
     def lack_rows(self, text: str, expects: str) -> None:
-        """Add the failure that there is no row, and what a row looks like."""
-        self.fail(text)
-        self._lacks, self._expects = text[:500], expects
+        """Add the failure that there is no row, and what a row looks like, once."""
+        if not self._lacks:
+            self.fail(text)
+            self._lacks, self._expects = text[:500], expects
 
     def set_device(self, device: str) -> None:
         """Record that a GPU of this model took part."""

@@ -273,7 +273,7 @@ def test_a_run_that_failed_says_why() -> None:
 
     assert found.failure == "rank 1 was killed."
     assert answer(found).line == (
-        "no values were measured; rank 1 was killed. FAILED. Next: cluster logs mine"
+        "no value was read; rank 1 was killed. FAILED. Next: cluster logs mine"
     )
 
 

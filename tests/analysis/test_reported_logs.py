@@ -224,6 +224,11 @@ MLPERF = (
 ACCEPT = "n1:7:9 [3] proxy.cc:1458 NCCL WARN [Service thread] Accept failed Resource temporarily\n"
 LAST = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 5.0\n"
 KILLED = "srun: error: n2: task 9: Killed\n"
+HPL = (
+    "HPLinpack 2.3  --  High-Performance Linpack benchmark  --   December 2, 2018\n"
+    "T/V                N    NB     P     Q               Time                 Gflops\n"
+    "WR11C2R4      100000   192     4     4             500.00             1.3333e+03\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -238,11 +243,36 @@ KILLED = "srun: error: n2: task 9: Killed\n"
         (all_reduce((64 * MIB, 5.0)) + LAST + KILLED, "unknown"),
         (all_reduce((64 * MIB, 5.0)) + LAST + FAILURES["device"] + "\n", "unknown"),
         (all_reduce((64 * MIB, 5.0)) + FAILURES["device"] + "\n" + LAST, "failed"),
+        (biband((MIB, 24000.0)) + KILLED, "failed"),
+        (biband((MIB, 24000.0)) + "# All processes entering MPI_Finalize\n" + KILLED, "unknown"),
+        (HPL + "End of Tests.\n" + KILLED, "unknown"),
+        (HPL + KILLED, "failed"),
+        (HPL + "End of Tests.\n" + HPL + KILLED, "failed"),
         (LAST + KILLED + "# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n", "failed"),
     ],
 )
 def test_what_follows_success_is_a_note(text: str, word: str) -> None:
     assert judged(text)[0].word == word
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# OSU MPI Latency Test v7.3\n# Size          Latency (us)\n0 bytes        1.29 us\n",
+        biband().replace("Msg/sec\n", "Msg/sec\n | 1048576 |  10 |  24000.00 |  22888 |\n"),
+        all_reduce().replace(
+            "busbw #wrong\n", "busbw #wrong\n 64M 16777216 float sum 2.0 8.0 9.0\n"
+        ),
+        (
+            "nvbandwidth Version: v0.4\nRunning host_to_device_memcpy_ce.\n"
+            "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n           GPU0\nCPU  |  55.22\n"
+        ),
+    ],
+)
+def test_rows_that_were_not_understood_are_no_failure(text: str) -> None:
+    found, _ = judged(text)
+
+    assert (found.word, found.verdicts, found.failure) == ("unknown", (), "")
 
 
 RANK = "#  Rank  {} Group  {} Pid  7 on  h{} device  {} [0x10] NVIDIA A100-SXM4-40GB\n"
@@ -403,3 +433,13 @@ def test_each_column_of_rates_is_a_series_of_its_own() -> None:
 
     assert [rows[-1].efficiency for rows in found] == pytest.approx([0.945, 0.891], abs=1e-3)
     assert sorted(v.median for v in judgement.verdicts) == [410, 1010, 3100, 7200]
+
+
+def test_columns_without_units_in_their_cells_are_told_apart_and_batches_are_no_ranks() -> None:
+    table = (
+        "| Batch size | Images/s baseline | Images/s + XLA |\n|---|---|---|\n"
+        "| 64 | 1200 | 1500 |\n| 128 | 1400 | 1800 |\n"
+    )
+
+    assert sorted(v.median for v in judged(table)[0].verdicts) == [1200, 1400, 1500, 1800]
+    assert series(table) == ()

@@ -37,6 +37,7 @@ GROUP_COLUMN = re.compile(
     r"|condition|method|optimi[sz]er|backend",
     re.IGNORECASE,
 )
+WORK_COLUMN = re.compile(r"batch|model|precision|seq", re.IGNORECASE)  # no number of ranks
 RATE = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*(\S+)/s(?:ec)?\b")
 BARE = re.compile(r"^[~\s*]*(\d[\d,]*(?:\.\d+)?) ?([kKM]?)[\s*]*$")
 THOUSANDS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6}
@@ -113,11 +114,13 @@ def _cell(row: dict[str, str], column: re.Pattern[str]) -> str:
 
 
 def _ranks(row: dict[str, str]) -> int | None:
-    first = next(iter(row.values()), "")
+    name, first = next(iter(row.items()), ("", ""))
     nodes, each = (FIRST.search(_cell(row, column)) for column in (NODES_COLUMN, EACH_COLUMN))
     if nodes and not FIRST.search(_cell(row, RANKS_COLUMN)):
         return int(nodes[1]) * (int(each[1]) if each else 1)
-    number = FIRST.search(_cell(row, RANKS_COLUMN)) or GPUS.search(first) or FIRST.search(first)
+    number = FIRST.search(_cell(row, RANKS_COLUMN)) or GPUS.search(first)
+    if number is None and not WORK_COLUMN.search(name):
+        number = FIRST.search(first)
     return int(number[1]) if number else None
 
 

@@ -22,7 +22,8 @@ START_UP = (
 )
 # What launchers add at the end of a job that failed.
 _EPILOGUE = re.compile(
-    r"Primary job|noticed that|detected that|BAD TERMINATION|EXIT STRING|ORTE |srun: (?:error|Job)"
+    r"Primary job|exited due to|noticed that|detected that|BAD TERMINATION|EXIT STRING|ORTE "
+    r"|srun: (?:error|Job)"
     r"|slurmstepd: error: \*\*\*|MPI_ABORT was invoked|exitcode|ChildFailedError|non-zero"
     r"|core dumped"
     r"|exit (?:code|status)|entire process down|exited on signal|MPI_ERRORS_ARE_FATAL"

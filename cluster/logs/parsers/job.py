@@ -20,6 +20,7 @@ _FAILED = re.compile(
     r".*(?:"
     r"\bmpi(?:run|exec)(?:\.\w+)? (?:noticed that|detected that|was unable to)"
     r"|\bprterun (?:noticed that|detected that|was unable to)"
+    r"|\bmpi(?:run|exec) has exited due to process"
     r"|MPI_ABORT was invoked|= +BAD TERMINATION OF ONE OF YOUR APPLICATION"
     r"|Primary job  ?terminated normally, but|ORTE was unable to|ORTE has lost communication"
     r"|There are not enough slots available"
@@ -61,7 +62,14 @@ class JobFailures(Parser):
     """The error messages of mpirun, srun, PBS and others about a job that failed."""
 
     marks = (
-        *("noticed that", "detected that", "was unable to", "MPI_ABORT", "BAD TERMINATION"),
+        *(
+            "noticed that",
+            "detected that",
+            "was unable to",
+            "exited due",
+            "MPI_ABORT",
+            "BAD TERMINATION",
+        ),
         *("Primary job", "has lost communication", "not enough slots", "srun: error"),
         *("slurmstepd", "CANCELLED AT", "TIME LIMIT", "job killed", "egmentation", "Bus error"),
         *("received signal", "Out of memory", "oom-kill", "OOM", "command not found"),

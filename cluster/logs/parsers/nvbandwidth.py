@@ -46,6 +46,7 @@ PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY = DEFINITIONS = define(
 )
 
 UNNAMED = "the name of a test (Running ...) is missing: it is called by the title of its matrix"
+MATRIX = "a row of the numbers of GPUs, and below it rows of a GPU and a figure for each"
 WAIVED = "some tests were waived: this host lacks what they need"
 _STATUS = {"Running": "it was begun, and never ended"}
 _RUNNING = re.compile(r"[\s>]*Running (?:benchmark )?(\w+)\.\s*$")
@@ -243,7 +244,8 @@ class NvBandwidth(Parser):
         if self._begun and self._is_next:
             builder.doubt()
         if self._begun:
-            builder.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
+            text = f"{self._begun} has no matrix: it failed, or the log is cut off"
+            builder.lack_rows(text, MATRIX)
         self._begun = ""
 
     def _open(self, lineno: int) -> ResultBuilder:
@@ -308,7 +310,7 @@ class NvBandwidth(Parser):
             elif builder.empty and self._is_help:
                 builder.note("it lists its options or its tests, and ran none")
             elif builder.empty:
-                builder.fail("there is no matrix: it failed, or the log is cut off")
+                builder.lack_rows("there is no matrix: it failed, or the log is cut off", MATRIX)
         self._parsed += [builder.parsed() for builder in self._builders]
         self._builders = []
         return tuple(sorted(self._parsed, key=lambda result: result.first))

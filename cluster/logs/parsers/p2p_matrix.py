@@ -216,7 +216,8 @@ class P2PMatrix(Parser):
         if self._builder is None:
             return
         if self._builder.empty and not self._peers:
-            self._builder.fail("there is no matrix: it was stopped, or the log is cut off")
+            text = "there is no matrix: it was stopped, or the log is cut off"
+            self._builder.lack_rows(text, "rows of a GPU and a figure for each of its peers")
         self._parsed.append(self._builder.parsed(self._access()))
         self._begin()
 

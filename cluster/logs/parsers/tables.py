@@ -159,10 +159,14 @@ class Tables(Parser):
         has_unit = "/s" in "".join(cells).lower()
         names = named if has_unit else _with_figures(tuple(named))
         rated = [name for name, cell in named.items() if _RATE.match(cell)]
+        alike = _alike(self._columns)
         several = sum(not name.startswith("expected") for name in rated) > 1
         added = [
             self._cell(
-                builder, name, named[name], {**params, **_heading_param(name, several=several)}
+                builder,
+                name,
+                named[name],
+                {**params, **_heading_param(name, several=several or name in alike)},
             )
             for name in names
         ]
@@ -266,6 +270,13 @@ def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
     other_columns = (name for name in columns if name not in ABOUT and _SETTING.search(name))
     named = (name for name in other_columns if not _RESULT.search(name) and _kind(name) is None)
     return *(name for name in ABOUT if name in columns), *dict.fromkeys(named)
+
+
+@lru_cache(MOST)
+def _alike(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of bare numbers that have their metric in common with another."""
+    kinds = {name: kind for name in columns if (kind := _kind(name))}
+    return tuple(name for name, kind in kinds.items() if [*kinds.values()].count(kind) > 1)
 
 
 @lru_cache(MOST)

@@ -109,7 +109,8 @@ class TfCnn(Parser):
         if len(self._rates) == many and (doubt := _doubt(self._totals, self._rates)):
             builder.note(doubt)
         if builder.empty:
-            builder.fail("there is no step: it failed, or the log is cut off")
+            text = "there is no step: it failed, or the log is cut off"
+            builder.lack_rows(text, "rows of a step, and images/sec: FIGURE +/- ...")
         elif not self._totals:
             builder.lack("there is no total: it was stopped, or the log is cut off")
         return (builder.parsed(),)

@@ -195,7 +195,7 @@ def _answer(judged: Judgement) -> str:
     if judged.verdicts:
         stopped += ", and this is what it had measured"
     parts = (
-        *(figures or ["no values were measured"]),
+        *(figures or ["no value was read"]),
         load_words(judged.load) if judged.load else "",
         failure,
         stopped if judged.interrupted else "",
@@ -244,7 +244,7 @@ def _headline(judged: Judgement) -> str:
         why = "all messages are too small to fill a network or memory" if small else "latencies"
         return f"NO LIMIT APPLIES: {why}{'' if small else ' have none'}."
     if not judged.verdicts and judged.word != "failed":
-        return "NOTHING TO JUDGE: there are no values in it."
+        return "NOTHING TO JUDGE: no value was read from it."
     return HEADLINES[judged.word]
 
 
@@ -347,7 +347,8 @@ def next_words(step: Advice | None) -> str:
         case "read_log":
             return (
                 "look at what else it says: cluster more topology LOG shows links, "
-                "cluster more profile LOG calls of MPI"
+                "cluster more profile LOG calls of MPI; lines "
+                "that were not understood may hold its figures"
             )
     match step.reason:
         case Low(check) | Collapse(check):

@@ -176,7 +176,8 @@ class TextReport:
             for value in values:
                 builder.add(metrics.INTERVAL, value, self._point(way, streams))
         if builder.empty:
-            builder.fail("there are no totals: it was stopped, or the log is cut off")
+            text = "there are no totals: it was stopped, or the log is cut off"
+            builder.lack_rows(text, "[ID] 0.00-10.00 sec FIGURE MBytes FIGURE Mbits/sec receiver")
             return
         builder.lack(ONLY_INTERVALS)
         for stream, udp in self._datagrams:

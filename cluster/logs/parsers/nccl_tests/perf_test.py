@@ -46,6 +46,7 @@ RANK = re.compile(
     r"#?\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
     r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
 )
+ROWS = "rows of size, count, type, and time, algbw, busbw of each place"
 CONCLUDED = "Collective test concluded"
 ENDS = ("# Out of bounds values", "# Avg bus bandwidth", f"# {CONCLUDED}")  # how last lines begin
 
@@ -352,9 +353,10 @@ class PerfTest:
         if self._halves and not self.headed:
             builder.lack("its header is missing: the columns are as nccl-tests prints them")
         if builder.empty and self.refused:
-            builder.fail(
+            builder.lack_rows(
                 f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
-                "that agree with one another in B, us and GB/s"
+                "that agree with one another in B, us and GB/s",
+                ROWS,
             )
         elif builder.empty and self.hidden:
             builder.fail(
@@ -364,7 +366,7 @@ class PerfTest:
         elif builder.empty and (self.headed or not self._failures):
             builder.lack_rows(
                 "there is no row: it ended before its first size",
-                "rows of size, count, type, and time, algbw, busbw of each place",
+                ROWS,
             )
         elif not self.ended:
             builder.lack("its last lines are missing: it was stopped, or the log is cut off")
