@@ -217,6 +217,43 @@ def test_a_failure_at_the_start_has_its_finding(kind: str, prefix: str) -> None:
     assert found.next_step.sign == cause
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (
+            (
+                "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
+                "1/2 clients joined."
+            ),
+            "unreachable",
+        ),
+        ("Failed status 12: wr_id 0 syndrom 0x81", "gid"),
+        ("UCX  ERROR   Not enough memory to write 4292720 bytes. Please check /dev/shm", "shm"),
+    ],
+)
+def test_failures_in_the_words_of_other_programs(line: str, kind: str) -> None:
+    found, findings = judged(f"hello\nTraceback (most recent call last):\n{line}\n{EPILOGUE}")
+    (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
+
+    assert (found.word, cause.kind, cause.line) == ("failed", kind, 3)
+
+
+def test_a_refused_address_of_a_private_bridge_is_no_firewall() -> None:
+    found, findings = judged(
+        "[n1:7:0] tcp_ep.c:9 UCX  ERROR tcp_ep 0x5: connect(fd=31, src_addr=172.17.0.1:40000 "
+        "dest_addr=172.17.0.1:37000) failed: Connection refused\nMPI_ABORT was invoked on rank 0\n"
+    )
+
+    assert [
+        (sign.kind, sign.confidence) for sign in findings if not isinstance(sign, AboveLimit)
+    ] == [
+        ("shared_subnet", "certain"),
+        ("unreachable", "possible"),
+    ]
+    assert found.next_step is not None
+    assert found.next_step.sign == findings[0]
+
+
 MLPERF = (
     ':::MLLOG {"namespace": "", "time_ms": 17, "event_type": "INTERVAL_END", "key": "run_stop", '
     '"value": null, "metadata": {"lineno": 2, "status": "%s"}}\n'

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.cli.commands import _log_files
 from tests.conftest import command
 from tests.logs.samples import LOGS
 
@@ -401,3 +402,13 @@ def test_a_published_result_without_a_word_leaves_the_question_for_the_hosts() -
 
     assert found["published"]
     assert found["hint"] == "say on how many hosts: --hosts 2"
+
+
+def test_a_log_that_takes_long_is_said_to_be_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_log_files, "NOTICE", 0.01)
+    said = ""
+    with _log_files.progress(["a.log"]):
+        while said.count("Still reading a.log: 0 s") < 2:
+            said += capsys.readouterr().err

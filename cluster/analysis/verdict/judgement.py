@@ -15,7 +15,7 @@ from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.link import MEMORY, goodput, with_given_bound
 from cluster.analysis.limits.network import JUMBO
 from cluster.analysis.models.step_limits import TRAINING, TrainingVerdict
-from cluster.analysis.verdict.evidence import AboveLimit, JobFailure, OtherLoad, is_slow
+from cluster.analysis.verdict.evidence import AboveLimit, Finding, JobFailure, OtherLoad, is_slow
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
@@ -61,6 +61,7 @@ CAN_BE_STATED = (
     "operation",
     "gpu",
 )  # of what is missing, by the user
+FATAL = ("shared_subnet",)  # findings that explain why a job failed
 WITHIN = "device_copy"  # within a GPU: matrices have it beside what they are about
 MOST_SHOWN = 2  # series in the line that answers
 
@@ -352,9 +353,10 @@ def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
     above = [finding for finding in findings if isinstance(finding, AboveLimit)]
     beside_limits = [finding for finding in findings if not isinstance(finding, AboveLimit)]
     slow = [finding for finding in beside_limits if is_slow(finding)]
-    failed = [finding for finding in beside_limits if isinstance(finding, JobFailure)]
+    fatal = [sign for sign in beside_limits if isinstance(sign, Finding) and sign.kind in FATAL]
+    failures = [sign for sign in beside_limits if isinstance(sign, JobFailure)]
     about: dict[Judged, Sequence[Sign]] = {
-        "failed": failed,
+        "failed": fatal or failures,
         "impossible": above,
         "low": slow or beside_limits,
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from cluster.analysis.limits.devices import missing
+from cluster.analysis.limits.devices import OR, missing
 from cluster.analysis.limits.hardware import of_point
 from cluster.analysis.limits.link import BELIEVABLE, share
 from cluster.analysis.limits.published.comparison import Published, compare
-from cluster.analysis.limits.usual import LARGE, Usual, threshold, usual
+from cluster.analysis.limits.usual import LARGE, RINGS, Usual, threshold, usual
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Check,
@@ -304,13 +304,19 @@ def _best_value(summary: Summary) -> float:
 
 
 def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) -> Usual | None:
-    """Return what is usual; a small message that reaches it all the same is not too small."""
+    """Return what is usual; a small message that reaches it all the same is not too small.
+
+    So it is with an operation that may be a ring: only a value that reaches the share of a ring
+    is compared with it.
+    """
     if hardware is None or not summary.share or _is_of_subgroup(summary):
         return None
-    if not is_too_small(summary, definition):
+    operations = str(summary.params.get("operation", "")).split(OR)
+    if not is_too_small(summary, definition) and len(operations) == 1:
         return usual(definition, summary.params, hardware)
-    sizeless = {key: value for key, value in summary.params.items() if key != "size"}
-    usual_share = usual(definition, sizeless, hardware)
+    ring = next((name for name in operations if name in RINGS), operations[0])
+    params = {k: v for k, v in summary.params.items() if k not in ("size", "operation")}
+    usual_share = usual(definition, {**params, "operation": ring}, hardware)
     return usual_share if usual_share and summary.share >= usual_share.share else None
 
 

@@ -1,10 +1,14 @@
-"""Logs that a command reads without keeping them; one that is not understood is left out."""
+"""Logs that a command reads: what it says meanwhile, and of those that are not understood."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
+from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from cluster.cli.terminal import is_quiet
 from cluster.core.errors import ParseError
 from cluster.runs.import_.logs import read_log
 
@@ -12,6 +16,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.logs import Reading
+
+
+NOTICE = 10.0  # seconds between two words about logs that take long
+
+
+@contextmanager
+def progress(files: Sequence[str]) -> Iterator[None]:
+    """Say on standard error, from time to time, that logs are still read inside this context."""
+    done, began = Event(), monotonic()
+
+    def speak() -> None:
+        while not done.wait(NOTICE) and not is_quiet():
+            names = ", ".join(files[:3])
+            sys.stderr.write(f"Still reading {names}: {monotonic() - began:.0f} s\n")
+            sys.stderr.flush()
+
+    Thread(target=speak, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def readings(
@@ -25,7 +50,8 @@ def readings(
     first: ParseError | None = None
     for file in files:
         try:
-            reading = read_log(file, format_=format_, stdin=sys.stdin.buffer)
+            with progress([file]):
+                reading = read_log(file, format_=format_, stdin=sys.stdin.buffer)
         except ParseError as error:
             first = first or error
             left_out.append(error.what)

@@ -13,6 +13,7 @@ from click.exceptions import Exit
 from msgspec.structs import replace
 
 from cluster.cli import flags
+from cluster.cli.commands._log_files import progress
 from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, print_lines, show_run
 from cluster.core.errors import SpecError
@@ -64,18 +65,19 @@ def command(
         copy = import_run(store.find(root_, files[0]), root_, home)
         imported = Imported(folder=copy, readings=())
     else:
-        imported = import_logs(
-            files,
-            store.root(root),
-            name=name,
-            format_=format_,
-            condition=Condition(
-                name=condition,
-                description=describe,
-                expected=parse_expected(expect) if expect else None,
-            ),
-            stdin=sys.stdin.buffer,
-        )
+        with progress(files):
+            imported = import_logs(
+                files,
+                store.root(root),
+                name=name,
+                format_=format_,
+                condition=Condition(
+                    name=condition,
+                    description=describe,
+                    expected=parse_expected(expect) if expect else None,
+                ),
+                stdin=sys.stdin.buffer,
+            )
     run = store.read(imported.folder)
     if json:
         print_json(_answer(imported, run))

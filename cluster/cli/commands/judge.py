@@ -15,6 +15,7 @@ from click.exceptions import Exit
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.network import FACTORS
 from cluster.cli import flags
+from cluster.cli.commands._log_files import progress
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.show import (
@@ -128,9 +129,12 @@ def command(  # noqa: PLR0913 - a parameter is a flag
             f"--{'name' if name else 'runs'} has no effect on logs that are not kept.",
             remedy=f"Add --keep, or leave it out: cluster judge {named[0]}",
         )
-    with read_logs(
-        named, name=name or NAME, format_=format_, stdin=sys.stdin.buffer, place=location
-    ) as logs:
+    with (
+        progress(named),
+        read_logs(
+            named, name=name or NAME, format_=format_, stdin=sys.stdin.buffer, place=location
+        ) as logs,
+    ):
         run = keep(logs, store.root(root)) if keeps else logs.run
     raise Exit(_show([run], None, gates, as_json=json, place=run.folder if keeps else None))
 

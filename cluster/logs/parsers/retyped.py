@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import GB, MB, MIB, RunParser, SizeColumn, define, number
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.value import Scalar
 
+SIZE = "size"
 BUS, ALGORITHM, BANDWIDTH, LATENCY, TIME = DEFINITIONS = define(
     "retyped",
     """
@@ -32,48 +32,34 @@ BUS, ALGORITHM, BANDWIDTH, LATENCY, TIME = DEFINITIONS = define(
     synchronisation="not known",
     warm_up="not known",
 )
-MICRO, MILLI, BITS = 1e6, 1e3, 8
-_RATES = {
-    "GB/s": (GB, 1),
-    "MB/s": (MB, 1),
+_UNITS = {  # what a figure is multiplied by, and then divided by
+    **dict.fromkeys(("GB/s", "GBps"), (GB, 1)),
+    **dict.fromkeys(("MB/s", "MBps"), (MB, 1)),
+    **dict.fromkeys(("Gbit/s", "Gbps"), (GB, 8)),
+    **dict.fromkeys(("us", "µs", "usec"), (1, 1e6)),
     "MiB/s": (MIB, 1),
-    "Gbit/s": (1e9, BITS),
-    "Gbps": (1e9, BITS),
-    "GBps": (GB, 1),
-    "MBps": (MB, 1),
+    "ms": (1, 1e3),
 }
-_TIMES = {"us": MICRO, "µs": MICRO, "usec": MICRO, "ms": MILLI}
-_SIZE = re.compile(r"(?:message |msg )?size\b|bytes\b", re.IGNORECASE)
+_KINDS = {"bus": BUS, "alg": ALGORITHM, "b": BANDWIDTH, "t": TIME, "": LATENCY}  # by beginnings
+_SIZE = re.compile(r"(?:# )?(?:(?:message |msg )?size\b|bytes\b)", re.IGNORECASE)
 _HEAD = re.compile(
-    r"(?:(out-of-place|in-place|oop|ip) )?(busbw|bus bandwidth|algbw|algorithm bandwidth|bandwidth"
-    r"|bw|latency|avg latency(?= )|average latency|t_avg|t_min|t_max|t(?=\[)|time)"
-    r"(?: ?[(\[]?(GB/s|MB/s|MiB/s|Gbit/s|[GM]Bps|Gbps|us|µs|usec|ms)[)\]]?)",
+    r"(?:(?:out-of-place|in-place|oop|ip) )?(busbw|bus bandwidth|algbw|algorithm bandwidth"
+    r"|bandwidth|bw|(?:avg |average )?latency|t_avg|t_min|t_max|t(?=\[)|time)"
+    r" ?[(\[]?(GB/s|MB/s|MiB/s|Gbit/s|[GM]Bps|Gbps|us|µs|usec|ms)[)\]]?",
     re.IGNORECASE,
 )
 _BYTES = re.compile(r"(\d{1,18}(?:\.\d{1,3})?) ?([KMG]i?)?(?:B|bytes)?", re.IGNORECASE)
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3}
 _RULE = re.compile(r"[\s|:-]+$")
 _EMPHASIS = re.compile(r"[*`]+|\s+(?:←|<-).*$")
-PLACES = {"out-of-place": "out", "oop": "out", "in-place": "in", "ip": "in"}
 MOST = 1000  # headers that are kept
-LEAST = 2  # columns
 
 
 class Retyped(RunParser):
     """Tables of sizes in Markdown or CSV with the columns of OSU, IMB and nccl-tests."""
 
     marks = (
-        "busbw",
-        "usbw (",
-        "algbw",
-        "_us",
-        "_usec",
-        "andwidth_",
-        "andwidth (",
-        "andwidth,",
-        "atency (",
-        "[usec]",
-        "BW (",
+        *("busbw", "usbw (", "algbw", "_us", "_usec", "andwidth_", "andwidth (", "andwidth,"),
+        *("atency (", "[usec]", "BW ("),
     )
     definitions = DEFINITIONS
     title = "table of sizes"
@@ -81,17 +67,14 @@ class Retyped(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._separator = ""
-        self._columns: tuple[SizeColumn | None, ...] = ()
-        self._names: tuple[str, ...] = ()  # of the columns before that of sizes, such as the test
+        self._columns: tuple[SizeColumn | str | None, ...] = ()
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a header or a row."""
         for separator in ("|", ",", ";", "\t"):
-            head = line.strip(" #")
-            if separator in line and (columns := _columns(head, separator)):
+            if separator in line and (columns := _columns(line.strip(" #"), separator)):
                 self._begin(lineno)
                 self._separator, self._columns = separator, columns
-                self._names = _names(head, separator)
                 return True
         if not self._columns or self._separator not in line:
             self._columns = ()
@@ -101,13 +84,14 @@ class Retyped(RunParser):
     def _row(self, cells: Sequence[str]) -> bool:
         if self._run is None or len(cells) != len(self._columns):
             return False
-        size = _size(cells[len(self._names)])
+        pairs = [*zip(self._columns, cells, strict=True)]
+        size = next(_size(cell) for column, cell in pairs if column == SIZE)
         if size is None:
             return False
-        params: dict[str, Scalar] = {**dict(zip(self._names, cells, strict=False)), "size": size}
-        for column, cell in zip(self._columns, cells, strict=True):
-            value = number(cell)
-            if column and value is not None:
+        params: dict[str, Scalar] = {c: cell for c, cell in pairs if isinstance(c, str)}
+        params[SIZE] = size
+        for column, cell in pairs:
+            if isinstance(column, SizeColumn) and (value := number(cell)) is not None:
                 column.add(self._run, value, params, size)
         return True
 
@@ -117,55 +101,36 @@ def _cells(line: str, separator: str) -> list[str]:
     return [_EMPHASIS.sub("", cell).strip(' "') for cell in inner.split(separator)]
 
 
-def _names(line: str, separator: str) -> tuple[str, ...]:
-    """Return the columns before that of sizes."""
-    return tuple(
-        cell.lower() for cell in takewhile(lambda c: not _is_size(c), _cells(line, separator))
-    )
-
-
-def _is_size(head: str) -> bool:
-    return _SIZE.match(head.replace("_", " ").lstrip("# ")) is not None
-
-
 @lru_cache(MOST)
-def _columns(line: str, separator: str) -> tuple[SizeColumn | None, ...]:
-    """Return what the columns of a header measure; none if it is no header of sizes."""
+def _columns(line: str, separator: str) -> tuple[SizeColumn | str | None, ...]:
+    """Return what the columns of a header measure, or the names of those before the size.
+
+    None if it is no header of sizes.
+    """
     cells = _cells(line, separator)
-    if len(cells) < LEAST or not any(map(_is_size, cells)):
+    at = next((n for n, cell in enumerate(cells) if _SIZE.match(cell.replace("_", " "))), None)
+    measured = [_column(cell) for cell in cells]
+    kinds = [column.definition for column in measured if column]
+    if at is None or not kinds:
         return ()
-    columns = tuple(map(_column, cells))
-    several = [column.definition for column in columns if column]
-    has_repeats = len(set(several)) < len(several)
-    named = tuple(
-        column._replace(more=(*column.more, ("column", cell))) if column and has_repeats else column
-        for column, cell in zip(columns, cells, strict=True)
-    )
-    return named if several else ()
+    for n, column in enumerate(measured):
+        if column and kinds.count(column.definition) > 1:
+            measured[n] = column._replace(more=(("column", cells[n]),))
+    return (*map(str.lower, cells[:at]), SIZE, *measured[at + 1 :])
 
 
 def _column(head: str) -> SizeColumn | None:
     """Return what a column measures, by its name and unit."""
     match = _HEAD.fullmatch(head) or _HEAD.fullmatch(head.replace("_", " "))
-    if match is None:
+    times, over = _UNITS.get(match[2], (0, 0)) if match else (0, 0)
+    if match is None or not times:
         return None
-    name, unit = match[2].lower(), match[3]
-    place = PLACES.get((match[1] or "").lower(), "")
-    more: tuple[tuple[str, Scalar], ...] = (("place", place),) if place else ()
-    if unit in _TIMES:
-        definition = LATENCY if "latency" in name else TIME
-        more = (*more, ("statistic", name)) if name.startswith("t_") else more
-        return SizeColumn(definition, over=_TIMES[unit], more=more)
-    if unit not in _RATES or "lat" in name or name.startswith("t"):
-        return None
-    kinds = {"bus": BUS, "alg": ALGORITHM}
-    times, over = _RATES[unit]
-    return SizeColumn(kinds.get(name[:3], BANDWIDTH), times, over, more=more)
+    kind = next(kind for begin, kind in _KINDS.items() if match[1].lower().startswith(begin))
+    return SizeColumn(kind, times, over) if (kind.unit == "s") == (times == 1) else None
 
 
 def _size(cell: str) -> int | None:
     """Return the bytes of a size: `64 MB` of these tables is 64 MiB, as the tools step in those."""
     match = _BYTES.fullmatch(cell)
-    if match is None:
-        return None
-    return round(float(match[1]) * 1024.0 ** _POWERS[(match[2] or "")[:1].upper()])
+    power = " KMG".index((match[2] or " ")[0].upper()) if match else 0
+    return round(float(match[1]) * 1024.0**power) if match else None

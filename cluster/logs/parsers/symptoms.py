@@ -40,7 +40,7 @@ _NO_NAME = (
 _NO_ANSWER = (
     *("No route to host", "Connection timed out", "Connection refused", "connect timed out"),
     *("Network is unreachable", "Operation timed out", "Software caused connection abort"),
-    *("has timed out after", "imed out trying to connect", "imed out waiting for clients"),
+    *("has timed out after", "imed out trying to connect", "waiting for clients"),
     *("Host is unreachable", "unable to reach", "not reachable from"),
 )
 _NO_DEVICE = (
@@ -103,7 +103,7 @@ _KINDS = (
     (
         "shm",
         "dev/shm",
-        r"dev/shm.{0,200}?(?:No space left|too small|100%)|enough space.{0,60}?dev/shm",
+        r"dev/shm.{0,200}?(?:No space left|too small|100%)|nough (?:space|memory).{0,120}?dev/shm",
     ),
     ("shm", "Bus error", r"\bBus error\b"),
     ("fork", "fork()", r"\bfork\(\).{0,200}?(?:unsafe|child|corrupt|danger)|RDMAV_FORK_SAFE"),
@@ -131,6 +131,7 @@ _KINDS = (
     *(("device", word, f"{word}.*") for word in _NO_DEVICE),
     *(("fabric_manager", word, f"{word}.*") for word in _NO_FABRIC),
     ("gid", "ibv_modify_qp", r"ibv_modify_qp.{0,200}?fail"),
+    ("gid", "syndrom", r"syndrom (?:0x)?81\b"),
     ("gid", "modify QP", r"[Ff]ailed to modify QP.{0,60}?RT[RS]"),
     ("gid", "vendor", r"vendor[_ ]err(?:or)?[ =:]*(?:0x)?(?:81|129)\b"),
     (
@@ -173,13 +174,13 @@ class SymptomLines(Parser):
         *("ailed to look up", "cannot resolve", "Unknown host", "gethostbyname"),
         *("No route to host", "Connection timed out", "Connection refused", "connect timed out"),
         *("Network is unreachable", "Operation timed out", "Software caused connection abort"),
-        *("has timed out after", "imed out trying to connect", "imed out waiting for clients"),
+        *("has timed out after", "imed out trying to connect", "waiting for clients"),
         *("Host is unreachable", "unable to reach", "not reachable from", "invalid device ordinal"),
         *("No CUDA GPUs are available", "no CUDA-capable device", "cudaErrorNoDevice"),
         *("CUDA_ERROR_NO_DEVICE", "Duplicate GPU detected", "CUDA_ERROR_INVALID_DEVICE"),
         *("system not yet initialized", "SYSTEM_NOT_READY", "cudaErrorSystemNotReady", "Error 802"),
         *("abric manager is not", "abric Manager is not", "abricmanager is not", "error code=802"),
-        *("ibv_modify_qp", "modify QP", "vendor", "GID", "Connection closed by"),
+        *("ibv_modify_qp", "syndrom", "modify QP", "vendor", "GID", "Connection closed by"),
         *("Connection reset by peer", "remote process exited", "exited on signal 9", "signal: 9"),
         *("oom-kill", "Killed process", "SIGKILL", "no kernel image is available"),
         *("driver version is insufficient", "undefined symbol", "version `GLIBC"),

@@ -79,7 +79,7 @@ FEWER = (  # columns than nccl-tests prints
         ("Size,Bandwidth (MB/s)\n4194304,12045.10\n", "bandwidth", {"size": 1 << 22}, 12045.1e6),
         (
             "#bytes,#repetitions,t_min[usec],t_max[usec],t_avg[usec]\n8,1000,1.5,1.9,1.7\n",
-            *("time", {"size": 8, "statistic": "t_max"}, 1.9e-6),
+            *("time", {"size": 8, "column": "t_max[usec]"}, 1.9e-6),
         ),
         (
             "size_bytes,time_us,busbw_GBps\n8,15.7,0\n67108864,400.0,293.6\n",

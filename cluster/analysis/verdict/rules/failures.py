@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from cluster.analysis.verdict.evidence import Confidence, Evidence, FailureKind, JobFailure
+from cluster.analysis.verdict.rules.network import shared_subnet
 from cluster.core.model.logs import CAUSE, Symptoms, first_cause
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def _rule(kind: FailureKind) -> Callable[[Evidence], JobFailure | None]:
         cause = first_cause(evidence.results)
         decided = cause is not None and cause.line == signs[0].line
         sure: Confidence = "certain" if evidence.failed and decided else "likely"
-        sure = "possible" if kind in EFFECTS and not decided else sure
+        is_explained = kind in EFFECTS and (not decided or shared_subnet(evidence) is not None)
+        sure = "possible" if is_explained else sure
         return JobFailure(kind=kind, text=signs[0].text, line=signs[0].line, confidence=sure)
 
     rule.__name__ = kind
