@@ -54,13 +54,8 @@ FLEETS: dict[FleetWord, Judged] = {
     "UNDECIDED": "unknown",
 }
 LOG_PURPOSES: tuple[Purpose, ...] = ("settle_assumption", "larger_messages", "name_missing")
-CAN_BE_STATED = (
-    "hardware",
-    "hosts",
-    "network",
-    "operation",
-    "gpu",
-)  # of what is missing, by the user
+# Of what is missing, by the user.
+CAN_BE_STATED = ("hardware", "hosts", "network", "operation", "gpu")
 FATAL = ("shared_subnet",)  # findings that explain why a job failed
 WITHIN = "device_copy"  # within a GPU: matrices have it beside what they are about
 MOST_SHOWN = 2  # series in the line that answers
@@ -213,15 +208,10 @@ def _not_judged(
     verdicts: Sequence[Verdict],
 ) -> tuple[SmallSizes, ...]:
     """Find the points of rates whose messages are too small."""
-    judged = [
-        (v.metric, v.params.get("size")) for v in verdicts if not isinstance(v.reason, TooSmall)
-    ]
-    small = [
-        s
-        for s in summaries
-        if is_too_small(s, definitions[s.definition])
-        and (s.metric, s.params.get("size")) not in judged
-    ]
+    large = [v for v in verdicts if not isinstance(v.reason, TooSmall)]
+    judged = [(v.metric, v.params.get("size")) for v in large]
+    too_small = (s for s in summaries if is_too_small(s, definitions[s.definition]))
+    small = [s for s in too_small if (s.metric, s.params.get("size")) not in judged]
     sizes: dict[str, list[int]] = {}
     for summary in small:
         sizes.setdefault(summary.metric, []).append(int(summary.params["size"]))

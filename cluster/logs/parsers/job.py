@@ -62,15 +62,14 @@ class JobFailures(Parser):
     """The error messages of mpirun, srun, PBS and others about a job that failed."""
 
     marks = (
+        *("noticed that", "detected that", "was unable to", "exited due", "MPI_ABORT"),
         *(
-            "noticed that",
-            "detected that",
-            "was unable to",
-            "exited due",
-            "MPI_ABORT",
             "BAD TERMINATION",
+            "Primary job",
+            "has lost communication",
+            "not enough slots",
+            "srun: error",
         ),
-        *("Primary job", "has lost communication", "not enough slots", "srun: error"),
         *("slurmstepd", "CANCELLED AT", "TIME LIMIT", "job killed", "egmentation", "Bus error"),
         *("received signal", "Out of memory", "oom-kill", "OOM", "command not found"),
         *("shared libraries", "ssh: connect", "Host key verification", "Permission denied"),

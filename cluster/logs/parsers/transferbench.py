@@ -7,7 +7,7 @@ transfer shows what a link carries. https://github.com/ROCm/TransferBench
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import GB, RunParser, define, number
 
@@ -47,14 +47,6 @@ _KNOWN = re.compile(
 GPU, PROCESSOR = ("G", "F"), ("C", "B", "U")  # kinds of memory, by their letters
 
 
-class _Transfer(NamedTuple):
-    source: str
-    target: str
-    rate: float
-    size: int
-    number: int
-
-
 class TransferBench(RunParser):
     """TransferBench: GB/s of 1e9 bytes of each transfer, executor and test."""
 
@@ -65,7 +57,7 @@ class TransferBench(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._test = 0
-        self._transfers: list[_Transfer] = []
+        self._transfers: list[tuple[Definition, float, dict[str, Scalar]]] = []  # of the open test
 
     def take(self, line: str, lineno: int) -> bool:
         """Read the number of a test, or one of its rows."""
@@ -88,7 +80,12 @@ class TransferBench(RunParser):
         if row[1]:
             run.add(EXECUTOR, rate * GB, {**params, "executor": f"{row[1]} {row[2]}"})
         elif path:
-            self._transfers.append(_Transfer(path[1], path[2], rate * GB, size, int(row[3])))
+            where: dict[str, Scalar] = {
+                "transfer": int(row[3]),
+                "path": f"{path[1]} -> {path[2]}",
+                "size": size,
+            }
+            self._transfers.append((_kind(path[1], path[2]), rate * GB, {**params, **where}))
         else:
             run.add(ALL, rate * GB, params)
             self._flush(is_whole=True)
@@ -103,23 +100,18 @@ class TransferBench(RunParser):
         if alone and not is_whole:
             run.lack("the last line of a test is missing: its transfer may be one of several")
             return
-        for transfer in transfers:
-            where: dict[str, Scalar] = {
-                "path": f"{transfer.source} -> {transfer.target}",
-                "size": transfer.size,
-            }
-            several: dict[str, Scalar] = {} if alone else {"transfer": transfer.number}
-            params = {"test": self._test, **several, **where}
-            run.add(_kind(transfer) if alone else EACH, transfer.rate, params, size=transfer.size)
+        for kind, rate, params in transfers:
+            point = {k: v for k, v in params.items() if not alone or k != "transfer"}
+            run.add(kind if alone else EACH, rate, point, size=int(params["size"]))
 
     def _end(self) -> None:
         self._flush()
         super()._end()
 
 
-def _kind(transfer: _Transfer) -> Definition:
+def _kind(*places: str) -> Definition:
     """Return the metric of a lone transfer, by the memory at its ends."""
-    ends = [_END.fullmatch(end) for end in (transfer.source, transfer.target)]
+    ends = [_END.fullmatch(place) for place in places]
     kinds = [end[1] for end in ends if end]
     gpus, processors = sum(k in GPU for k in kinds), sum(k in PROCESSOR for k in kinds)
     if gpus == len(ends) and len({end[2] for end in ends if end}) == gpus:
