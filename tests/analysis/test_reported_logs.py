@@ -224,6 +224,7 @@ def test_a_failure_at_the_start_has_its_finding(kind: str, prefix: str) -> None:
             "torch.distributed.DistStoreError: Timed out after 9 s waiting for clients",
             "unreachable",
         ),
+        ("Couldn't connect to 10.0.0.2:18515", "unreachable"),
         ("Failed status 12: wr_id 0 syndrom 0x81", "gid"),
         ("UCX  ERROR   Not enough memory to write 4292720 bytes. Please check /dev/shm", "shm"),
     ],
@@ -233,6 +234,13 @@ def test_failures_in_the_words_of_other_programs(line: str, kind: str) -> None:
     (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
 
     assert (found.word, cause.kind, cause.line) == ("failed", kind, 3)
+
+
+def test_a_failure_whose_line_is_not_known_is_quoted_all_the_same() -> None:
+    _, findings = judged("sockperf: ERROR: Can`t bind socket (errno=99 Cannot assign it)\n")
+    (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
+
+    assert (cause.kind, cause.text[:25]) == ("cause", "ERROR: Can`t bind socket ")
 
 
 def test_a_refused_address_of_a_private_bridge_is_no_firewall() -> None:

@@ -129,12 +129,10 @@ def command(  # noqa: PLR0913 - a parameter is a flag
             f"--{'name' if name else 'runs'} has no effect on logs that are not kept.",
             remedy=f"Add --keep, or leave it out: cluster judge {named[0]}",
         )
-    with (
-        progress(named),
-        read_logs(
-            named, name=name or NAME, format_=format_, stdin=sys.stdin.buffer, place=location
-        ) as logs,
-    ):
+    reading = read_logs(
+        named, name=name or NAME, format_=format_, stdin=sys.stdin.buffer, place=location
+    )
+    with progress(named), reading as logs:
         run = keep(logs, store.root(root)) if keeps else logs.run
     raise Exit(_show([run], None, gates, as_json=json, place=run.folder if keeps else None))
 

@@ -358,10 +358,13 @@ def first_cause(results: Sequence[Parsed]) -> Symptom | None:
     if not failures:  # it failed before anything else was printed
         is_silent = all(isinstance(result.detail, Symptoms) for result in results)
         signs = [sign for sign in signs if is_silent and sign.kind in START_UP[2:]]
-    causes = [
-        failure for failure in (*failures, *signs) if not _EPILOGUE.search(failure.text)
-    ] or failures
+    causes = [sign for sign in (*failures, *signs) if is_decisive(sign.text)] or failures
     return min(causes, key=lambda sign: sign.line or sys.maxsize, default=None)
+
+
+def is_decisive(text: str) -> bool:
+    """Tell whether a failure is no launcher's at the end of a job, and no lack of rows."""
+    return _EPILOGUE.search(text) is None
 
 
 class Unread(Value, frozen=True, kw_only=True):

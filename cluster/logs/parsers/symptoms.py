@@ -42,6 +42,7 @@ _NO_ANSWER = (
     *("Network is unreachable", "Operation timed out", "Software caused connection abort"),
     *("has timed out after", "imed out trying to connect", "waiting for clients"),
     *("Host is unreachable", "unable to reach", "not reachable from"),
+    *("n't connect to", "ot connect to"),
 )
 _NO_DEVICE = (
     *("invalid device ordinal", "No CUDA GPUs are available", "no CUDA-capable device"),
@@ -188,7 +189,7 @@ class SymptomLines(Parser):
         *("Mismatched NCCL version", "Illegal instruction", "cannot open shared object file"),
         *("Exec format error", "mismatched NCCL", "built in", "not compiled with CUDA"),
         *("ot compiled with NCCL", "cannot execute binary", "failure", "rror", "FATAL", "fatal"),
-        *("annot", "nable to", "ssertion"),
+        *("annot", "nable to", "ssertion", "n't connect to", "ot connect to"),
     )
     definitions = ()
 

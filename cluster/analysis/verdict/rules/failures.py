@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from cluster.analysis.verdict.evidence import Confidence, Evidence, FailureKind, JobFailure
 from cluster.analysis.verdict.rules.network import shared_subnet
-from cluster.core.model.logs import CAUSE, Symptoms, first_cause
+from cluster.core.model.logs import CAUSE, Symptoms, first_cause, is_decisive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def first_line(evidence: Evidence) -> JobFailure | None:
     """The first line that says that a job failed, where it is of no known kind."""
     is_explained = any(rule(evidence) for rule in KNOWN)
     cause = first_cause(evidence.results) if evidence.failed and not is_explained else None
-    if cause is None or not cause.line:  # no line says it, as rows are missing
+    if cause is None or not (cause.line or is_decisive(cause.text)):
         return None
     return JobFailure(kind=CAUSE, text=cause.text, line=cause.line, confidence="likely")
 
