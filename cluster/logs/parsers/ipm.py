@@ -25,6 +25,7 @@ _TASKS = re.compile(
 )
 _TIMES = re.compile(r"\s*# (wallclock|MPI)\s*:((?:\s+[\d.]{1,20}){4})\s*$")
 _ROUTINE = re.compile(r"\s*#\s*(MPI_\w{1,60})\s+([\d.]{1,20})\s+\d{1,18}\s+[\d.]{1,20}\s*$")
+_KNOWN = re.compile(r"\s*#\s*(?:$|[#%]?(?:\w+|mem \[GB\])\s*:|:|\[time\])")
 
 
 class Ipm(RunParser):
@@ -40,7 +41,7 @@ class Ipm(RunParser):
             self._begin(lineno, f"IPM {start[1]}")
             return True
         run = self._run
-        if run is None or not line.lstrip().startswith("#"):
+        if run is None:
             return False
         tasks, times, routine = _TASKS.match(line), _TIMES.match(line), _ROUTINE.match(line)
         if tasks:
@@ -50,8 +51,10 @@ class Ipm(RunParser):
             if times[1] == "MPI":
                 run.add(MEAN, columns[1])
             run.add(MOST if times[1] == "MPI" else WALL, columns[-1])
-        elif routine and (value := number(routine[2])):
+        elif routine and (value := number(routine[2])) is not None:
             run.add(CALLS, value, {"routine": routine[1]})
-        elif len(line) > 1 and not line.strip("# \t"):
+        elif "####" in line:
             self._end()  # the line of signs below the report
+        else:
+            return _KNOWN.match(line) is not None
         return True

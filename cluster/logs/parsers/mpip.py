@@ -29,6 +29,7 @@ _SECTION = re.compile(
     r"\s*@--- (MPI Time|Aggregate Time|Aggregate Sent Message Size|End of Report)?"
 )
 _HEAD = re.compile(r"\s*(?:Task\s+AppTime|Call\s+Site|ID\s+Lev|Name\s+Site|-{20,}|\.\.\.\s*$)")
+_OTHER = re.compile(r"\d{1,6} \d{1,4} \S+|[A-Z]\w{1,30} \d{1,6} (?:\d{1,9}|\*) \d")
 MILLI = 1e3
 CELLS = 4  # of a row of a rank; those of a call have two more
 
@@ -72,7 +73,7 @@ class MpiP(RunParser):
 
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         if self._section == "other":
-            return bool(cells)
+            return _OTHER.match(" ".join(cells)) is not None
         values = numbers(cells[1:])
         if not values or len(cells) != (CELLS if self._section == "MPI Time" else CELLS + 2):
             return False

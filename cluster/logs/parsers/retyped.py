@@ -103,10 +103,7 @@ def _cells(line: str, separator: str) -> list[str]:
 
 @lru_cache(MOST)
 def _columns(line: str, separator: str) -> tuple[SizeColumn | str | None, ...]:
-    """Return what the columns of a header measure, or the names of those before the size.
-
-    None if it is no header of sizes.
-    """
+    """Return what columns measure, or the names of those before sizes; none without sizes."""
     cells = _cells(line, separator)
     at = next((n for n, cell in enumerate(cells) if _SIZE.match(cell.replace("_", " "))), None)
     measured = [_column(cell) for cell in cells]

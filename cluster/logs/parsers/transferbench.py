@@ -80,12 +80,8 @@ class TransferBench(RunParser):
         if row[1]:
             run.add(EXECUTOR, rate * GB, {**params, "executor": f"{row[1]} {row[2]}"})
         elif path:
-            where: dict[str, Scalar] = {
-                "transfer": int(row[3]),
-                "path": f"{path[1]} -> {path[2]}",
-                "size": size,
-            }
-            self._transfers.append((_kind(path[1], path[2]), rate * GB, {**params, **where}))
+            params |= {"transfer": int(row[3]), "path": f"{path[1]} -> {path[2]}", "size": size}
+            self._transfers.append((_kind(path[1], path[2]), rate * GB, params))
         else:
             run.add(ALL, rate * GB, params)
             self._flush(is_whole=True)

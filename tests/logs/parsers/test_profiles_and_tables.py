@@ -97,3 +97,17 @@ def test_tables_of_sizes(text: str, metric: str, point: dict[str, object], value
 
     assert values(result, metric, **point) == pytest.approx([value])
     assert result.failures == ()
+
+
+@pytest.mark.parametrize(
+    ("report", "line"), [("ipm.boxlib", 11), ("mpip.fft", 25), ("mpip.fft", 42)]
+)
+def test_a_report_that_is_cut_off_takes_no_line_of_what_follows(report: str, line: int) -> None:
+    head = (LOGS / f"{report}.txt").read_text().splitlines(keepends=True)[:line]
+    for other in ("osu.latency", "iperf3.text", "imb.new", "nccl_tests.new"):
+        text = (LOGS / f"{other}.txt").read_text()
+        followed = read(["".join([*head, text]).encode()]).results
+
+        assert [r.measurements for r in followed if r.format not in ("ipm", "mpip")] == [
+            r.measurements for r in read([text.encode()]).results
+        ]
