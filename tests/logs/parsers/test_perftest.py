@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.logs.reader import read
 from tests.logs.samples import LOGS, of, results, values
 
 GBIT = 1e9 / 8
@@ -114,7 +115,8 @@ def test_a_rate_of_perftest_in_json_without_any_unit_is_none() -> None:
 
 
 def test_a_connection_that_perftest_did_not_get() -> None:
-    result = of("                    Send BW Test\nCouldn't connect to 10.0.0.2:18515\n")
+    text = "                    Send BW Test\nCouldn't connect to 10.0.0.2:18515\n"
+    (result,) = (r for r in read([text.encode()]).results if r.format == "perftest")
 
     assert result.failures[0] == "Couldn't connect to 10.0.0.2:18515"
 
