@@ -420,8 +420,8 @@ def _is_row(line: str) -> bool:
     """Tell whether a line that was not understood may be a row of figures, of whatever shape."""
     words = _WORD.findall(line)
     figures = sum(_FIGURE.fullmatch(word) is not None for word in words)
-    is_dense = figures * 3 > len(words)
-    return (is_dense or _ROW.match(line) is not None) and _COMPLAINT.search(line) is None
+    is_row = figures * 3 > len(words) or _ROW.match(line) is not None
+    return is_row and _COMPLAINT.search(line) is None
 
 
 def _on_hosts(result: Parsed, hosts: int, *, is_job: bool) -> Parsed:

@@ -153,7 +153,7 @@ APART = {
     *(gpus.slow_sockets, hosts.hyper_threads, hosts.shared_core, hosts.fork),
     hosts.other_load,
     *(network.nothing_received, network.datagrams_lost),
-    *(network.bond_reorders, network.overlay_checksums),
+    *(network.firmware_differs, network.bond_reorders, network.overlay_checksums),
     *(rule for rule in failures.RULES if rule is not MEMLOCK),  # in test_reported_logs.py
 }
 PITFALLS = {  # of the table in the founding knowledge, by their numbers

@@ -433,6 +433,8 @@ RECEIVES = CHANNEL.format("1[0] -> 0[0]", "receive", "IB/0/GDRDMA")
         (RECEIVES + CHANNEL.format("0[0] -> 1[0]", "send", "IB/0/GDRDMA"), None, "unknown"),
         (UDP.format(63200), "datagrams_lost", "low"),
         (UDP.format(121000), None, "unknown"),
+        ("fw_ver: 20.28.1002\n" * 4 + "fw_ver: 20.31.1014\n", "firmware_differs", "unknown"),
+        ("fw_ver: 16.28.1002\nFirmware version: 20.31.1014\n", None, "unknown"),
         ("Bonding Mode: load balancing (round-robin)\n", "bond_reorders", "unknown"),
         ("Bonding Mode: IEEE 802.3ad Dynamic link aggregation\n", None, "unknown"),
         (VXLAN + "on\n", "overlay_checksums", "unknown"),

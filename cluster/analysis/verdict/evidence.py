@@ -36,7 +36,7 @@ FindingKind = Literal[
     "links_without_effect", "directions_wait", "wrong_interface", "one_of_several",
     "shared_subnet", "nothing_received", "datagrams_lost", "bond_reorders", "overlay_checksums",
     "socket_buffers", "mtu_mismatch", "bbr_without_fq", "retransmissions", "old_iperf", "overlay",
-    "added",
+    "firmware_differs", "added",
 ]  # fmt: skip
 SLOW: tuple[FindingKind, ...] = ("slow_peers", "nothing_received", "datagrams_lost")
 """What makes a run low by itself."""

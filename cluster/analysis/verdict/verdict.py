@@ -304,11 +304,7 @@ def _best_value(summary: Summary) -> float:
 
 
 def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) -> Usual | None:
-    """Return what is usual; a small message that reaches it all the same is not too small.
-
-    So it is with an operation that may be a ring: only a value that reaches the share of a ring
-    is compared with it.
-    """
+    """Return what is usual; of small messages, and of what may be a ring, only if it is reached."""
     if hardware is None or not summary.share or _is_of_subgroup(summary):
         return None
     operations = str(summary.params.get("operation", "")).split(OR)

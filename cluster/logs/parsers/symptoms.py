@@ -127,6 +127,8 @@ _KINDS = (
     ("bound_twice", "than cpus on a", r"processes than cpus on a resource"),  # Open MPI 4
     ("bound_twice", "more cpus than", r"processes to more cpus than are available"),  # and 5
     ("peermem", "nvidia_peermem", r"nvidia_peermem.{0,200}?(?:not found|not loaded|No such)"),
+    ("firmware", "fw_ver", r"fw_ver:\s+(\d+\.\d+\.\d+)"),
+    ("firmware", "irmware", r"irmware[ -][Vv]ersion:?\s+(\d+\.\d+\.\d+)"),
     ("offload", "tx-checksum-ip-generic", r"tx-checksum-ip-generic: (on)\b"),
     *(("interface", word, f"{word}.*") for word in _NO_INTERFACE),
     *(("names", word, f"{word}.*") for word in _NO_NAME),
@@ -194,7 +196,7 @@ class SymptomLines(Parser):
         *("Exec format error", "mismatched NCCL", "built in", "not compiled with CUDA"),
         *("ot compiled with NCCL", "cannot execute binary", "failure", "rror", "FATAL", "fatal"),
         *("annot", "nable to", "ssertion", "n't connect to", "ot connect to"),
-        "lost communication with",
+        *("lost communication with", "fw_ver", "irmware"),
     )
     definitions = ()
 
@@ -227,9 +229,10 @@ class SymptomLines(Parser):
         special = {symptom.kind for symptom in self._found if symptom.line == lineno} - {CAUSE}
         if kind in special or (kind in (CAUSE, *START_UP) and special & {*START_UP}):
             return
-        self._counts[kind] += 1
         text, value = " ".join(line.split())[:LONGEST], (match.groups() or ("",))[0] or ""
-        self._found.append(Symptom(kind=kind, text=text, value=value, line=lineno))
+        if not value or (kind, value) not in {(known.kind, known.value) for known in self._found}:
+            self._counts[kind] += 1
+            self._found.append(Symptom(kind=kind, text=text, value=value, line=lineno))
 
     def results(self) -> tuple[Parsed, ...]:
         """Return one result."""

@@ -293,6 +293,11 @@ WORDS: dict[FindingKind | FailureKind, FindingWords] = {
         "mode 802.3ad (4) with xmit_hash_policy=layer3+4, and several connections",
         "nstat -az TcpExtTCPSACKReorder, before and after a run",
     ),
+    "firmware_differs": FindingWords(
+        "NICs of one model have different firmware",
+        "the same version on all: mlxfwmanager -u, or the vendor's tool, and a restart",
+        "ibv_devinfo | grep fw_ver, or ethtool -i INTERFACE, on each host",
+    ),
     "overlay_checksums": FindingWords(
         "checksums of an overlay's packets are left to the NIC",
         "ethtool -K VXLAN-INTERFACE tx-checksum-ip-generic off, on each host",
@@ -487,6 +492,8 @@ def _network_evidence(finding: Finding) -> str:
             tried = f"a rank tried to connect to {f.name}"
             seen = tried if f.count else f"{f.name} is on several hosts"
             return f"{seen}: docker0 and virbr0 have the same addresses everywhere"
+        case "firmware_differs":
+            return " and ".join(f.names)
         case "nothing_received":
             return f"the sender counts {f.figure:.0f} B/s, and the receiver 0"
         case "datagrams_lost":

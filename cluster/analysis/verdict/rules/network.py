@@ -133,11 +133,7 @@ def one_of_several(evidence: Evidence) -> Finding | None:
     if not 0.85 < rates[0].median / each <= 1.02:  # noqa: PLR2004 - the rate of one
         return None
     return Finding(
-        kind="one_of_several",
-        confidence="likely",
-        series=rates[0],
-        rate=each,
-        count=hardware.nics,
+        kind="one_of_several", confidence="likely", series=rates[0], rate=each, count=hardware.nics
     )
 
 
@@ -186,10 +182,7 @@ def mtu_mismatch(evidence: Evidence) -> Finding | None:
     if not long and len(mtus) < 2:  # noqa: PLR2004 - they differ
         return None
     return Finding(
-        kind="mtu_mismatch",
-        confidence="likely",
-        text=long,
-        names=tuple(map(str, sorted(mtus))),
+        kind="mtu_mismatch", confidence="likely", text=long, names=tuple(map(str, sorted(mtus)))
     )
 
 
@@ -281,6 +274,16 @@ def nothing_received(evidence: Evidence) -> Finding | None:
     return Finding(kind="nothing_received", confidence="likely", figure=rate)
 
 
+def firmware_differs(evidence: Evidence) -> Finding | None:
+    """NICs of one model, whose versions begin alike, have different firmware."""
+    versions = sorted({version for _, version in evidence.symptoms("firmware")})
+    models = Counter(version.partition(".")[0] for version in versions)
+    unlike = [version for version in versions if models[version.partition(".")[0]] > 1]
+    if not unlike:
+        return None
+    return Finding(kind="firmware_differs", confidence="possible", names=tuple(unlike))
+
+
 def datagrams_lost(evidence: Evidence) -> Finding | None:
     """Many datagrams of UDP did not arrive."""
     series = (*evidence.series("lost"), *evidence.series("derived_lost"))
@@ -308,14 +311,8 @@ def overlay_checksums(evidence: Evidence) -> Finding | None:
 
 
 RULES = (
-    *(
-        one_flow,
-        links_without_effect,
-        directions_wait,
-        wrong_interface,
-        one_of_several,
-        shared_subnet,
-    ),
-    *(nothing_received, datagrams_lost, bond_reorders, overlay_checksums),
+    *(one_flow, links_without_effect, directions_wait, wrong_interface, one_of_several),
+    *(shared_subnet, nothing_received, datagrams_lost, bond_reorders, overlay_checksums),
     *(socket_buffers, mtu_mismatch, congestion_control, retransmissions, old_iperf, overlay),
+    firmware_differs,
 )
