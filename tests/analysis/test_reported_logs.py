@@ -12,6 +12,7 @@ from cluster.analysis.models.efficiency import scaling
 from cluster.analysis.models.published_tables import series
 from cluster.analysis.verdict.evidence import AboveLimit, Finding, JobFailure
 from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low, NoLimit
+from cluster.core.errors import ParseError
 from cluster.reports.words.limits import percentages
 from cluster.runs.import_.logs import LogLocation, read_logs
 
@@ -486,3 +487,22 @@ def test_columns_without_units_in_their_cells_are_told_apart_and_batches_are_no_
 
     assert sorted(v.median for v in judged(table)[0].verdicts) == [1200, 1400, 1500, 1800]
     assert series(table) == ()
+    assert judged("| Setting | Value |\n|---|---|\n| GPUs | 8 |\n" + table)[0].verdicts
+
+
+def test_a_figure_names_no_column_of_rates() -> None:
+    table = (
+        "| Setting | Value |\n|---|---|\n| throughput target | 5000 samples/s |\n| GPUs | 16 |\n"
+    )
+    with pytest.raises(ParseError):
+        judged(table)
+
+
+def test_of_a_sender_and_a_receiver_one_decides() -> None:
+    found, findings = judged(
+        "[  5]   0.00-10.00  sec  14.0 GBytes  12.0 Gbits/sec  0             sender\n"
+        "[  5]   0.00-10.04  sec  9.8 GBytes  8.4 Gbits/sec                  receiver\n",
+        "nic=10gbit,mtu=9000",
+    )
+
+    assert (found.word, [v.metric for v in found.verdicts], findings) == ("low", ["received"], ())

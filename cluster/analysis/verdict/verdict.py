@@ -110,20 +110,13 @@ def verdicts(
     """Judge each series at its best large message, or where a larger message collapses."""
     points = judged_points(summaries, definitions)
     bounded = {s.definition.split(".")[0] for s, _ in points if definitions[s.definition].medium}
-    limited: set[object] = set()
     series_verdicts = []
     for summary, best in points:
         definition = definitions[summary.definition]
-        if definition.benchmark in bounded and not definition.medium:
-            continue  # times of the same messages as a rate
-        where = (definition.benchmark, definition.medium, _series(summary))
-        if definition.medium == "TCP" and where in limited and summary.ci is None:
-            continue  # a sender's figure; the receiver's is judged
-        limited.add(where)
-        series_verdicts.append(
-            _verdict(summary, best, definition, of_point(hardware, summary.params))
-        )
-    return tuple(series_verdicts)
+        if definition.medium or definition.benchmark not in bounded:
+            known = of_point(hardware, summary.params)
+            series_verdicts.append(_verdict(summary, best, definition, known))
+    return tuple(series_verdicts)  # without times of the same messages as a rate
 
 
 def judged_points(
@@ -132,9 +125,16 @@ def judged_points(
     """Return the point of each series that its word, its share and its finding are about.
 
     Returns:
-        It and the best point, for each series.
+        It and the best point, for each series; not of a sender's figure beside the receiver's.
     """
-    return [_point(points, definitions) for points in _by_series(summaries)]
+    judged: dict[object, list[tuple[Summary, Summary]]] = {}
+    for points in _by_series(summaries):
+        summary, best = _point(points, definitions)
+        definition = definitions[summary.definition]
+        beside = judged.setdefault((definition.benchmark, definition.medium, _series(summary)), [])
+        if definition.medium != "TCP" or not beside or summary.ci is not None:
+            beside.append((summary, best))
+    return [point for points in judged.values() for point in points]
 
 
 def overall(verdicts: Iterable[Verdict], *, failed: bool) -> str:

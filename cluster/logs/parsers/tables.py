@@ -212,7 +212,7 @@ class Tables(Parser):
 @lru_cache(MOST)
 def _kind(column: str) -> Definition | None:
     """Find the metric of bare numbers in a column; none if they are not rates, or of bytes."""
-    if _RATIO.search(column):
+    if _RATIO.search(column) or column[:1].isdigit():  # it is a figure, and no name
         return None
     kinds = [definition for pattern, definition in _KINDS if pattern.search(column)]
     named = column.startswith("throughput") and (kinds or _UNIT.search(column) is None)
