@@ -26,7 +26,7 @@ def said(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
         params=TrainingParams(**params),
         trainer=SimpleNamespace(parameters=7, gradient_bytes=28),
         memory=memory,
-        asked=object() if disk else memory,
+        shard_source=object() if disk else memory,
     )
     torch: Any = SimpleNamespace(__version__="2.13.0+cpu", get_num_threads=lambda: 1)
     rounds._add_notes(setting, torch)

@@ -43,7 +43,7 @@ def test_judging_a_log_imports_no_cloud_no_connection_and_no_other_command() -> 
     foreign = {"boto3", "fabric", "paramiko", "google.cloud", "matplotlib", "rich.progress"}
     assert not modules & foreign
     commands = {name for name in modules if name.startswith("cluster.cli.commands.")}
-    assert commands == {"cluster.cli.commands.judge"}
+    assert commands == {f"cluster.cli.commands.{name}" for name in ("judge", "_log_files")}
     prefixes = ("cluster.orchestration.c", "cluster.orchestration.l", "cluster.remote.ssh")
     assert not [name for name in modules if name.startswith((*prefixes, "cluster.fleet"))]
 

@@ -114,8 +114,8 @@ def verdicts(
     for summary, best in points:
         definition = definitions[summary.definition]
         if definition.medium or definition.benchmark not in bounded:
-            known = of_point(hardware, summary.params)
-            series_verdicts.append(_verdict(summary, best, definition, known))
+            board = of_point(hardware, summary.params)
+            series_verdicts.append(_verdict(summary, best, definition, board))
     return tuple(series_verdicts)  # without times of the same messages as a rate
 
 
@@ -131,9 +131,9 @@ def judged_points(
     for points in _by_series(summaries):
         summary, best = _point(points, definitions)
         definition = definitions[summary.definition]
-        beside = judged.setdefault((definition.benchmark, definition.medium, _series(summary)), [])
-        if definition.medium != "TCP" or not beside or summary.ci is not None:
-            beside.append((summary, best))
+        series = judged.setdefault((definition.benchmark, definition.medium, _series(summary)), [])
+        if definition.medium != "TCP" or not series or summary.ci is not None:
+            series.append((summary, best))
     return [point for points in judged.values() for point in points]
 
 

@@ -230,7 +230,7 @@ class SymptomLines(Parser):
         if kind in special or (kind in (CAUSE, *START_UP) and special & {*START_UP}):
             return
         text, value = " ".join(line.split())[:LONGEST], (match.groups() or ("",))[0] or ""
-        if not value or (kind, value) not in {(known.kind, known.value) for known in self._found}:
+        if not value or (kind, value) not in {(s.kind, s.value) for s in self._found}:
             self._counts[kind] += 1
             self._found.append(Symptom(kind=kind, text=text, value=value, line=lineno))
 

@@ -159,14 +159,14 @@ class Tables(Parser):
         has_unit = "/s" in "".join(cells).lower()
         names = named if has_unit else _with_figures(tuple(named))
         rated = [name for name, cell in named.items() if _RATE.match(cell)]
-        alike = _alike(self._columns)
+        ambiguous = _with_common_metric(self._columns)
         several = sum(not name.startswith("expected") for name in rated) > 1
         added = [
             self._cell(
                 builder,
                 name,
                 named[name],
-                {**params, **_heading_param(name, several=several or name in alike)},
+                {**params, **_heading_param(name, several=several or name in ambiguous)},
             )
             for name in names
         ]
@@ -273,7 +273,7 @@ def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(MOST)
-def _alike(columns: tuple[str, ...]) -> tuple[str, ...]:
+def _with_common_metric(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of bare numbers that have their metric in common with another."""
     kinds = {name: kind for name in columns if (kind := _kind(name))}
     return tuple(name for name, kind in kinds.items() if [*kinds.values()].count(kind) > 1)

@@ -178,8 +178,8 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
     media = {d.id: d.medium for d in result.definitions}
     hosts = place.hosts
     stated = place.operation if "collective" in media.values() else ""
-    known = FACTORS.keys() & {*result.operation.split(OR)}
-    fits = bool(stated) and (not known or stated in known)
+    logged = FACTORS.keys() & {*result.operation.split(OR)}
+    fits = bool(stated) and (not logged or stated in logged)
     operation = stated if fits else result.operation
     participants: dict[str, Scalar] = {"operation": operation, "ranks": result.ranks}
     participants = {key: value for key, value in participants.items() if value}

@@ -31,10 +31,10 @@ class PercentRecorder:
         self.notes.append(line)
 
     def begin(
-        self, own: Definition, point: dict[str, str], *, unit: str, beside: bool
+        self, own: Definition, point: dict[str, str], *, unit: str, is_beside: bool
     ) -> list[float]:
         assert unit == "%"
-        assert beside
+        assert is_beside
         return self.series.setdefault((own.metric, point["data"]), [])
 
 

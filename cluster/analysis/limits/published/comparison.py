@@ -67,8 +67,8 @@ def compare(
     if similar:
         return _usual(summary, similar)
     across = summary.params.get("hosts", 0) not in (0, 1)
-    others = [r for r in candidates if not across or r.run.hosts > 1]
-    nearest = _nearest_of_each_run(others, summary.params)[:ENOUGH]
+    comparable = [r for r in candidates if not across or r.run.hosts > 1]
+    nearest = _nearest_of_each_run(comparable, summary.params)[:ENOUGH]
     if not nearest:
         return None
     below = any(_is_far_below(summary, result) for result in nearest)
@@ -78,10 +78,13 @@ def compare(
 def _is_far_below(summary: Summary, result: PublishedResult) -> bool:
     """Tell whether a rate is below half of what a smaller message reached on as many hosts."""
     params, size = summary.params, summary.params.get("size", 0)
-    same = (params.get("hosts"), params.get("ranks")) == (result.run.hosts, result.run.ranks)
+    is_like = (params.get("hosts"), params.get("ranks")) == (
+        result.run.hosts,
+        result.run.ranks,
+    )
     is_larger = isinstance(size, int) and size >= result.size > 0
     is_rate = summary.better == "higher"
-    return is_rate and same and is_larger and summary.median < HALF * median(result.values)
+    return is_rate and is_like and is_larger and summary.median < HALF * median(result.values)
 
 
 def _usual(summary: Summary, similar: Sequence[PublishedResult]) -> Published:

@@ -56,8 +56,8 @@ def operation(program: str, family: str) -> str:
     If its own factor contradicts that, it is one of the `family`, the collectives which have it.
     """
     named = program.removesuffix("_mpi").removesuffix("_perf").lower()
-    known = _OPERATIONS.get(named.replace("_", ""), "")
-    return known if not family or _FAMILIES.get(known) == family else family
+    listed = _OPERATIONS.get(named.replace("_", ""), "")
+    return listed if not family or _FAMILIES.get(listed) == family else family
 
 
 def ranks_of(rates: Iterable[tuple[float, float]]) -> int:
