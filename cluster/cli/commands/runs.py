@@ -75,7 +75,7 @@ def command(
     table(
         ("run", "age", "figure", "verdict", "of", "why"),
         [
-            (f"{r.name}/{Path(r.run).name}" if from_ else Path(r.run).name, _age(r.at), *words, _of(r), r.reason)
+            (f"{r.name}/" * bool(from_) + Path(r.run).name, _age(r.at), *words, _of(r), r.reason)
             for r, words in zip(rows, judged, strict=True)
         ],
         empty=f"There are no runs in {from_ or store.root(root)}.",
