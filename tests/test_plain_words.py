@@ -120,8 +120,8 @@ def test_docstrings_are_in_plain_words() -> None:
     assert found == [], "\n".join(found)
 
 
-def test_names_are_nouns_and_verbs() -> None:
-    """A pronoun, participle or preposition alone says nothing; keys of files stay what they are."""
+def test_no_name_is_a_word_that_says_nothing() -> None:
+    """Pronouns, and the participles of a list; keys of files stay what they are."""
     found = [
         f"{path.relative_to(ROOT)}:{line} {name}"
         for path, tree in trees().items()

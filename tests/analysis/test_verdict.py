@@ -156,7 +156,12 @@ def test_a_collapse_behind_a_good_message_is_the_finding(judged: Judge) -> None:
     assert (low.word, low.params["size"]) == ("low", 4194304)
     assert low.share == pytest.approx(0.088)
     assert low.reason == Collapse(
-        check="messages", at=4194304, best=0.944, best_at=262144, always=True
+        check="messages",
+        at=4194304,
+        best=0.944,
+        best_value=11.8e9,
+        best_at=262144,
+        always=True,
     )
     assert (good.word, good.params["size"]) == ("normal", 4194304)
 

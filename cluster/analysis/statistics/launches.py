@@ -32,8 +32,8 @@ def spread(pooled: Summary) -> float | None:
 
 def unsteady(pooled: Sequence[Summary]) -> tuple[Summary, ...]:
     """Return the results of `pool_launches` that differ from launch to launch, the worst first."""
-    unsteady_ones = [s for s in pooled if s.shape is not None and (spread(s) or 0.0) > UNSTEADY]
-    return tuple(sorted(unsteady_ones, key=lambda summary: -(spread(summary) or 0.0)))
+    points = [s for s in pooled if s.shape is not None and (spread(s) or 0.0) > UNSTEADY]
+    return tuple(sorted(points, key=lambda summary: -(spread(summary) or 0.0)))
 
 
 def likeliest_cause(ranks: int, facts: Sequence[Facts]) -> Cause:

@@ -69,7 +69,8 @@ class Collapse(Value, frozen=True, tag_field="kind", tag="collapse"):
 
     check: Check | None
     at: Scalar = 0
-    best: float = 0.0  # share of the limit; the value if none is known
+    best: float = 0.0  # share of the limit; 0 if none is known
+    best_value: float = 0.0
     best_at: Scalar = 0
     always: bool = False  # even its best value is below
 

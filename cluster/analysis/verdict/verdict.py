@@ -264,7 +264,8 @@ def _verdict(
             Collapse(
                 check=check,
                 at=summary.params.get("size", 0),
-                best=best.median if summary.share is None else best.share or 0.0,
+                best=best.share or 0.0,
+                best_value=best.median,
                 best_at=best.params.get("size", 0),
                 always=_best_value(summary) < COLLAPSE * (best.share or 0.0),
             )

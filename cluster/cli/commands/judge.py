@@ -178,7 +178,7 @@ def _folders(
             if folder
             else f"There is neither a file nor a run {named[0]!r}.",
             means=f"Runs are looked for in {where}, by folder, id, cluster or 'latest'.",
-            remedy="List them: cluster runs",
+            remedy="List them: cluster runs. To judge a log, name its file: cluster judge LOG",
         ) from error
 
 
@@ -282,7 +282,8 @@ def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[
         basis.append(f"95% CI{'' if launches else ', this launch,'} {ends}")
     value += f" ({', '.join(basis)})" if basis else ""
     tool = f"{verdict.benchmark} " if several else ""
-    word = "" if verdict.word == "unknown" and not verdict.bound else f" - {verdict.word}"
+    is_plain = not verdict.bound or verdict.reason == "too_small"
+    word = "" if verdict.word == "unknown" and is_plain else f" - {verdict.word}"
     yield f"{tool}{verdict.metric}{f' ({point})' if point else ''}: {value}{word}"
     if verdict.bound is not None and verdict.share is not None:
         share = f"{verdict.share:.1%}"

@@ -75,7 +75,7 @@ def command(
     table(
         ("run", "age", "figure", "verdict", "of", "why"),
         [
-            (f"{r.name}/" * bool(from_) + Path(r.run).name, _age(r.at), *words, _of(r), r.reason)
+            (_id(r, from_), _age(r.at), *words, _of(r), r.reason)
             for r, words in zip(rows, judged, strict=True)
         ],
         empty=f"There are no runs in {from_ or store.root(root)}.",
@@ -83,6 +83,11 @@ def command(
     )  # fmt: skip
     if older and from_ is None:
         print_lines(f"Judged are the newest {MOST_JUDGED}; any other: cluster judge RUN")
+
+
+def _id(row: RunRow, store_url: str | None) -> str:
+    """Return what names a run: its id, behind its cluster where an object store has it so."""
+    return Path(row.run).name if store_url is None else f"{row.name}/{Path(row.run).name}"
 
 
 def _age(at: float) -> str:

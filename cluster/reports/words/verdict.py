@@ -227,7 +227,7 @@ def _collapse_words(verdict: Verdict) -> str:
     fell = verdict.reason
     if not isinstance(fell, Collapse):
         return ""
-    best = format_value(fell.best, verdict.unit) if verdict.share is None else f"{fell.best:.0%}"
+    best = f"{fell.best:.0%}" if fell.best else format_value(fell.best_value, verdict.unit)
     return f"less than half of the {best} that {format_point({'size': fell.best_at})} reaches"
 
 
@@ -240,9 +240,10 @@ def _headline(judged: Judgement) -> str:
     if judged.word == "unknown" and any(isinstance(r, BusyHost) for r in reasons):
         return "UNKNOWN: what else ran on the host may be why a value is off."
     if is_unlimited(judged):
-        small = all_too_small(judged.verdicts)
-        why = "all messages are too small to fill a network or memory" if small else "latencies"
-        return f"NO LIMIT APPLIES: {why}{'' if small else ' have none'}."
+        small = any(isinstance(reason, TooSmall) for reason in reasons)
+        latencies = "" if all_too_small(judged.verdicts) else "latencies have none"
+        messages = "the messages are too small to fill a network or memory" if small else ""
+        return f"NO LIMIT APPLIES: {'; '.join(filter(None, (latencies, messages)))}."
     if not judged.verdicts and judged.word != "failed":
         return "NOTHING TO JUDGE: no value was read from it."
     return HEADLINES[judged.word]

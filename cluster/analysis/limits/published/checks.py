@@ -86,8 +86,8 @@ def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[EntryProblem, 
         if not shares:
             entry_problems.append(EntryProblem(name, "no_evidence"))
         if shares and not threshold.share <= min(shares) <= ABOVE * threshold.share:
-            quoted_and_least = (threshold.share, min(shares))
-            entry_problems.append(EntryProblem(name, "evidence_apart", quoted_and_least))
+            detail = (threshold.share, min(shares))
+            entry_problems.append(EntryProblem(name, "evidence_apart", detail))
     return tuple(entry_problems)
 
 

@@ -78,10 +78,8 @@ def compare(
 def _is_far_below(summary: Summary, result: PublishedResult) -> bool:
     """Tell whether a rate is below half of what a smaller message reached on as many hosts."""
     params, size = summary.params, summary.params.get("size", 0)
-    is_like = (params.get("hosts"), params.get("ranks")) == (
-        result.run.hosts,
-        result.run.ranks,
-    )
+    layout = params.get("hosts"), params.get("ranks")
+    is_like = layout == (result.run.hosts, result.run.ranks)
     is_larger = isinstance(size, int) and size >= result.size > 0
     is_rate = summary.better == "higher"
     return is_rate and is_like and is_larger and summary.median < HALF * median(result.values)
