@@ -11,11 +11,13 @@ import pytest
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.reports import page as pages
 from cluster.reports import plots
 from cluster.runs import store
+from cluster.runs.catalog import load
 from tests.analysis.test_summarize import definition, measurement
 from tests.browser import Browser
-from tests.conftest import command, runs_folder
+from tests.conftest import ROOT, command, runs_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -367,3 +369,18 @@ def test_pictures_of_several_runs(home: Path) -> None:
     assert "There is no gossip" in command("plot", "ab", "--metric", "gossip", status=2).stderr
     refused = command("plot", "ab", "--kind", "scaling", status=2).stderr
     assert "different numbers of ranks" in refused
+
+
+def test_low_runs_are_on_top_of_a_page_of_many(home: Path) -> None:
+    """Of few runs each is answered; of many those that are bad, by their names."""
+    log = ROOT / "tests" / "logs" / "nccl_tests.hopper.txt"  # 59% of what NVLink carries
+    command("import", str(log), "--name", "slow")
+    for number in range(pages.FEW):
+        saved(f"run{number}", at=1e9 + number)
+    runs = [run.as_reported(home) for run in (load(f"run{n}") for n in range(pages.FEW))]
+    slow = load("slow").as_reported(home)
+
+    assert [a.about for a in pages.answers([*runs, slow])] == [slow.name]
+    assert [a.word for a in pages.answers([*runs, slow])] == ["low"]
+    few = pages.answers([*runs[:2], slow])
+    assert [a.about for a in few] == [slow.name, *(run.name for run in runs[:2])]
