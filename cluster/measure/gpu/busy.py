@@ -19,7 +19,7 @@ STOPPED_WITHIN = 5.0  # seconds
 class BusySampler:
     """Samples of one GPU, from now on until it is closed.
 
-    They are the lines of the driver's tool, by default for the GPU `which`: its uuid, such as
+    They are the lines of the driver's tool, by default for the GPU `gpu`: its uuid, such as
     `GPU-5e0b...`, or its number.
     """
 

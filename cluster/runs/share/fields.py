@@ -60,7 +60,7 @@ ROOM = 250  # hosts in a block of pseudonymous addresses
 class Names:
     """The pseudonyms of a run, and what was left out of it.
 
-    `networks` keep the IPv4 addresses of one network in one; `taken` names exist, and so are no
+    `networks` keep the IPv4 addresses of one network in one; `reserved` names exist, and so are no
     pseudonyms.
     """
 
