@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tables import first_sentence, page, paragraphs, table
 
-from cluster.analysis.limits.hardware.catalog import (
+from cluster.analysis.limits.hardware import (
     HardwareGpu,
     ListedPeak,
     ListedRate,

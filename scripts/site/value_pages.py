@@ -15,8 +15,7 @@ from cluster.analysis.limits.published import PublishedResult, PublishedRun
 from cluster.analysis.models.efficiency import Scaling
 from cluster.analysis.statistics.compare import Comparison
 from cluster.analysis.topology.host_topology import HostTopology
-from cluster.cli.commands._fit import FitAnswer
-from cluster.cli.commands._lottery import LotteryAnswer
+from cluster.cli.commands.bench import LotteryAnswer
 from cluster.cli.commands.doctor import DoctorCheck
 from cluster.cli.commands.down import DownRow
 from cluster.cli.commands.hang import HangReply
@@ -26,6 +25,7 @@ from cluster.cli.commands.launch import Launched
 from cluster.cli.commands.ls import ClusterRow, HostRow
 from cluster.cli.commands.more.corpus import CheckAnswer
 from cluster.cli.commands.more.profile import ProfileAnswer
+from cluster.cli.commands.plot import FitAnswer
 from cluster.cli.commands.providers import ProviderOption
 from cluster.cli.commands.run import Outcome
 from cluster.cli.commands.runs import RunRow

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.gpu.host import memory_rate, the_one, while_busy
 from cluster.agent.gpu_state import FIELDS, gpu_states
-from cluster.measure.gpu.under_load import memory_rate, the_one, while_busy
 
 # Idle, and with a model loaded: the link and the memory of the same GPU (a published benchmark of
 # llama.cpp, git HEAD bf39f1c, started 2026-10-03; found by find_string, which names no file).

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.analysis.limits.hardware.catalog import listed_nvlinks, nvlink
+from cluster.analysis.limits.hardware import listed_nvlinks, nvlink
 from cluster.analysis.limits.speeds import link
 from cluster.core.model.hosts import Interface
 from cluster.core.model.measurements import Definition

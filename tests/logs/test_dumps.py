@@ -16,7 +16,7 @@ import pytest
 from cluster.analysis.hang import diagnose
 from cluster.core.errors import SpecError
 from cluster.logs.dumps import read_dump
-from cluster.logs.dumps._pickled import plain_value
+from cluster.logs.dumps.flight_recorder import plain_value
 from cluster.reports.words.hang import answer_lines
 from tests.conftest import ROOT, answer, command
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.core.errors import Denied, ProvisionError, Quota, SpecError
-from cluster.providers.slurm.batch import job_number
+from cluster.providers.slurm import job_number
 from cluster.providers.slurm.node_states import parse_nodes, words_on_node
 from cluster.providers.slurm.refusals import refusal
 from cluster.providers.slurm.states import KNOWN, SlurmJob, is_hopeless, parse_jobs, words_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.providers.slurm.batch import mark_of
+from cluster.providers.slurm import mark_of
 from cluster.providers.slurm.client import SlurmClient
 from cluster.providers.slurm.partitions import parse_partitions, why_closed
 from cluster.providers.slurm.states import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import decoders, journal
-from cluster.core.errors import ProvisionError
+from cluster.core.errors import ProvisionError, Timeout
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import RemoteCluster, Resource
 from cluster.core.model.value import ignore
@@ -20,8 +20,8 @@ from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.network_layers import network_layers
 from cluster.providers._cloud.options import TTL
 from cluster.providers._cloud.provider import CloudProvider, specs_of
-from cluster.providers._cloud.tags import CLUSTER, Selection
-from cluster.providers.aws import api, images, power
+from cluster.providers._cloud.tags import CLUSTER, EXPIRES, Selection, timestamp
+from cluster.providers.aws import api, images
 from cluster.providers.aws.create import AwsLaunch
 from cluster.providers.aws.delete import KINDS, LOOKED_FOR, PAID, AwsDeletion, AwsUnlisted
 from cluster.providers.aws.errors import to_cluster_error
@@ -42,7 +42,7 @@ from cluster.providers.aws.plan import REGION, make_offer, region_of
 from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from types_boto3_ec2.type_defs import InstanceTopologyTypeDef, InstanceTypeDef
 
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
     from cluster.providers.aws.instances import Filters
+
 
 MOST = 100  # ids that a call for the topology may name
 AMAZON_MPI = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
@@ -174,7 +175,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """Stop the instances; their disks remain, and still cost money."""
         with self.translating_errors("They go on."):
             region, filters = self._locate(name, journal.for_cluster(name).entries())
-            power.stop(region, filters, machines)
+            stop(region, filters, machines)
 
     def start(
         self, name: str, machines: tuple[Machine, ...], on_state: StateCallback = ignore
@@ -185,7 +186,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         options = _options(spec)
         with self.translating_errors("They are as they were."):
             region, filters = self._locate(name, entries)
-            running = power.start(
+            running = start(
                 region,
                 filters,
                 machines,
@@ -322,4 +323,79 @@ def _live(region: Region, tags: Tags, alive: list[InstanceTypeDef]) -> RemoteClu
         since=since,
         expires=tags.expires,
         price=cost,
+    )
+
+
+WITHIN = 600.0  # seconds for all machines to change their state
+POLL = 1.0  # seconds between two checks
+
+
+def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
+    """Stop instances, and wait until they are stopped (Failure, Timeout)."""
+    region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
+    _wait(region, filters, machines, lambda instance: state_of(instance) == "stopped")
+
+
+def start(
+    region: Region,
+    filters: Filters,
+    machines: Sequence[Machine],
+    *,
+    public: bool,
+    ttl: float,
+    on_state: StateCallback,
+) -> list[InstanceTypeDef]:
+    """Start instances, and wait until they run and have their addresses (Failure, Timeout).
+
+    Their TTL starts again at boot, so their tags get the new time of expiry first.
+    """
+    ids = [machine.id for machine in machines]
+    expires = timestamp(region.now() + ttl)
+    region.call("create_tags", Resources=ids, Tags=[{"Key": EXPIRES, "Value": expires}])
+    region.call("start_instances", InstanceIds=ids)
+
+    def ready(instance: InstanceTypeDef) -> bool:
+        return state_of(instance) == "running" and bool(
+            instance.get("PublicIpAddress") or not public
+        )
+
+    return _wait(region, filters, machines, ready, on_state)
+
+
+def _wait(
+    region: Region,
+    filters: Filters,
+    machines: Sequence[Machine],
+    ready: Callable[[InstanceTypeDef], bool],
+    on_state: StateCallback = ignore,
+) -> list[InstanceTypeDef]:
+    deadline = time.monotonic() + WITHIN
+    while True:
+        by_id = {item["InstanceId"]: item for item in instances(region, filters)}
+        states = {item.name: state_of(by_id[item.id]) for item in machines if item.id in by_id}
+        for name, state in states.items():
+            on_state(name, state)
+            if state == "terminated":
+                raise _vanished_error(name)
+        late = [item for item in machines if item.id not in by_id or not ready(by_id[item.id])]
+        if not late:
+            return [by_id[item.id] for item in machines]
+        if time.monotonic() > deadline:
+            raise _late(late[0].name, states.get(late[0].name, "not listed"), len(late))
+        time.sleep(POLL)
+
+
+def _vanished_error(name: str) -> ProvisionError:
+    return ProvisionError(
+        f"{name} does not exist any more.",
+        means="It ended, or somebody ended it; the others are as they were.",
+        remedy=f"Take the rest down: cluster down {name.rpartition('.')[2]}",
+    )
+
+
+def _late(name: str, state: str, count: int) -> Timeout:
+    return Timeout(
+        f"{name} is not ready after {WITHIN:.0f} s: {state} ({count} are late).",
+        means="It exists all the same, and may cost money.",
+        remedy=f"Look at it: cluster ls; try again, or: cluster down {name.rpartition('.')[2]}",
     )

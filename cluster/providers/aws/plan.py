@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
@@ -15,12 +16,14 @@ from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import new_tags
-from cluster.providers.aws import images, permissions, quotas, reservations
+from cluster.providers.aws import images, quotas, reservations
 from cluster.providers.aws.api import default_region
+from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.network_cards import cards_of, efa_layout, layout_line
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.prices import price
+from cluster.providers.aws.request import interfaces, request, tag_specifications
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     )
 
     from cluster.core.model.spec import ClusterSpec
+    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
+    from cluster.providers.aws.options import AwsOptions
     from cluster.providers.aws.reservations import Reservation
 
 
@@ -68,7 +73,7 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
     _check_name_is_free(region, spec)
     offer = _possible_offer(region, spec, options)
     tags = new_tags(spec.name, region.owner, region.now() + offer.ttl, user=region.user)
-    permissions.check(region, spec, options, offer, tags)
+    check(region, spec, options, offer, tags)
     return offer
 
 
@@ -394,3 +399,57 @@ def _network_line(kind: InstanceTypeInfoTypeDef, link: Link | None, spec: Cluste
         f"network: {link.rate / GBIT:g} Gbit/s{bursts}, one connection at most "
         f"{min(link.flow, link.rate) / GBIT:g} Gbit/s {where}"
     )
+
+
+AT_ONCE = 4  # calls in flight
+# Any valid key will do: a dry run imports nothing.
+KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+
+
+def check(
+    region: Region, spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
+) -> None:
+    """Check that the calls of a launch, and the lists of its teardown, are permitted (Failure).
+
+    Calls that need the id of a resource that does not exist yet cannot be checked.
+    """
+    operations = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        list(pool.map(lambda operation: region.permits(operation[0], **operation[1]), operations))
+
+
+def calls(
+    spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls of a launch that a dry run can check."""
+    label = tags.label
+    key = {
+        "KeyName": label,
+        "PublicKeyMaterial": KEY,
+        "TagSpecifications": tag_specifications(tags, "key-pair"),
+    }
+    operations: list[tuple[str, dict[str, Any]]] = [("import_key_pair", key)]
+    if options.elastic_ip:
+        tagged = {"TagSpecifications": tag_specifications(tags, "elastic-ip")}
+        operations.append(("allocate_address", {"Domain": "vpc", **tagged}))
+    if spec.placement:
+        group = {"GroupName": label, "Strategy": "cluster"}
+        tagged = {"TagSpecifications": tag_specifications(tags, "placement-group")}
+        operations.append(("create_placement_group", {**group, **tagged}))
+    if offer.vpc:
+        firewall = {"GroupName": label, "Description": "cluster", "VpcId": offer.vpc}
+        tagged = {"TagSpecifications": tag_specifications(tags, "security-group")}
+        operations.append(("create_security_group", {**firewall, **tagged}))
+        operations.append(("run_instances", _run(spec, options, offer, tags)))
+    return operations
+
+
+def _run(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
+    """Return the call for the machines, without the groups and the key, which do not exist yet."""
+    params = request(spec, options, offer, tags)
+    del params["KeyName"]
+    params.pop("Placement", None)
+    cards = interfaces(options, offer, offer.sites[0].subnet, "")
+    for card in cards:
+        del card["Groups"]
+    return {**params, "NetworkInterfaces": cards}

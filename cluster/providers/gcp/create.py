@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cluster.core import ssh_keys
+from cluster.core.errors import Timeout, tail
 from cluster.providers._cloud import deletion
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
 from cluster.providers._cloud.launch import (
@@ -18,8 +20,7 @@ from cluster.providers._cloud.launch import (
     too_few_machines,
 )
 from cluster.providers.gcp.api import Project, created
-from cluster.providers.gcp.delete import GcpDeletion, console
-from cluster.providers.gcp.host_keys import HostKeys
+from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion, console
 from cluster.providers.gcp.labels import (
     DIGITS,
     description_of,
@@ -35,11 +36,12 @@ from cluster.providers.gcp.plan import name_taken_error
 from cluster.providers.gcp.request import alias, firewalls, instance_view, private, public, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from google.cloud.compute_v1.types.compute import Instance, Operation
+    from google.cloud.compute_v1.types.compute import GuestAttributes, Instance, Operation
 
     from cluster.providers._cloud.machine import InstanceView
+
 
 PROVIDER = "gcp"
 
@@ -276,3 +278,70 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 def _again(label: str, attempt: int) -> str:
     """Name an attempt at a call, so that each attempt gets its own request id."""
     return f"{label}/again{attempt}" if attempt else label
+
+
+Keys = tuple[str, ...]
+
+PAUSES = (0.5, 0.5, 1.0, 2.0, 4.0)  # seconds after the first queries
+QUERY_PAUSE = 7.0  # seconds after each later query, so that no minute has more than ten
+
+
+class HostKeys:
+    """Reads the host keys of machines that are starting, within some seconds for all of them."""
+
+    def __init__(self, project: Project, within: float) -> None:
+        self._project = project
+        self._within = within
+
+    def wait(
+        self, machines: tuple[Instance, ...], check: Callable[[], None]
+    ) -> tuple[tuple[Instance, Keys], ...]:
+        """Wait until every machine has reported its host keys (Timeout, Failure).
+
+        `check` raises if a machine ended; it is called between two queries.
+        """
+        deadline = time.monotonic() + self._within
+        keys: dict[str, Keys] = {}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for pause in _pauses():
+                late = [instance for instance in machines if not keys.get(instance.name)]
+                keys |= zip(
+                    (instance.name for instance in late), pool.map(self._query, late), strict=True
+                )
+                late = [instance for instance in late if not keys[instance.name]]
+                if not late:
+                    break
+                check()
+                if time.monotonic() + pause > deadline:
+                    raise self._late(late[0])
+                time.sleep(pause)
+        return tuple((instance, keys[instance.name]) for instance in machines)
+
+    def _late(self, instance: Instance) -> Timeout:
+        output = tail(console(self._project, instance.zone.rpartition("/")[2], instance.name))
+        return Timeout(
+            f"{instance.name} has not reported its host keys within {self._within:.0f} s.",
+            means=f"Its console:\n{output}" if output else "Its console is empty.",
+            remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
+        )
+
+    def _query(self, instance: Instance) -> Keys:
+        try:
+            answer: GuestAttributes = self._project.call(
+                "instances",
+                "get_guest_attributes",
+                zone=instance.zone.rpartition("/")[2],
+                instance=instance.name,
+                query_path="hostkeys/",
+            )
+        except Failure as failure:
+            if failure.kind != "missing":
+                raise
+            return ()
+        return tuple(f"{item.key} {item.value}" for item in answer.query_value.items)
+
+
+def _pauses() -> Iterator[float]:
+    yield from PAUSES
+    while True:
+        yield QUERY_PAUSE

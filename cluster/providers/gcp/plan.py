@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import Selection
-from cluster.providers.gcp import images, machine_types, org_policies, prices, quotas
+from cluster.providers.gcp import machine_types, prices, quotas
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
-from cluster.providers.gcp.api import default_project
+from cluster.providers.gcp.api import NO_SERVICE, default_project
 from cluster.providers.gcp.labels import is_of
 from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
+from cluster.providers.gcp.responses import EffectivePolicy
 
 if TYPE_CHECKING:
-    from google.cloud.compute_v1.types.compute import MachineType, Network, Subnetwork
+    from google.cloud.compute_v1.types.compute import Image, MachineType, Network, Subnetwork
 
     from cluster.core.model.hosts import Link
     from cluster.core.model.spec import ClusterSpec
@@ -66,8 +70,8 @@ def _offer(
     """Add image, network, price and TTL to the chosen machines, and the lines of the plan."""
     kind, requested, gpus = machines.kind, machines.accelerators, machines.gpus
     network = _network(project, machines.region, options)
-    architecture = kind.architecture or images.INTEL
-    image = images.choose(project, spec.image or "", architecture, gpus=gpus is not None)
+    architecture = kind.architecture or INTEL
+    image = choose(project, spec.image or "", architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machine_types.has_tier_1(machines.instance, kind.guest_cpus)
     link = machine_types.link_of(machines.instance, (network and network.mtu) or MTU, tier_1=tier1)
     cost = prices.price(project, kind, machines.region, gpus, spot=spec.spot)
@@ -78,7 +82,7 @@ def _offer(
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
         quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),
-        org_policies.check(project, public=options.is_public),
+        check(project, public=options.is_public),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         price_line(cost, spec.hosts, ttl),
     )
@@ -89,7 +93,7 @@ def _offer(
         instance=machines.instance,
         network=network.name if network else "",
         subnet=options.subnet,
-        image=images.path(image),
+        image=path(image),
         disk=max(options.disk, image.disk_size_gb),
         accelerator=requested.kind.type if requested and requested.kind.attached else "",
         accelerators=requested.count if requested else 0,
@@ -319,3 +323,173 @@ def _network_line(link: Link | None, *, tier1: bool) -> str:
     if link is None:
         return f"network: no limit is known{extra}"
     return f"network: {link.rate / machine_types.GBIT:g} Gbit/s, packets of {link.mtu} B{extra}"
+
+
+UBUNTU, LEARNING = "ubuntu-os-cloud", "deeplearning-platform-release"
+INTEL = "X86_64"  # also what older images mean that name no architecture
+FAMILIES = {INTEL: "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
+# Not 22.04: its Python is 3.10, and cluster needs 3.11 or newer.
+WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
+
+
+def choose(project: Project, requested: str, architecture: str, *, gpus: bool) -> Image:
+    """Find the image `PROJECT/FAMILY` or of a path; chosen for the machines, if empty.
+
+    SpecError: there is no such image, or it is for another architecture.
+    """
+    image = (
+        _requested_image(project, requested)
+        if requested
+        else _own(project, architecture, gpus=gpus)
+    )
+    if (made_for := image.architecture or INTEL) != architecture:
+        raise SpecError(
+            f"The image {image.name} is for {made_for} machines, not {architecture}.",
+            remedy="Leave --image out, or choose one that fits.",
+        )
+    return image
+
+
+def path(image: Image) -> str:
+    """Return the path of an image, as the `source_image` of a disk."""
+    return image.self_link[image.self_link.index("projects/") :]
+
+
+def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
+    if gpus:
+        images: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
+        current = [image for image in images if image.deprecated.state in ("", "ACTIVE")]
+        if not current:
+            raise SpecError(
+                f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
+            )
+        return max(current, key=lambda image: image.creation_timestamp)
+    return _newest(project, UBUNTU, FAMILIES[architecture])
+
+
+def _requested_image(project: Project, requested: str) -> Image:
+    words = requested.removeprefix("projects/").split("/")
+    if len(words) == 2:  # noqa: PLR2004 - a project and a family
+        return _newest(project, words[0], words[1])
+    if words[1:3] != ["global", "images"]:
+        raise SpecError(
+            f"--image {requested} is not an image of Google.",
+            remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
+        )
+    try:
+        image: Image = project.call("images", "get", project=words[0], image=words[3])
+    except Failure as failure:
+        raise _none(failure, requested) from failure
+    return image
+
+
+def _newest(project: Project, project_: str, family: str) -> Image:
+    try:
+        image: Image = project.call("images", "get_from_family", project=project_, family=family)
+    except Failure as failure:
+        raise _none(failure, f"{project_}/{family}") from failure
+    return image
+
+
+def _none(failure: Failure, image: str) -> Exception:
+    if failure.kind != "missing":
+        return failure
+    return SpecError(
+        f"There is no image {image}.",
+        means="It does not exist, or its project does not let you have it.",
+        remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
+    )
+
+
+class OrgPolicy(Value, frozen=True, kw_only=True):
+    """An organisation policy that may forbid something that a launch needs."""
+
+    # of the constraint, without `compute.`; a newer constraint with the same effect begins with
+    # `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints)
+    name: str
+    rule: str  # the rule, as the end of a sentence
+    means: str  # its effect on a launch, as a sentence
+    instead: str  # what the user can do without an exception from the policy
+
+    @property
+    def constraints(self) -> tuple[str, str]:
+        """The names of the older and the newer constraint."""
+        return f"compute.{self.name}", f"compute.managed.{self.name}"
+
+
+OWN_HOSTS = "use machines that you can log in to already: --provider ssh"
+POLICIES = (
+    OrgPolicy(
+        name="requireOsLogin",
+        rule="every machine must use OS Login",
+        means="Such machines ignore the key that a launch gives them, so nobody could log in.",
+        instead=OWN_HOSTS,
+    ),
+    OrgPolicy(
+        name="disableGuestAttributesAccess",
+        rule="guest attributes of machines cannot be read",
+        means="Machines publish their SSH host keys through them; without, nobody could verify the "
+        "first connection.",
+        instead=OWN_HOSTS,
+    ),
+    OrgPolicy(
+        name="vmExternalIpAccess",
+        rule="machines cannot have external addresses",
+        means="This launch asks for them, to reach the machines from here.",
+        instead="use --option jump=USER@HOST with a host in that network, or --option public=0 "
+        "from a machine that reaches private addresses",
+    ),
+)
+EXTERNAL = POLICIES[-1]
+
+
+def check(project: Project, *, public: bool) -> str:
+    """Check that no policy forbids a launch (SpecError); return a line for the plan, if any."""
+    policies_asked = [
+        (policy, constraint)
+        for policy in POLICIES
+        if public or policy is not EXTERNAL
+        for constraint in policy.constraints
+    ]
+    with ThreadPoolExecutor(len(policies_asked)) as pool:
+        policies = list(
+            pool.map(partial(_effective, project), (name for _, name in policies_asked))
+        )
+    answers = list(zip(policies_asked, policies, strict=True))
+    for (policy, constraint), answer in answers:
+        if isinstance(answer, EffectivePolicy) and answer.restricts:
+            raise _forbidden(project, policy, constraint)
+    for (_, constraint), answer in answers:
+        if isinstance(answer, Failure):
+            return "" if answer.code == NO_SERVICE else _unknown(project, constraint, answer)
+    return "organisation policies: none forbids this launch"
+
+
+def _effective(project: Project, constraint: str) -> EffectivePolicy | Failure:
+    """Read the policy of a constraint; if Google has no such constraint, nothing is forbidden."""
+    try:
+        return project.policy(constraint, EffectivePolicy)
+    except Failure as failure:
+        unknown = failure.kind == "missing" and failure.code != NO_SERVICE
+        return EffectivePolicy(name="") if unknown else failure
+
+
+def _unknown(project: Project, constraint: str, failure: Failure) -> str:
+    return (
+        f"organisation policies: not known ({failure.message.rstrip('.')}); one may still refuse "
+        f"the launch, or keep you off its machines. See them: {_command(project, constraint)}"
+    )
+
+
+def _forbidden(project: Project, policy: OrgPolicy, constraint: str) -> SpecError:
+    return SpecError(
+        f"An organisation policy of {project.name} says that {policy.rule} "
+        f"(constraints/{constraint}).",
+        means=f"{policy.means} Nothing was created.",
+        remedy=f"Ask its administrator for an exception, or {policy.instead}. "
+        f"See it: {_command(project, constraint)}",
+    )
+
+
+def _command(project: Project, constraint: str) -> str:
+    return f"gcloud org-policies describe {constraint} --project {project.name} --effective"

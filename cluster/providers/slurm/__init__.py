@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import getpass
 import os
+import platform
+import re
 import secrets
 import shlex
 import shutil
+import subprocess
 import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
 from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError
-from cluster.core.model.hosts import Machine, machine_name
+from cluster.core.model.hosts import Access, Machine, machine_name, ssh_command
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
@@ -32,11 +37,16 @@ from cluster.providers import (
     Searchable,
     refuse,
 )
-from cluster.providers.slurm.batch import flags, job_number, mark_of, new_mark, request
-from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of
+from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of, lab_machines
 from cluster.providers.slurm.node_states import LOST, words_on_node
-from cluster.providers.slurm.nodes import machines_of
-from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
+from cluster.providers.slurm.options import (
+    ASKED,
+    MINUTE,
+    SlurmOptions,
+    options_of,
+    own_allocation,
+    time_limit,
+)
 from cluster.providers.slurm.partitions import why_closed
 from cluster.providers.slurm.refusals import NoSuchNodesNow, PartitionClosed
 from cluster.providers.slurm.states import (
@@ -55,8 +65,11 @@ from cluster.providers.slurm.states import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.slurm.states import SlurmJob
+
 
 REFUSED_OPTIONS = {
     "instance": "Slurm's nodes are what they are; choose with --option partition or constraint",
@@ -440,3 +453,169 @@ def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
     ):
         return closed  # also then, sbatch expects it to start now
     return f"may start at {start.replace('T', ' ')}" if start else "Slurm would take it"
+
+
+NUMBER = re.compile(r"^(\d+)(?:;[\w.-]+)?\s*$", re.MULTILINE)
+PREFIX = "cluster"  # of the comment by which our jobs are found
+
+# Sessions of tmux belong to the job if its server does: where Slurm tracks processes by cgroups,
+# what a step of srun starts ends with the step.
+HOLDER = """\
+tmux start-server ';' set-option -g exit-empty off 2> /dev/null
+exec sleep infinity"""
+
+
+class Mark(Value, frozen=True, kw_only=True):
+    """The comment of a job of ours."""
+
+    name: str  # of the cluster
+    token: str  # of the request, which our journal has
+    host: str  # that submitted the job
+
+    @property
+    def comment(self) -> str:
+        """As sbatch gets it."""
+        return f"{PREFIX}:{self.name}:{self.token}@{self.host}"
+
+
+def new_mark(name: str, token: str) -> Mark:
+    """Mark a job that this machine submits."""
+    return Mark(name=name, token=token, host=platform.node())
+
+
+def mark_of(job: SlurmJob) -> Mark | None:
+    """Read the mark of a job; None if the job is not ours."""
+    prefix, _, rest = job.comment.partition(":")
+    name, colon, tail = rest.partition(":")
+    token, at, host = tail.partition("@")
+    whole = prefix == PREFIX and bool(name and colon and token and at)
+    return Mark(name=name, token=token, host=host) if whole else None
+
+
+def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
+    """Return the command that submits the job; others' jobs on its nodes would be measured too."""
+    return ("sbatch", "--parsable", *flags(spec), f"--comment={mark.comment}", f"--wrap={HOLDER}")
+
+
+def job_number(printed: str) -> str:
+    """Read the number of a job from what `sbatch --parsable` prints.
+
+    A site's wrapper may print lines before it; in a federation, the cluster follows: `42;north`.
+    ProvisionError: there is none; the job may have been submitted all the same.
+    """
+    numbers = NUMBER.findall(printed)
+    if not numbers:
+        raise ProvisionError(
+            f"sbatch printed no number of a job: {printed.strip() or 'nothing'!r}",
+            means="The job may be in the queue; it is looked for by its comment, and cancelled.",
+            remedy="Try it by hand: sbatch --parsable --wrap=true",
+        )
+    number: str = numbers[-1]
+    return number
+
+
+def flags(spec: ClusterSpec) -> tuple[str, ...]:
+    """Return the flags of sbatch by which the nodes are chosen."""
+    options = options_of(spec)
+    values = ((flag, getattr(options, flag)) for flag in ASKED)
+    return (
+        f"--job-name={PREFIX}-{spec.name}",
+        f"--nodes={spec.hosts}",
+        "--ntasks-per-node=1",
+        "--exclusive",
+        "--no-requeue",
+        f"--time={round(time_limit(spec) / MINUTE)}",
+        "--chdir=/",
+        "--output=/dev/null",
+        *(f"--{flag}={value}" for flag, value in values if value),
+        *shlex.split(options.extra),
+    )
+
+
+ASKED_WITHIN = 20.0  # seconds for a node to let us in by SSH, or not
+
+
+def machines_of(
+    client: SlurmClient,
+    job: SlurmJob,
+    options: SlurmOptions,
+    *,
+    name: str,
+    hosts: int,
+    token: str,
+    folder: Path,
+) -> tuple[Machine, ...]:
+    """Return the first nodes of a job as machines, in Slurm's order (ProvisionError: it has fewer).
+
+    The launch's random token names our folder, as the nodes may share a home.
+    """
+    names = client.names_in(job.nodes)
+    if len(names) < hosts:
+        raise ProvisionError(f"The job {job.id} has {len(names)} nodes, not {hosts}: {job.nodes}")
+    addresses = client.addresses_of(job.nodes)
+    ours = f"/tmp/cluster-{token}"  # noqa: S108 - nobody can guess it
+    machines = [
+        Machine(  # noqa: S604 - "shell" names a plug-in
+            name=machine_name(name, number),
+            id=node,
+            address=addresses.get(node, node),
+            shell="ssh",
+            folder=ours,
+            bin=f"{ours}/env/bin",
+            access=_access(client, addresses.get(node, node), folder),
+            job=job.id,
+        )
+        for number, node in enumerate(names[:hosts])
+    ]
+    if client.place.startswith(LAB):
+        machines = [_in_lab(machine, client) for machine in machines]
+    return _reached(tuple(machines), client, options)
+
+
+def _reached(
+    machines: tuple[Machine, ...], client: SlurmClient, options: SlurmOptions
+) -> tuple[Machine, ...]:
+    """Reach the nodes by SSH, or else by steps of srun."""
+    if options.reach == "ssh" or (options.reach == "auto" and _lets_in(machines[0])):
+        return machines
+    return tuple(
+        msgspec.structs.replace(machine, shell="srun", access=client.access)  # noqa: S604
+        for machine in machines
+    )
+
+
+def _access(client: SlurmClient, address: str, folder: Path) -> Access:
+    """Say how SSH reaches a node: through the login host, if there is one."""
+    login = client.access
+    jump = ""
+    if login:
+        user = f"{login.user}@" if login.user else ""
+        jump = f"{user}{login.host}" + (f":{login.port}" if login.port else "")
+    return Access(
+        host=address,
+        user=login.user if login else "",
+        known_hosts=str(folder / "known_hosts"),
+        pin=True,
+        jump=jump,
+    )
+
+
+def _in_lab(machine: Machine, client: SlurmClient) -> Machine:
+    """Return a node of a laboratory the link and the access of the laboratory's host."""
+    hosts = {node.id: node for node in lab_machines(client.place.removeprefix(LAB))}
+    host = hosts[machine.id]
+    return msgspec.structs.replace(machine, access=host.access, link=host.link)
+
+
+def _lets_in(machine: Machine) -> bool:
+    """Try to log in to a node, as pam_slurm_adopt or the site may permit."""
+    if machine.access is None:
+        return False
+    words = ssh_command(machine.access, "true", "-o", "StrictHostKeyChecking=accept-new")
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=ASKED_WITHIN
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

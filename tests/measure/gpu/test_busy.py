@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.analysis.limits.hardware import peak_flops
-from cluster.analysis.limits.hardware.catalog import HardwareGpu, listed_gpus
+from cluster.analysis.limits.hardware import HardwareGpu, listed_gpus, peak_flops
 from cluster.benchmarks.training import utilisation
 from cluster.benchmarks.training.utilisation import ON_CPU, Utilisation
 from cluster.measure.gpu.busy import BusySampler

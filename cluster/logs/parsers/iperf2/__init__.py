@@ -10,13 +10,44 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import Parser
-from cluster.logs.parsers.iperf2 import metrics
-from cluster.logs.parsers.iperf2.report import Iperf2Test, StreamReport
-from cluster.logs.tcp import SUM
+from cluster.logs.parsers import Parser, ResultBuilder, count, define, number
+from cluster.logs.tcp import (
+    ONLY_INTERVALS,
+    SEVERAL,
+    SUM,
+    WITHIN,
+    Intervals,
+    adds_up,
+    bytes_of,
+    is_within_host,
+    stays_within,
+)
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
+    from cluster.core.model.value import Scalar
+
+
+SENT, RECEIVED, RATE, INTERVAL, LOST, JITTER = DEFINITIONS = define(
+    "iperf2",
+    """
+    sent (B/s, one way, TCP): bytes that the sender's kernel took, all streams together, over the
+        test; in bit/s
+    received (B/s, one way, TCP): bytes that the receiver took, all streams together, over the test;
+        printed in bit/s
+    rate (B/s, one way, TCP): bytes over the test, all streams together, on a side that the log does
+        not name
+    interval (B/s, one way, TCP): bytes of each interval, all streams together, over its seconds, on
+        the side that wrote the log
+    lost (%, lower): UDP datagrams that did not arrive, in percent of those sent
+    jitter (s): jitter of UDP datagrams; printed in ms
+    """,
+    clock="iperf's own, on the host that wrote the log",
+    synchronisation="the client begins when the server listens",
+    warm_up="none",
+    aggregation="all ranks",
+)
 
 
 _FIGURE = r"(\d{1,20}+(?:\.\d{0,20}+)?)"
@@ -43,7 +74,7 @@ class Iperf2(Parser):
     marks = (
         *("bits/sec", "Bytes/sec", "Client connecting", "Server listening on ", ",0.0", ",5001,"),
     )
-    definitions = metrics.DEFINITIONS
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before these
@@ -139,3 +170,303 @@ class Iperf2(Parser):
     def results(self) -> tuple[Parsed, ...]:
         """Return a result per client or server."""
         return (*self._parsed, *(test.parsed() for test in self._tests))
+
+
+START = 0.05  # seconds: a report that begins before this covers the whole test
+WHOLE = 0.95  # of the end of the last report: a sum may end before its streams
+SLACK = 0.02  # by which the bits of a line of CSV may differ from its bytes over its seconds
+ROUNDING = 0.05  # seconds, by which each end of its interval may be off
+SAME = 0.05  # by which a sum may differ from the added rates of its streams
+NO_STREAMS = (
+    "lines of streams are missing: how many [SUM] counts, and in which directions, is not known"
+)
+NO_HEAD = "its first lines are missing"
+FIRST = 1.0  # seconds: a line alone of this time is probably the first interval of a longer test
+FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
+
+_UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/\s*(\d+) \(")
+_REMOTE = re.compile(r"\s*\[\s*(\d+)\] Server Report:")
+_ERROR = re.compile(
+    r".*\b((?:connect|write|read|bind|listen|recv)\d? failed\b.*|tcp connect failed.*"
+    r"|did not receive ack of last datagram.*|unable to connect.*)",
+    re.IGNORECASE,
+)
+_KNOWN = re.compile(
+    r"\s*(?:-{10,}\s*$|\[(?: *ID|SUM-cnt)\] Interval|TCP window size|UDP buffer size|"
+    r"Sending \d+ byte datagrams|Receiving \d+ byte|Write buffer size|Read buffer size|Binding to|"
+    r"TCP congestion|\[(?: *\d+|SUM(?:-\d+)?)\] Sent |TOS set to |\[ *CT\] |\[FD\d+\] |"
+    r"\[(?: *\*?\d+|SUM)\] +[\d.]+ *-[\d. ]+sec +\d+ datagrams? received out-of-order|"
+    r"Waiting for server threads)"
+)
+
+
+class StreamReport:
+    """The report on a stream in one direction: of all its reports, that on the whole test.
+
+    It has the seconds at which it begins and ends, bytes, and bytes per second.
+    """
+
+    def __init__(self, end: float, amount: float, rate: float, begin: float = 0.0) -> None:
+        self.begin, self.end = begin, end
+        self.amount, self.rate = amount, rate  # bytes, bytes per second
+        self.last = end  # second that any of its reports reaches
+        self.is_alone = True  # its only report
+        self.udp: re.Match[str] | None = None
+
+    @classmethod
+    def parse(cls, match: re.Match[str]) -> StreamReport | None:
+        """Read a line of `_LINE`; none if it ends before it begins."""
+        _, _, begin, end, amount, of_amount, rate, of_rate, unit, rest = match.groups()
+        rate = float(rate) * bytes_of(of_rate, unit)
+        if end == begin and rate:  # the test was so short that both ends are rounded to one
+            end = float(begin) + float(amount) * bytes_of(of_amount, "Bytes") / rate
+        if float(end) <= float(begin):
+            return None
+        flow = cls(float(end), float(amount) * bytes_of(of_amount, "Bytes"), rate, float(begin))
+        flow.udp = _UDP.match(rest) if "(" in rest else None
+        flow.is_alone = begin != match[4]  # no interval is as short as that
+        return flow
+
+    @property
+    def covers(self) -> bool:
+        """Whether it covers the whole time of all reports, and not only an interval."""
+        return self.begin <= START and self.end >= WHOLE * self.last
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the report on the whole test, as far as the log shows."""
+        return self.covers and not (self.is_alone and self.end <= FIRST)
+
+    def joined(self, other: StreamReport) -> StreamReport:
+        """Take a later report of the same stream."""
+        last = max(self.last, other.last)
+        longer = other if other.begin <= START and other.end >= self.end else self
+        longer.last, longer.is_alone = last, False
+        return longer
+
+
+class Iperf2Test:
+    """What one client or server reported."""
+
+    def __init__(self, first: int, *, is_beside: bool) -> None:
+        self.role = self.protocol = ""
+        self.is_headed = self._is_connected = False
+        self.is_beside = is_beside
+        self._builder = ResultBuilder("iperf2", first)
+        self._flows: dict[str, StreamReport] = {}  # of streams and of their sum
+        self._remote: dict[str, StreamReport] = {}  # that a server reported to this client (UDP)
+        self._asked = ""  # the stream whose next row is the server's report
+        self._streams: dict[str, None] = {}
+        self._reverse: set[str] = set()
+        self._many = 0  # how many streams a sum counts
+        self._csv: dict[str, StreamReport] = {}  # the flows of a log without a sum
+        self._intervals = Intervals()
+        self._datagrams_of: list[tuple[str, re.Match[str]]] = []  # of all reports of streams
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it has any figure."""
+        return bool(self._flows or self._csv)
+
+    def name(self, role: str, protocol: str) -> None:
+        """Record that it is a client or a server, of TCP or UDP."""
+        self.role, self.protocol, self.is_headed = role, protocol, True
+
+    def stay(self, line: str) -> None:
+        """Read whether both ends of a connection are on one host."""
+        if is_within_host(line):
+            self._within()
+
+    def _within(self) -> None:
+        self._builder.hosts = 1
+        self._builder.note(WITHIN)
+
+    def connect(self, stream: str, *, is_reverse: bool) -> None:
+        """Record that a stream connected."""
+        self._streams[stream.lstrip("*")] = None
+        self._is_connected = True
+        if is_reverse:
+            self._reverse.add(stream.lstrip("*"))
+
+    def has_ended(self, stream: str, row: StreamReport) -> bool:
+        """Tell whether a row is of a later test, because this one already has its total."""
+        earlier = self._flows.get(stream)
+        if earlier is None or stream == self._asked or row.begin > START:
+            return False
+        if row.end < WHOLE * earlier.last:
+            return True  # the first interval again
+        return earlier.covers and row.end <= earlier.end and row.amount != earlier.amount
+
+    def other(self, line: str) -> bool:
+        """Read a line without figures; tell whether it is one of iperf."""
+        if _KNOWN.match(line):
+            return True
+        error, remote = _ERROR.match(line), _REMOTE.match(line)
+        if error:
+            self._builder.fail(error[1].strip())
+        elif remote:
+            self._asked = remote[1]
+        return bool(error or remote)
+
+    def row(self, stream: str, flow: StreamReport, match: re.Match[str]) -> None:
+        """Read a report on a stream, from a line that matched."""
+        flows = self._remote if stream == self._asked else self._flows
+        if stream == self._asked:
+            flow.is_alone = False  # a server reports on the whole test
+        else:
+            if flow.udp is not None and stream != SUM:
+                self.protocol = "UDP"
+                self._datagrams_of.append((stream, flow.udp))
+            self._intervals.add(stream, self._side(stream), (flow.begin, flow.end), flow.rate)
+        flows[stream] = flows[stream].joined(flow) if stream in flows else flow
+        if stream == SUM:
+            self._many = int(match[2] or 0)
+        else:
+            self._streams[stream.lstrip("*")] = None
+
+    def csv(self, fields: list[str]) -> bool:
+        """Read a line of CSV, whose last number must agree with the others."""
+        begin, end = (number(part) for part in fields[6].split("-"))
+        size, bits = count(fields[7]), count(fields[8])
+        if len(fields) not in FIELDS or begin is None or end is None or end <= begin:
+            return False
+        slack = SLACK + 2 * ROUNDING / (end - begin)
+        if size is None or bits is None or abs(size * 8 / (end - begin) - bits) > slack * bits + 1:
+            return False
+        if stays_within(fields[1], fields[3]):
+            self._within()
+        stream = "sum" if fields[5] == "-1" else fields[5]
+        flow = StreamReport(end, size, bits / 8, begin)
+        self._intervals.add(SUM if stream == "sum" else stream, "", (begin, end), flow.rate)
+        self._csv[stream] = self._csv[stream].joined(flow) if stream in self._csv else flow
+        return True
+
+    def parsed(self) -> Parsed:
+        """Return the results."""
+        builder = self._builder
+        builder.title = f"iperf {self.role}".strip()
+        for stream, flow in self._csv.items():
+            if flow.is_whole:
+                builder.add(RATE, flow.rate, {"stream": stream})
+        sides: dict[tuple[Definition, str], dict[str, StreamReport]] = {}
+        for stream, flow in self._flows.items():
+            if stream != SUM:
+                side = self._definition(stream), self._way(stream)
+                sides.setdefault(side, {})[stream] = flow
+        for (definition, way), flows in (sides or self._only_sum()).items():
+            self._add(definition, way, flows, is_both=len(sides) > 1)
+        self._datagrams()
+        if builder.empty:
+            self._add_intervals(builder)
+        self._remark()
+        return builder.parsed()
+
+    def _remark(self) -> None:
+        """Say what is missing."""
+        if self._flows and not (self.is_headed or self._is_connected):
+            self._builder.lack(NO_HEAD)
+        if self._csv:
+            self._builder.note("the log does not say whether the client or the server wrote it")
+        if self._builder.empty and self.role == "server" and not self._streams:
+            self._builder.note("no client connected to this server")
+        elif self._builder.empty:
+            self._builder.lack_rows(
+                "there is no report of the whole test: it was stopped, or the log is cut off",
+                "[ ID] Interval Transfer Bandwidth",
+            )
+
+    def _only_sum(self) -> dict[tuple[Definition, str], dict[str, StreamReport]]:
+        return {(self._definition(SUM), ""): {}} if SUM in self._flows else {}
+
+    def _side(self, stream: str) -> str:
+        """Name what streams whose intervals are added have in common."""
+        return self._way(stream) or self._definition(stream).metric
+
+    def _way(self, stream: str) -> str:
+        """Name the direction of a stream, if its definition does not."""
+        return "" if self.role or not stream.startswith("*") else "back"
+
+    def _add(
+        self, definition: Definition, way: str, flows: dict[str, StreamReport], *, is_both: bool
+    ) -> None:
+        """Add the rate of all streams of one direction together."""
+        total = self._flows.get(SUM)
+        last = max((flow.last for flow in flows.values()), default=0.0)
+        if total is None and max(len(flows), len(self._streams)) == 1:
+            total = next(iter(flows.values()))
+        if total is None or not total.is_whole or total.end < WHOLE * last:
+            return
+        amount = sum(flow.amount for flow in flows.values())
+        if is_both and amount and total.amount > (1 + SAME) * amount:
+            amounts = {name: flow.amount for name, flow in self._flows.items()}
+            if not adds_up(amounts) or not all(flow.is_whole for flow in flows.values()):
+                return
+            self._builder.note(
+                "[SUM] is of both directions: rates of the streams were added instead"
+            )
+            rate = sum(flow.rate for flow in flows.values())
+        else:
+            rate = total.rate
+        params = self._params(self._count(flows, is_both=is_both))
+        self._builder.add(definition, rate, {**params, **({"way": way} if way else {})})
+
+    def _params(self, streams: int | str) -> dict[str, Scalar]:
+        params: dict[str, Scalar] = {"streams": streams}
+        return params | ({"protocol": self.protocol} if self.protocol else {})
+
+    def _count(self, flows: dict[str, StreamReport], *, is_both: bool) -> int | str:
+        """Count the streams, unless the sum shows that lines of some are missing."""
+        streams = max(1, self._many, len(self._streams))
+        amounts = {name: flow.amount for name, flow in flows.items()}
+        total = self._flows.get(SUM)
+        if total is None or is_both or self._many or self.is_headed:
+            return streams
+        if adds_up({**amounts, SUM: total.amount}):
+            return streams
+        self._builder.lack(NO_STREAMS)
+        return SEVERAL
+
+    def _add_intervals(self, builder: ResultBuilder) -> None:
+        """Use the rates of intervals, as there is no report of the whole test."""
+        ways = self._intervals.together()
+        streams_named = sum(streams for _, streams, _ in ways if isinstance(streams, int))
+        if streams_named < len(self._streams) and SUM not in self._flows:
+            return  # lines of some streams that connected are missing
+        for way, streams, values in ways:
+            params = self._params(self._many or streams)
+            if len(ways) > 1:
+                params["way"] = way
+            for value in values:
+                builder.add(INTERVAL, value, params)
+        for stream, udp in self._datagrams_of if ways else ():
+            self._lost(stream, udp)
+        if not builder.empty:
+            builder.lack(ONLY_INTERVALS)
+
+    def _datagrams(self) -> None:
+        """Add what a server reported about datagrams, in this log or to this client."""
+        for flows in (self._flows, self._remote):
+            for stream, flow in flows.items():
+                if flow.udp is not None and flow.is_whole and stream != SUM:
+                    self._lost(stream, flow.udp)
+        for stream, flow in self._remote.items():
+            point = {"protocol": self.protocol or "UDP", **self._stream(stream)}
+            self._builder.add(RECEIVED, flow.rate, point)
+
+    def _lost(self, stream: str, udp: re.Match[str]) -> None:
+        params = self._stream(stream)
+        self._builder.add(JITTER, float(udp[1]) / 1e3, params)
+        self._builder.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)
+
+    def _stream(self, stream: str) -> dict[str, Scalar]:
+        """Return the parameter that tells a stream apart from others."""
+        return {"stream": stream} if len(self._streams) > 1 else {}
+
+    def _definition(self, stream: str) -> Definition:
+        """Tell what the figure of a stream counts: with -R and --full-duplex, a client receives."""
+        name = stream.lstrip("*")
+        turned = name in self._reverse or (stream == SUM and bool(self._reverse))
+        # The client that a server starts beside itself (-d, -r) sends, though it has a star.
+        turned |= name != stream and not self.is_beside
+        client, server = (RECEIVED, SENT) if turned else (SENT, RECEIVED)
+        return {"client": client, "server": server}.get(self.role, RATE)

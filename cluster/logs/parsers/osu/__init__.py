@@ -7,25 +7,68 @@ mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.logs.parsers import MB, Parser, ResultBuilder, count, numbers
-from cluster.logs.parsers.osu import metrics
-from cluster.logs.parsers.osu.headers import (
-    MICRO,
-    SCALES,
-    SIZES,
-    TAIL,
-    columns_in,
-    fits,
-    kind_of,
-    said_by,
-)
+from cluster.logs.parsers import GB, MB, Parser, ResultBuilder, count, define, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
+
+
+_osu = partial(
+    define,
+    "osu",
+    clock="MPI_Wtime of the ranks",
+    synchronisation="a barrier before each size; the iterations of a size follow one another",
+    warm_up="the skipped iterations of OSU (as in osu_util.h, unless -x said otherwise)",
+)
+TIMES = LATENCY, PERCENTILE, ONE_SIDED, INIT, UNNAMED_TIME = _osu(
+    """
+    latency (s): half of a round trip, one way, mean over the iterations; printed in us
+    time_percentile (s, mean of ranks): the percentile of the times of the iterations (option -z);
+        printed in us
+    one_sided_time (s): one put, get or atomic and its synchronisation, mean over iterations;
+        printed in us
+    init_time (s, mean of ranks): MPI_Init, mean over ranks; printed in ms
+    untitled_time (s): the time of a test whose title is missing: one way, or of a whole call;
+        printed in us
+    """
+)
+COLLECTIVES = COLLECTIVE, FASTEST, SLOWEST, OVERALL, COMPUTE, PURE, OVERLAP = _osu(
+    """
+    collective_time (s, mean of ranks): one collective call, mean over iterations and ranks; printed
+        in us
+    collective_time_min (s): one collective call, mean over iterations, of the fastest rank; printed
+        in us
+    collective_time_max (s): one collective call, mean over iterations, of the slowest rank; printed
+        in us
+    overall_time (s, mean of ranks): a non-blocking collective and the computation beside it;
+        printed in us
+    compute_time (s, mean of ranks): the computation beside a non-blocking collective; printed in us
+    pure_time (s, mean of ranks): a non-blocking collective with nothing beside it; printed in us
+    overlap (%, mean of ranks): the share of a non-blocking collective that the computation hides,
+        in percent
+    """
+)
+RATES = BANDWIDTH, BIDIRECTIONAL, MULTI, RATE, RATE_PERCENTILE, UNNAMED_RATE = _osu(
+    """
+    bandwidth (B/s, one way, network): a window of messages one way, all bytes over the time;
+        printed in MB/s of 1e6 bytes
+    bidirectional (B/s, both ways, network): windows both ways at once, bytes of both directions;
+        printed in MB/s of 1e6 bytes
+    multi_bandwidth (B/s, all ranks, one way, network): windows of all pairs at once, one way,
+        summed over pairs; printed in MB/s of 1e6 bytes
+    message_rate (messages/s, all ranks): messages of all pairs together per second
+    bandwidth_percentile (B/s): the percentile of the rates of the iterations (option -z), of which
+        high ones are the best; printed in MB/s of 1e6 bytes
+    untitled_bandwidth (B/s, all ranks): the rate of a test whose title is missing: in one
+        direction, or in both together; printed in MB/s of 1e6 bytes
+    """
+)
+DEFINITIONS = (*TIMES, *COLLECTIVES, *RATES)
 
 
 _TITLE = re.compile(
@@ -63,7 +106,7 @@ class Osu(Parser):
 
     marks = ("OSU ", "OMB", "# Size ")
     has_rows = True
-    definitions = metrics.DEFINITIONS
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before the last
@@ -181,7 +224,7 @@ class _Table:
             return True
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
         if varied:
-            self._cell, self._windows = metrics.MULTI if varied[1] else metrics.RATE, []
+            self._cell, self._windows = MULTI if varied[1] else RATE, []
         elif self._cell is not None and _WINDOWS.match(text):
             self._cell = None if self._windows else self._cell  # of another metric, without title
             self._windows, self._last = [int(word) for word in text.split()[1:]], -1
@@ -208,9 +251,7 @@ class _Table:
         """Read a line that is neither a header nor a row."""
         init, invalid = _INIT.match(text), _INVALID.match(text)
         if init:
-            self.builder.add(
-                metrics.INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])}
-            )
+            self.builder.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})
         if invalid:
             self.builder.fail(f"{self._test}: data were wrong: {invalid[1]}")
         return bool(init or invalid or _KNOWN.match(text))
@@ -223,7 +264,7 @@ class _Table:
             return False
         self._mixed |= size <= self._last
         self._last = size
-        scale = MB if self._cell is metrics.MULTI else 1.0
+        scale = MB if self._cell is MULTI else 1.0
         for window, value in zip(self._windows, values, strict=True):
             point = {**self._params, "window": window, "size": size}
             self.builder.add(self._cell, value * scale, point, size=size)
@@ -260,9 +301,9 @@ class _Table:
         if tail:
             point = {**params, "percentile": float(tail[1])}
             if unit in SCALES:
-                self.builder.add(metrics.RATE_PERCENTILE, value * SCALES[unit], point, size=size)
+                self.builder.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
             elif unit == "us":
-                self.builder.add(metrics.PERCENTILE, value / MICRO, point)
+                self.builder.add(PERCENTILE, value / MICRO, point)
         elif kind and kind[0].unit == "s":
             self.builder.add(kind[0], value / kind[1], params)
         elif kind:
@@ -294,3 +335,116 @@ def _columns_of(
     mean, least, greatest, iterations = values
     is_full = least <= mean <= greatest and iterations.is_integer()
     return (*columns, *FULL) if is_full else columns
+
+
+MICRO = 1e6  # microseconds per second
+SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
+SCALES = {"MB/s": MB, "GB/s": GB}
+MOST = 256  # titles and headers that are kept, because tests repeat them
+
+# The library, and after a dash, the memory of the buffers: `MPI-CUDA`, `MPI_Put-CUDA`.
+_NAME = re.compile(
+    r"(?:OSU|OMB)(?:-Py)?\s+(?:One Sided\s+)?(?:(?:MPI|OpenSHMEM|UPC\S*)\s+)?"
+    r"(.*?)\s+Tests?\b"
+)
+_MEMORY = re.compile(r"\b(?:MPI\w*|[NRO]CCL|OpenSHMEM)-(\w+)")
+_COLUMN = re.compile(
+    r"(Size(?: \(B\))?|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
+    r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|GB/s|%|ms)\)"
+)
+_HEAD = re.compile(r"#?\s*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
+TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
+# Words in the names of ping-pong tests: their latency is one way.
+_ONE_WAY = {
+    *("latency", "multi", "multi-threaded", "multi-process", "congestion"),
+    *("persistent", "partitioned", "nccl", "rccl"),
+}
+_ONE_SIDED = re.compile(
+    r"MPI_(?:R?Put|R?Get|Acc|Fetch|CAS|Compare)|OpenSHMEM\S* (?:Put|Get|Atomic|Non)"
+    r"|UPC\S* (?:MEM|async)",
+    re.IGNORECASE,
+)
+
+
+class ColumnKind(NamedTuple):
+    """The metric of a column, and its unit: how many per second, or the size of one."""
+
+    metric: Definition
+    scale: float
+
+
+@lru_cache(MOST)
+def said_by(title: str) -> tuple[str, str, bool]:
+    """Return test that a title names, the memory of its buffers, and whether it is one-sided."""
+    memory = _MEMORY.search(title)
+    named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
+    test = named[1] if named else title
+    return test, memory[1] if memory else "", _ONE_SIDED.search(title) is not None
+
+
+@lru_cache(MOST)
+def columns_in(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the name and the unit of each column of a header; none if it is none."""
+    columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
+    rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
+    return tuple(columns) if rates and _HEAD.match(text) else ()
+
+
+@lru_cache(MOST)
+def fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
+    """Tell whether the columns are rates if the title says so, and otherwise times."""
+    rates = any(unit in SCALES or name in ("MB/s", "Messages/s") for name, unit in columns)
+    overall = any(name == "Overall" for name, _ in columns)
+    title = test.lower()
+    if not title:
+        return True
+    titled = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
+    return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
+
+
+@lru_cache(MOST)
+def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind | None:
+    """Find the metric of a column, and its unit.
+
+    None if its figures are not used, or have parameters of their own.
+    """
+    if TAIL.match(name.upper()):
+        return None
+    if unit == "us":
+        time = _time(test, name.lower(), one_sided=one_sided)
+        return ColumnKind(time, MICRO) if time else None
+    if name == "Messages/s":
+        return ColumnKind(RATE, 1.0)
+    if name == "MB/s" or unit in SCALES:
+        return ColumnKind(_rate(test), SCALES.get(unit, MB))
+    return ColumnKind(OVERLAP, 1.0) if unit == "%" else None
+
+
+def _rate(test: str) -> Definition:
+    test = test.lower()
+    if not test:
+        return UNNAMED_RATE
+    if "bi-directional" in test or "bibw" in test:
+        return BIDIRECTIONAL
+    return MULTI if "multiple" in test else BANDWIDTH
+
+
+def _time(test: str, name: str, *, one_sided: bool) -> Definition | None:
+    """Find the metric of a column of times; parts of a non-blocking call are left out."""
+    for word, definition in (
+        ("overall", OVERALL),
+        ("compute", COMPUTE),
+        ("pure", PURE),
+        ("min lat", FASTEST),
+        ("max lat", SLOWEST),
+    ):
+        if name.startswith(word):
+            return definition
+    if "lat" not in name:
+        return None
+    if not test:
+        return UNNAMED_TIME
+    if one_sided:
+        return ONE_SIDED
+    # `Allreduce Latency` is that of a collective, `Multi Latency` is one way
+    return LATENCY if set(test.lower().split()) <= _ONE_WAY else COLLECTIVE
