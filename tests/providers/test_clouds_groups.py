@@ -143,13 +143,13 @@ def _planned(cloud: Emulated[Any], world: World) -> tuple[Any, ...]:
 def test_groups_without_a_zone_in_common_are_refused(
     cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = grouped(world)
-    own = iter((("a",), ("b",)))
+    first, second = ZONES[world.name]
+    world = grouped(world, {"zones": f"{first},{second}"})
+    full = iter(({second}, {first}))
     monkeypatch.setattr(
-        f"cluster.providers.{world.name}.options.{world.name.title()}Offer.zone_names",
-        lambda _: next(own),
+        "cluster.providers._cloud.capacity_cache.zones", lambda _: frozenset(next(full))
     )
     with pytest.raises(SpecError, match="no zone in common") as caught:
         world.planned()
-    assert caught.value.means == "ps: a; worker: b"
+    assert caught.value.means == f"ps: {first}; worker: {second}"
     assert not real_calls(cloud, CREATE[world.name])

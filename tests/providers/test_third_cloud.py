@@ -1,7 +1,7 @@
 """A third cloud: what it has to supply, and what it has then without a line of its own.
 
-All of it is in this file: a client of 20 lines, a deletion of 20, a launch of 40, and a provider of
-50. A real one has a file for each of its API, its errors, what it plans, what it makes and what it
+All of it is in this file: a client of 20 lines, a deletion of 20, a launch of 25, and a provider of
+40. A real one has a file for each of its API, its errors, what it plans, what it makes and what it
 takes away.
 """
 
@@ -16,7 +16,7 @@ import pytest
 from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied
 from cluster.core.model.resources import Price, RemoteCluster, Resource
-from cluster.core.model.spec import ClusterSpec, SpecPart
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import CloudResource, Deletion
 from cluster.providers._cloud.launch import CloudLaunch, CloudOffer, Intent, ListedMachine, Site
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.value import StateCallback
-    from cluster.providers._cloud.provider import Entries
     from cluster.providers._cloud.tags import Selection, Tags
 
 ZONES = ("north-a", "north-b")
@@ -49,6 +47,9 @@ class Toy:
     def now(self) -> float:
         return time.time()
 
+    def console(self, machine: str) -> str:
+        return ""
+
     def run(self, zone: str, tags: Tags, count: int) -> tuple[str, ...]:
         if zone in self.full:
             raise Failure("capacity", operation="run", code="Full", message=f"{zone} is full")
@@ -60,18 +61,16 @@ class Toy:
 class ToyDeletion(Deletion[CloudResource]):
     """What exists in it, and its end."""
 
-    def __init__(self, toy: Toy, whose: Selection) -> None:
-        super().__init__(toy.name)
-        self._toy, self._whose = toy, whose
+    kinds: ClassVar[str] = "machines"
 
     def _machines(self) -> Sequence[CloudResource]:
-        found = self._toy.instances.items()
+        found = self._client.instances.items()
         return [CloudResource(kind="machine", id=i, tags=t) for i, t in found if self._is_ours(t)]
 
     def _is_ours(self, tags: Tags) -> bool:
         if self._whose.launches:
             return tags.launch in self._whose.launches
-        return (tags.owner, tags.name) == (self._whose.owner, self._whose.name)
+        return tags.owner == self._whose.owner and self._whose.name in ("", tags.name)
 
     def _other_lists(self) -> Sequence[Callable[[], Sequence[CloudResource]]]:
         return ()
@@ -81,7 +80,7 @@ class ToyDeletion(Deletion[CloudResource]):
 
     def _delete(self, there: Sequence[CloudResource]) -> None:
         for one in there:
-            del self._toy.instances[one.id]
+            del self._client.instances[one.id]
 
 
 class ToyLaunch(CloudLaunch[Toy, CloudOptions, CloudOffer, str]):
@@ -89,10 +88,7 @@ class ToyLaunch(CloudLaunch[Toy, CloudOptions, CloudOffer, str]):
 
     provider: ClassVar[str] = "toy"
     operation: ClassVar[str] = "run"
-
-    @property
-    def sites(self) -> tuple[Site, ...]:
-        return tuple(Site(zone=zone) for zone in ZONES)
+    deletion: ClassVar[type[ToyDeletion]] = ToyDeletion
 
     def token(self, site: Site, attempt: int = 0) -> str:
         return site.zone
@@ -101,11 +97,11 @@ class ToyLaunch(CloudLaunch[Toy, CloudOptions, CloudOffer, str]):
         pass
 
     def create(self, site: Site, token: str) -> tuple[str, ...]:
-        return self._client.run(site.zone, self._tags, self.hosts)
+        return self.client.run(site.zone, self._tags, self.hosts)
 
     def list(self, site: Site, ids: tuple[str, ...]) -> Sequence[ListedMachine[str]]:
         return [
-            ListedMachine(instance=id_, number=number, id=id_, state="running", ready=True)
+            ListedMachine(instance=id_, view=view(id_), number=number, state="running", ready=True)
             for number, id_ in enumerate(ids)
         ]
 
@@ -115,23 +111,18 @@ class ToyLaunch(CloudLaunch[Toy, CloudOptions, CloudOffer, str]):
     def settle(self, site: Site, found: tuple[str, ...]) -> None:
         pass
 
-    def delete(self) -> None:
-        ToyDeletion(self._client, self._whose).delete()
 
-    def console(self, site: Site, one: str) -> str:
-        return ""
-
-    def view(self, one: str) -> InstanceView:
-        return InstanceView(id=one, alias=one, private="10.0.0.1", public="192.0.2.7")
+def view(one: str) -> InstanceView:
+    return InstanceView(id=one, alias=one, private="10.0.0.1", public="192.0.2.7")
 
 
-class ToyProvider(CloudProvider[Toy, CloudOffer]):
+class ToyProvider(CloudProvider[Toy, CloudOptions, CloudOffer]):
     """The provider of it."""
 
     name: ClassVar[str] = "toy"
     intent: ClassVar[type[Intent[Any]]] = Intent[CloudOffer]
     Options: ClassVar[type[CloudOptions]] = CloudOptions
-    kinds: ClassVar[str] = "machines"
+    launch: ClassVar[type[ToyLaunch]] = ToyLaunch
     toy: ClassVar[Toy]
 
     def is_set_up(self) -> bool:
@@ -148,27 +139,19 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
 
     def plan_request(self, client: Toy, spec: ClusterSpec) -> CloudOffer:
         price = Price(hourly=2.0, at="2026-11-01", source="toy")
-        return CloudOffer(allow="192.0.2.1/32", ttl=TTL, link=None, price=price, lines=("toys",))
-
-    def launch(
-        self,
-        client: Toy,
-        part: SpecPart,
-        cluster: journal.Journal,
-        intent: Intent[CloudOffer],
-        on_state: StateCallback,
-    ) -> ToyLaunch:
-        return ToyLaunch(client, part, CloudOptions(), cluster, intent, on_state)
+        sites = tuple(Site(zone=zone) for zone in ZONES)
+        return CloudOffer(
+            sites=sites, allow="192.0.2.1/32", ttl=TTL, link=None, price=price, lines=("toys",)
+        )
 
     def offer_near(self, client: Toy, offer: CloudOffer, like: Machine) -> CloudOffer:
         return offer
 
-    def list_clusters(self, client: Toy) -> tuple[RemoteCluster, ...]:
-        names = {t.name for t in client.instances.values() if t.owner == client.owner}
-        return tuple(RemoteCluster(name=name, region=client.name) for name in sorted(names))
+    def running(self, client: Toy, whose: Selection) -> list[tuple[Tags, str]]:
+        return [(tags, id_) for id_, tags in client.instances.items() if tags.owner == whose.owner]
 
-    def deletion(self, client: Toy, whose: Selection, entries: Entries) -> ToyDeletion:
-        return ToyDeletion(client, whose)
+    def remote_cluster(self, client: Toy, tags: Tags, machines: Sequence[str]) -> RemoteCluster:
+        return RemoteCluster(name=tags.name, region=client.name, addresses=tuple(machines))
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
         return Capacity(failure.message, means=left)

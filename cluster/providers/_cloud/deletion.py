@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from cluster.core import journal
 from cluster.core.errors import ProvisionError
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
@@ -16,6 +17,9 @@ from cluster.providers._cloud.tags import Tags
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from cluster.providers._cloud.tags import Selection
+
+Entries = tuple[journal.Entry, ...]  # of a cluster's journal
 WITHIN = 600.0  # seconds for everything to be gone
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two rounds
 
@@ -41,8 +45,17 @@ R = TypeVar("R", bound=CloudResource)
 class Deletion(ABC, Generic[R]):
     """Finds and deletes selected resources in one place of a cloud, such as `us-east-1`."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    kinds: ClassVar[str]
+    """The kinds of resources that are searched for, for a person: `instances, disks, ...`."""
+    place: ClassVar[str] = "{}"
+    """How messages name a place, such as `the project {}`."""
+
+    def __init__(self, client: Any, selection: Selection, entries: Entries | None = None) -> None:  # noqa: ANN401
+        """Select resources; of a journal, also those that it names (empty: it was lost)."""
+        self._client = client
+        self._whose = selection
+        self._entries = entries
+        self._where = self.place.format(client.name)
         self._refused_at: float | None = None
 
     @abstractmethod

@@ -9,31 +9,28 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-import msgspec
-
-from cluster.core import decoders, journal, ssh_keys
+from cluster.core import journal, ssh_keys
 from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
 from cluster.core.model.hosts import Link, machine_name
 from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import PASSING, Failure, retry
-from cluster.providers._cloud.client import Client
-from cluster.providers._cloud.machine import machine
+from cluster.providers._cloud.machine import InstanceView, machine
 from cluster.providers._cloud.options import CloudOptions
 from cluster.providers._cloud.tags import Selection, Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import SpecPart
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Kind
-    from cluster.providers._cloud.machine import InstanceView
+    from cluster.providers._cloud.deletion import Deletion
 
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another zone is tried
 POLL = 1.0  # seconds between two checks
@@ -42,9 +39,41 @@ PAUSE = 1.0  # seconds between two of them
 M = TypeVar("M")
 
 
+class Client(Protocol):
+    """Calls the API of a cloud in one place: a region of Amazon, a project of Google."""
+
+    name: str
+
+    @property
+    def account(self) -> str:
+        """The account that is billed: its number or name in the cloud."""
+
+    @property
+    def owner(self) -> str:
+        """The identity of the caller in that account, without the session."""
+
+    @property
+    def user(self) -> str:
+        """The caller's name in the cloud's policies; empty if these use `owner`."""
+
+    def now(self) -> float:
+        """Return the time of the cloud's clock, in seconds since the epoch."""
+
+    def console(self, machine: str) -> str:
+        """Read the console of a machine by its id; empty if there is none, or it is not read."""
+
+
+class Site(Value, frozen=True, kw_only=True):
+    """Where a launch may create its machines."""
+
+    zone: str  # of the cloud
+    subnet: str = ""  # its id at Amazon; the launch creates one, if empty
+
+
 class CloudOffer(Value, frozen=True, kw_only=True):
     """What a launch would create: the fields that all clouds have."""
 
+    sites: tuple[Site, ...]  # to try one after another
     allow: str  # the network that may connect by SSH
     ttl: float  # seconds until the machines end by themselves
     link: Link | None  # of their network interfaces, if that is known
@@ -52,28 +81,13 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     lines: tuple[str, ...]  # the plan, for a person
     gpus: int = 0  # of each machine
 
-    def zone_names(self) -> tuple[str, ...]:
-        """Return the zones to try one after another."""
-        return ()
-
-    def in_zones(self, zones: Sequence[str]) -> Self:
-        """Return the offer with only these of its zones, in their order."""
-        del zones
-        return self
-
-
-class Site(Value, frozen=True, kw_only=True):
-    """Where a launch may create its machines."""
-
-    zone: str  # of the cloud
-
 
 class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
     """A machine of a launch, as its cloud lists it."""
 
     instance: M  # in the cloud's own form
+    view: InstanceView
     number: int  # of the machine, from 0
-    id: str  # that the cloud gave it
     state: str  # in the cloud's words
     ready: bool  # it runs, and has the addresses that were asked for
 
@@ -127,19 +141,6 @@ class LaunchJournal:
         self._provider = provider
         self._place = place
         self._cluster_journal = cluster_journal
-
-    def record_intent(
-        self, kind: type[Intent[Offer]], account: str, decide: Callable[[], Intent[Offer]]
-    ) -> Intent[Offer]:
-        """Record what is about to be created, or read the intent of the launch to continue."""
-        path = intent_file(self._cluster_journal, self._provider)
-        if path.exists():
-            return decoders.decode(path.read_bytes(), kind)
-        intent = decide()
-        self.record_owner(intent.tags, account)
-        ssh_keys.write_secret(path, msgspec.json.encode(intent))
-        journal.remember_region(self._provider, self._place)
-        return intent
 
     def record_owner(self, tags: Tags, account: str) -> None:
         """Record who is about to create resources, and by which tags they are found."""
@@ -197,6 +198,8 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
     """The name of the cloud."""
     operation: ClassVar[str]
     """The call that creates machines, as the cloud names it."""
+    deletion: ClassVar[type[Deletion[Any]]]
+    """What finds and deletes resources there."""
     passing: ClassVar[frozenset[Kind]] = frozenset()
     """Failures of that call after which it is sent again, if the client does not do so itself."""
 
@@ -210,11 +213,11 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         on_state: StateCallback,
     ) -> None:
         spec = part.spec
-        self._client = client
+        self.client = client
         self._part = part
         self._spec = spec
         self._cluster_journal = cluster_journal
-        self._tags, self._offer = intent.tags, intent.offers[part.group]
+        self._tags, self.offer = intent.tags, intent.offers[part.group]
         self._added = bool(intent.places)
         self._places = intent.places or tuple(range(part.first, part.first + spec.hosts))
         self._whose = Selection(launches=(intent.tags.launch,))
@@ -223,11 +226,6 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         self.instance = spec.instance or ""
         self.journal = LaunchJournal(self.provider, client.name, cluster_journal)
         self.on_state = on_state
-
-    @property
-    @abstractmethod
-    def sites(self) -> tuple[Site, ...]:
-        """The sites to try one after another; at least one."""
 
     @abstractmethod
     def token(self, site: Site, attempt: int = 0) -> str:
@@ -256,24 +254,14 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
     def settle(self, site: Site, machines: tuple[M, ...]) -> None:
         """Record what belongs to machines that run, and trust their host keys."""
 
-    @abstractmethod
     def delete(self) -> None:
         """Delete all machines of the launch, and wait until they are gone."""
+        self.deletion(self.client, self._whose).delete_machines()
 
-    @abstractmethod
-    def console(self, site: Site, instance: M) -> str:
-        """Read the console of a machine; empty if there is none."""
-
-    @abstractmethod
-    def view(self, instance: M) -> InstanceView:
-        """Return the fields of a machine that all clouds have."""
-
-    def machine(self, number: int, created: M) -> Machine:
+    def machine(self, number: int, view: InstanceView) -> Machine:
         """Describe a machine of the cluster."""
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
-        return machine(
-            self.name(number), self.view(created), self.options, known_hosts, self._offer.link
-        )
+        return machine(self.name(number), view, self.options, known_hosts, self.offer.link)
 
     @property
     def suffix(self) -> str:
@@ -301,7 +289,7 @@ def create_machines(launches: Sequence[AnyLaunch[M]]) -> tuple[Machine, ...]:
     a machine did not start. The launches of all groups have the same sites.
     """
     first = launches[0]
-    sites = first.sites
+    sites = first.offer.sites
     resumed = first.journal.resume_at([first.token(site) for site in sites])
     for site in sites[resumed:]:
         try:
@@ -340,9 +328,9 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
     began = time.monotonic()
     for launch, created_ids in zip(launches, ids, strict=True):
         with _noting_capacity(launch, site):
-            instances = _wait(launch, site, created_ids, began)
-            launch.settle(site, instances)
-        machines += (launch.machine(number, instance) for number, instance in enumerate(instances))
+            listed = _wait(launch, site, created_ids, began)
+            launch.settle(site, tuple(machine.instance for machine in listed))
+        machines += (launch.machine(machine.number, machine.view) for machine in listed)
     launches[0].journal.timed("running", time.monotonic() - began)
     return tuple(machines)
 
@@ -369,7 +357,9 @@ def _request(launch: AnyLaunch[M], site: Site, token: str) -> tuple[str, ...]:
     return ids
 
 
-def _wait(launch: AnyLaunch[M], site: Site, ids: tuple[str, ...], began: float) -> tuple[M, ...]:
+def _wait(
+    launch: AnyLaunch[M], site: Site, ids: tuple[str, ...], began: float
+) -> Sequence[ListedMachine[M]]:
     """Wait until the machines of a group run and have their addresses."""
     while True:
         listed = launch.list(site, ids)
@@ -380,18 +370,17 @@ def _wait(launch: AnyLaunch[M], site: Site, ids: tuple[str, ...], began: float) 
         late = [machine for machine in listed if not machine.ready]
         seconds = time.monotonic() - began
         if len(listed) == launch.hosts and not late:
-            return tuple(machine.instance for machine in listed)
+            return listed
         if late and seconds > launch.options.wait:
-            raise _late(launch, late, seconds, launch.console(site, late[0].instance))
+            raise _late(launch, late, seconds)
         time.sleep(POLL)
 
 
-def _late(
-    launch: AnyLaunch[M], late: Sequence[ListedMachine[M]], seconds: float, console: str
-) -> ProvisionError:
-    slowest, last_lines = late[0], tail(console)
+def _late(launch: AnyLaunch[M], late: Sequence[ListedMachine[M]], seconds: float) -> ProvisionError:
+    slowest = late[0]
+    last_lines = tail(launch.client.console(slowest.view.id))
     return Timeout(
-        f"{launch.name(slowest.number)} ({slowest.id}) is not ready after {seconds:.0f} s: "
+        f"{launch.name(slowest.number)} ({slowest.view.id}) is not ready after {seconds:.0f} s: "
         f"{slowest.state} ({len(late)} of {launch.hosts} are late).",
         means=f"Its console:\n{last_lines}" if last_lines else "Its console is empty.",
         remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",

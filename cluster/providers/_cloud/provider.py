@@ -8,11 +8,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
-from cluster.core import decoders, journal
+from cluster.core import decoders, journal, ssh_keys
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
 from cluster.core.model.hosts import group_of
@@ -34,21 +34,21 @@ from cluster.providers import (
     Searchable,
 )
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.client import Client
-from cluster.providers._cloud.deletion import listing_delay
+from cluster.providers._cloud.deletion import Entries, listing_delay
 from cluster.providers._cloud.launch import (
+    Client,
     CloudOffer,
     Intent,
     LaunchJournal,
     create_machines,
     intent_file,
 )
-from cluster.providers._cloud.options import TTL
+from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.public_address import open_lines
 from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Price, RemoteCluster
@@ -56,14 +56,13 @@ if TYPE_CHECKING:
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.deletion import Deletion
     from cluster.providers._cloud.launch import CloudLaunch, EndedMachine
-    from cluster.providers._cloud.options import CloudOptions
-
+    from cluster.providers._cloud.tags import Tags
 
 ClientT = TypeVar("ClientT", bound=Client)
+OptionsT = TypeVar("OptionsT", bound=CloudOptions)
 OfferT = TypeVar("OfferT", bound=CloudOffer)
 PlaceT = TypeVar("PlaceT")
 T = TypeVar("T")
-Entries = tuple[journal.Entry, ...]  # of a cluster's journal
 ENDING = "shutting-down"  # Amazon's state of a machine that was terminated
 SHORTEST = 60.0  # seconds that a machine is created for: Google's least is 30
 
@@ -79,7 +78,7 @@ class CloudProvider(
     KnowsTopology,
     Revocable,
     Replaces,
-    Generic[ClientT, OfferT],
+    Generic[ClientT, OptionsT, OfferT],
 ):
     """Machines of a cloud, which cost money while they exist."""
 
@@ -90,10 +89,8 @@ class CloudProvider(
 
     intent: ClassVar[type[Intent[Any]]]
     """The type of a launch's intent, with the offer of this cloud."""
-    kinds: ClassVar[str]
-    """The kinds of resources that are searched for, for a person: `instances, disks, ...`."""
-    place: ClassVar[str] = "{}"
-    """How messages name a place, such as `the project {}`."""
+    launch: ClassVar[type[CloudLaunch[Any, Any, Any, Any]]]
+    """The steps that create a group of hosts as an intent describes it."""
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         super().__init__(regions)
@@ -122,27 +119,16 @@ class CloudProvider(
         """Decide everything that a launch would create, or refuse it."""
 
     @abstractmethod
-    def launch(
-        self,
-        client: ClientT,
-        part: SpecPart,
-        cluster: journal.Journal,
-        intent: Intent[OfferT],
-        on_state: StateCallback,
-    ) -> CloudLaunch[Any, Any, OfferT, Any]:
-        """Return the steps that create a group of hosts as the intent describes it."""
-
-    @abstractmethod
     def offer_near(self, client: ClientT, offer: OfferT, like: Machine) -> OfferT:
         """Narrow the offer of a launch to the place of one of its machines."""
 
     @abstractmethod
-    def list_clusters(self, client: ClientT) -> tuple[RemoteCluster, ...]:
-        """List the caller's clusters in a place."""
+    def running(self, client: ClientT, selection: Selection) -> Sequence[tuple[Tags, Any]]:
+        """List the machines of a selection that exist, each with its tags, in the cloud's form."""
 
     @abstractmethod
-    def deletion(self, client: ClientT, selection: Selection, entries: Entries) -> Deletion[Any]:
-        """Return the deletion of selected resources in a place, and of those in a journal."""
+    def remote_cluster(self, client: ClientT, tags: Tags, machines: Sequence[Any]) -> RemoteCluster:
+        """Describe a cluster of which these machines, maybe none, exist."""
 
     @abstractmethod
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
@@ -206,7 +192,7 @@ class CloudProvider(
                 self._clean_up(client, this_launch, journal, intent)
 
             parts = spec.parts
-            launches = [self.launch(client, part, journal, intent, on_state) for part in parts]
+            launches = [self._launch(client, part, journal, intent, on_state) for part in parts]
             with on_failure(clean_up):
                 launches[0].prepare()
                 for launch in launches[1:]:
@@ -242,7 +228,7 @@ class CloudProvider(
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
             host_spec = msgspec.structs.replace(part.spec, hosts=len(places))
             part = msgspec.structs.replace(part, spec=host_spec)
-            launch = self.launch(client, part, journal, intent, on_state)
+            launch = self._launch(client, part, journal, intent, on_state)
             launch.prepare()
             return create_machines([launch])
 
@@ -312,8 +298,21 @@ class CloudProvider(
         """List the caller's clusters in every place in which anything was ever created."""
         with self.translating_errors("Clusters may exist that are not shown."):
             clients = tuple(self.client(place, None) for place in self.everywhere())
-            by_place = in_each(clients, self.list_clusters)
+            by_place = in_each(clients, self._clusters_in)
         return tuple(cluster for listed in by_place for cluster in listed)
+
+    def _clusters_in(self, client: ClientT) -> list[RemoteCluster]:
+        """List the caller's clusters in a place, also those with only a group or key left."""
+        ours = Selection(owner=client.owner)
+        resources = self.launch.deletion(client, ours).resources()
+        tags_by_name = {item.tags.name: item.tags for item in resources if item.tags}
+        by_name: dict[str, list[Any]] = {name: [] for name in tags_by_name}
+        for tags, machine in self.running(client, ours):
+            by_name.setdefault(tags.name, []).append(machine)
+        return [
+            self.remote_cluster(client, tags, by_name[name])
+            for name, tags in sorted(tags_by_name.items())
+        ]
 
     def search_scope(self, name: str) -> str:
         """Describe what `find` looks for, and where."""
@@ -321,7 +320,8 @@ class CloudProvider(
 
     def _scope(self, entries: Entries) -> str:
         places = ", ".join(self._places(entries))
-        return f"{self.kinds} in {self.place.format(places)}" if places else ""
+        deletion = self.launch.deletion
+        return f"{deletion.kinds} in {deletion.place.format(places)}" if places else ""
 
     def searched(self, name: str) -> str:
         """Describe what `find` has searched, where and by which account."""
@@ -361,7 +361,17 @@ class CloudProvider(
 
     def reachable_within(self, spec: ClusterSpec) -> float:
         """Return the option `ready_within`: large types boot more slowly."""
-        return decoders.convert(spec.options, self.Options, strict=False).ready_within
+        return self.options_of(spec).ready_within
+
+    def options_of(self, spec: ClusterSpec) -> OptionsT:
+        """Return the options of a spec, typed."""
+        return cast("OptionsT", decoders.convert(spec.options, self.Options, strict=False))
+
+    def console(self, machine: Machine) -> str:
+        """Read the console of a machine."""
+        name = machine.name.rpartition(".")[2]
+        clients = self.clients_of(journal.for_cluster(name).entries())
+        return "".join(client.console(machine.id) for client in clients)
 
     def _offers_for(self, spec: ClusterSpec) -> dict[str, OfferT]:
         """Decide once per spec, so that a launch creates exactly what its plan showed.
@@ -394,15 +404,27 @@ class CloudProvider(
         self, client: ClientT, spec: ClusterSpec, cluster: journal.Journal
     ) -> Intent[OfferT]:
         """Record what is about to be created, or give the intent of the launch to continue."""
+        path = intent_file(cluster, self.name)
+        if path.exists():
+            return self._intent_of(cluster)
+        offers = self._offers_for(spec)
+        expires = client.now() + offers[spec.parts[0].group].ttl
+        tags = new_tags(spec.name, client.owner, expires, user=client.user)
+        intent = self.intent(tags=tags, offers=offers)
+        LaunchJournal(self.name, client.name, cluster).record_owner(tags, client.account)
+        ssh_keys.write_secret(path, msgspec.json.encode(intent))
+        journal.remember_region(self.name, client.name)
+        return intent
 
-        def decide() -> Intent[OfferT]:
-            offers = self._offers_for(spec)
-            expires = client.now() + offers[spec.parts[0].group].ttl
-            tags = new_tags(spec.name, client.owner, expires, user=client.user)
-            return self.intent(tags=tags, offers=offers)
-
-        launch_journal = LaunchJournal(self.name, client.name, cluster)
-        return launch_journal.record_intent(self.intent, client.account, decide)
+    def _launch(
+        self,
+        client: ClientT,
+        part: SpecPart,
+        cluster: journal.Journal,
+        intent: Intent[OfferT],
+        on_state: StateCallback,
+    ) -> CloudLaunch[Any, Any, Any, Any]:
+        return self.launch(client, part, self.options_of(part.spec), cluster, intent, on_state)
 
     @contextmanager
     def _deletions(self, name: str) -> Iterator[tuple[Deletion[Any], ...]]:
@@ -410,7 +432,7 @@ class CloudProvider(
         entries = journal.for_cluster(name).entries()
         with self.translating_errors(what_remains(name, entries)):
             chosen = [(c, self.selection(c, name, entries)) for c in self.clients_of(entries)]
-            yield tuple(self.deletion(client, selection, entries) for client, selection in chosen)
+            yield tuple(self.launch.deletion(*place, entries) for place in chosen)
 
     def _intent_of(self, cluster: journal.Journal) -> Intent[OfferT]:
         path = intent_file(cluster, self.name)
@@ -434,7 +456,7 @@ class CloudProvider(
         entries = cluster.entries()
         remains = what_remains(cluster.name, entries, intent)
         try:
-            self.deletion(client, this_launch, entries).delete()
+            self.launch.deletion(client, this_launch, entries).delete()
         except Failure as failure:
             raise self.translate_error(failure, remains) from failure
         except ProvisionError as error:
@@ -499,7 +521,7 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
     Raises:
         SpecError: they have none.
     """
-    own = {group: offer.zone_names() for group, offer in offers.items()}
+    own = {group: [site.zone for site in offer.sites] for group, offer in offers.items()}
     first, *rest = own.values()
     common = [zone for zone in first if all(zone in zones for zones in rest)]
     if first and not common:
@@ -508,7 +530,12 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
             means="; ".join(f"{group}: {', '.join(zones)}" for group, zones in own.items()),
             remedy="Choose other machine types, or a region that has all of them: --zone REGION",
         )
-    return {group: offer.in_zones(common) for group, offer in offers.items()}
+    return {
+        group: msgspec.structs.replace(
+            offer, sites=tuple(s for zone in common for s in offer.sites if s.zone == zone)
+        )
+        for group, offer in offers.items()
+    }
 
 
 def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | None:

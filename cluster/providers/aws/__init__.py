@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from cluster.core import decoders, journal
+from cluster.core import journal
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.core.model.placement import ProviderTopology
-from cluster.core.model.resources import RemoteCluster, Resource
+from cluster.core.model.resources import RemoteCluster
 from cluster.core.model.value import ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Credentials, NeedsCredentials, Stops, refuse
-from cluster.providers._cloud.deletion import listing_delay
-from cluster.providers._cloud.launch import Intent
+from cluster.providers._cloud.launch import Intent, Site
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.network_layers import network_layers
 from cluster.providers._cloud.options import TTL
 from cluster.providers._cloud.provider import CloudProvider, specs_of
-from cluster.providers._cloud.tags import CLUSTER, EXPIRES, Selection, timestamp
+from cluster.providers._cloud.tags import EXPIRES, Selection, parse_tags, timestamp
 from cluster.providers.aws import api, images
 from cluster.providers.aws.create import AwsLaunch
-from cluster.providers.aws.delete import KINDS, LOOKED_FOR, PAID, AwsDeletion, AwsUnlisted
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.instances import (
     GONE,
-    console,
     ended_machine,
     filters_of,
     instance_view,
@@ -37,7 +33,7 @@ from cluster.providers.aws.instances import (
     tags_of,
     zone_of,
 )
-from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
+from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.plan import REGION, make_offer, region_of
 from cluster.providers.aws.prices import price
 
@@ -49,22 +45,24 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
-    from cluster.core.model.spec import ClusterSpec, Environment, SpecPart
+    from cluster.core.model.spec import ClusterSpec, Environment
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
+    from cluster.providers._cloud.deletion import Entries
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
-    from cluster.providers._cloud.provider import Entries
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
     from cluster.providers.aws.instances import Filters
 
 
+WITHIN = 600.0  # seconds for all machines to change their state
+POLL = 1.0  # seconds between two checks
 MOST = 100  # ids that a call for the topology may name
 AMAZON_MPI = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
 
 
-class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
+class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredentials, Stops):
     """Machines of Amazon EC2, which cost money while they exist."""
 
     intent: ClassVar[type[Intent[Any]]] = Intent[AwsOffer]
@@ -75,7 +73,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         variable="AWS_PROFILE",
         command="aws configure",
     )
-    kinds: ClassVar[str] = LOOKED_FOR
+    launch: ClassVar[type[AwsLaunch]] = AwsLaunch
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         super().__init__(regions)
@@ -92,7 +90,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
 
     def place_of(self, spec: ClusterSpec) -> str:
         """Return the region that a spec asks for."""
-        return region_of(spec, _options(spec))
+        return region_of(spec, self.options_of(spec))
 
     def default_place(self) -> str:
         """Return the region of the environment or the profile."""
@@ -108,7 +106,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """Return the environment of the machines: Amazon's MPI and torch, if the image has them."""
         wanted_environment = super().environment(spec)
         has_torch = spec.image == images.PYTORCH
-        if wanted_environment is None or not (has_torch or _options(spec).efa):
+        if wanted_environment is None or not (has_torch or self.options_of(spec).efa):
             return wanted_environment
         python = images.PYTORCH_PYTHON if has_torch and not wanted_environment.image else ""
         return msgspec.structs.replace(
@@ -124,25 +122,14 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
 
     def plan_request(self, client: Region, spec: ClusterSpec) -> AwsOffer:
         """Decide everything that a launch would create, or refuse it."""
-        return make_offer(client, spec, _options(spec))
-
-    def launch(
-        self,
-        client: Region,
-        part: SpecPart,
-        cluster: journal.Journal,
-        intent: Intent[AwsOffer],
-        on_state: StateCallback,
-    ) -> AwsLaunch:
-        """Return the steps: groups and a key pair, then the machines in one call."""
-        return AwsLaunch(client, part, _options(part.spec), cluster, intent, on_state)
+        return make_offer(client, spec, self.options_of(spec))
 
     def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
         """Narrow an offer to the zone and the subnet of a machine."""
         by_id = [{"Name": "instance-id", "Values": [like.id]}]
         for instance in instances(client, by_id):
             nic = primary(instance)
-            site = ZoneSubnet(zone=zone_of(instance), subnet=nic.get("SubnetId", ""))
+            site = Site(zone=zone_of(instance), subnet=nic.get("SubnetId", ""))
             return msgspec.structs.replace(offer, vpc=nic.get("VpcId", ""), sites=(site,))
         raise ProvisionError(
             f"{like.name} ({like.id}) does not exist any more.",
@@ -150,13 +137,33 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
             remedy="See which exist: cluster ls",
         )
 
-    def list_clusters(self, client: Region) -> tuple[RemoteCluster, ...]:
-        """List the caller's clusters in a region."""
-        return list_clusters(client)
+    def running(self, client: Region, selection: Selection) -> list[tuple[Tags, InstanceTypeDef]]:
+        """List the instances, in the order of their numbers, that are not terminated."""
+        listed = sorted(
+            instances(client, filters_of(selection)), key=lambda row: row.get("AmiLaunchIndex", 0)
+        )
+        tagged = ((parse_tags(tags_of(row)), row) for row in listed if state_of(row) not in GONE)
+        return [(tags, row) for tags, row in tagged if tags]
 
-    def deletion(self, client: Region, selection: Selection, entries: Entries) -> AwsDeletion:
-        """Return the deletion of resources found by their tags, or by ids in the journal."""
-        return AwsDeletion(client, selection, _unlisted(entries))
+    def remote_cluster(
+        self, client: Region, tags: Tags, machines: Sequence[InstanceTypeDef]
+    ) -> RemoteCluster:
+        """Describe a cluster by its instances; since when is that of the first."""
+        since, cost = 0.0, None
+        for first in machines[:1]:
+            since = first["LaunchTime"].timestamp() if "LaunchTime" in first else 0.0
+            spot = first.get("InstanceLifecycle") == "spot"
+            cost = price(client, first.get("InstanceType", ""), zone_of(first), spot=spot)
+        return RemoteCluster(
+            name=tags.name,
+            region=client.name,
+            host=tags.host,
+            addresses=tuple(row.get("PrivateIpAddress", "") for row in machines),
+            states=tuple(map(state_of, machines)),
+            since=since,
+            expires=tags.expires,
+            price=cost,
+        )
 
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         """Explain a failure, and give the commands of Amazon's tools that help."""
@@ -175,7 +182,8 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """Stop the instances; their disks remain, and still cost money."""
         with self.translating_errors("They go on."):
             region, filters = self._locate(name, journal.for_cluster(name).entries())
-            stop(region, filters, machines)
+            region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
+            _wait(region, filters, machines, lambda instance: state_of(instance) == "stopped")
 
     def start(
         self, name: str, machines: tuple[Machine, ...], on_state: StateCallback = ignore
@@ -183,17 +191,20 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """Start the instances; their TTL starts again."""
         entries = journal.for_cluster(name).entries()
         spec = specs_of(entries)[-1]
-        options = _options(spec)
+        options = self.options_of(spec)
+
+        def ready(instance: InstanceTypeDef) -> bool:
+            connected = instance.get("PublicIpAddress") or not options.is_public
+            return state_of(instance) == "running" and bool(connected)
+
         with self.translating_errors("They are as they were."):
             region, filters = self._locate(name, entries)
-            running = start(
-                region,
-                filters,
-                machines,
-                public=options.is_public,
-                ttl=spec.ttl or TTL,
-                on_state=on_state,
-            )
+            # before the machines count it from their boot
+            expires = timestamp(region.now() + (spec.ttl or TTL))
+            ids = [machine.id for machine in machines]
+            region.call("create_tags", Resources=ids, Tags=[{"Key": EXPIRES, "Value": expires}])
+            region.call("start_instances", InstanceIds=ids)
+            running = _wait(region, filters, machines, ready, on_state)
         known_hosts = journal.for_cluster(name).folder / KNOWN
         return tuple(
             machine(was.name, instance_view(instance), options, known_hosts, was.link)
@@ -216,66 +227,27 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
     def locate(
         self, client: Region, name: str, entries: Entries, ids: tuple[str, ...]
     ) -> ProviderTopology:
-        """Read the network nodes above the instances; only some types have them."""
-        del name, entries
-        return read_topology(client, ids)
+        """Read the network nodes above the instances; only some types have them.
 
-    def console(self, machine: Machine) -> str:
-        """Read the serial console of a machine."""
-        name = machine.name.rpartition(".")[2]
-        regions = self.clients_of(journal.for_cluster(name).entries())
-        return "".join(console(region, machine.id) for region in regions)
+        Source: docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
+        """
+        by_id: dict[str, InstanceTopologyTypeDef] = {}
+        for first in range(0, len(ids), MOST):
+            some = list(ids[first : first + MOST])
+            named = client.all("describe_instance_topology", "Instances", InstanceIds=some)
+            by_id |= {instance["InstanceId"]: instance for instance in named}
+        locations = [by_id[id_].get("NetworkNodes", ()) if id_ in by_id else () for id_ in ids]
+        layers = range(1, 1 + max(map(len, locations), default=0))
+        if not layers:
+            return ProviderTopology(reason=_nothing(by_id))
+        return ProviderTopology(
+            layers=network_layers([f"network node {layer}" for layer in layers], locations)
+        )
 
     def _locate(self, name: str, entries: Entries) -> tuple[Region, Filters]:
         """Return the region of a cluster, and the filters that find its instances."""
         [region] = self.clients_of(entries)
         return region, filters_of(self.selection(region, name, entries))
-
-
-def _options(spec: ClusterSpec) -> AwsOptions:
-    return decoders.convert(spec.options, AwsOptions, strict=False)
-
-
-def _unlisted(entries: Entries) -> AwsUnlisted:
-    """Read from a journal what Amazon may not list yet; without a journal, that is anything."""
-    if not entries:
-        return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
-    requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in KINDS]
-    paid = [request for request in requests if request.kind in PAID]
-    answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
-    return AwsUnlisted(
-        created=frozenset(
-            Resource(kind=KINDS[request.kind], id=id_)
-            for request in requests
-            for id_ in answers.get(request.token, ())
-        ),
-        listed=max((request.at for request in paid), default=0.0) + listing_delay(),
-        until={
-            PAID[request.kind]: request.at + listing_delay()  # the last request of a kind counts
-            for request in paid
-            if request.token not in answers
-        },
-    )
-
-
-def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
-    """Return a layer for each network node above instances, or why there are none (Failure).
-
-    Source: docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
-    """
-    by_id: dict[str, InstanceTopologyTypeDef] = {}
-    for first in range(0, len(ids), MOST):
-        named = region.all(
-            "describe_instance_topology", "Instances", InstanceIds=list(ids[first : first + MOST])
-        )
-        by_id |= {instance["InstanceId"]: instance for instance in named}
-    locations = [by_id[id_].get("NetworkNodes", ()) if id_ in by_id else () for id_ in ids]
-    layers = range(1, 1 + max(map(len, locations), default=0))
-    if not layers:
-        return ProviderTopology(reason=_nothing(by_id))
-    return ProviderTopology(
-        layers=network_layers([f"network node {layer}" for layer in layers], locations)
-    )
 
 
 def _nothing(by_id: dict[str, InstanceTopologyTypeDef]) -> str:
@@ -286,80 +258,6 @@ def _nothing(by_id: dict[str, InstanceTopologyTypeDef]) -> str:
         f"Amazon names no network nodes for {kinds or 'these instances'}: it does so for some "
         "types only, such as hpc7a, p5 or trn1, while they run"
     )
-
-
-def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
-    """List the caller's clusters in a region, also those of which only a group or a key is left."""
-    ours = Selection(owner=region.owner)
-    tags_by_name = {
-        item.tags.name: item.tags for item in AwsDeletion(region, ours).resources() if item.tags
-    }
-    alive = [item for item in instances(region, filters_of(ours)) if state_of(item) not in GONE]
-    by_name: dict[str, list[InstanceTypeDef]] = {name: [] for name in tags_by_name}
-    for item in sorted(alive, key=lambda item: item.get("AmiLaunchIndex", 0)):
-        by_name.setdefault(tags_of(item).get(CLUSTER, ""), []).append(item)
-    return tuple(_live(region, tags, by_name[name]) for name, tags in tags_by_name.items())
-
-
-def _live(region: Region, tags: Tags, alive: list[InstanceTypeDef]) -> RemoteCluster:
-    first = alive[0] if alive else None
-    since = first["LaunchTime"].timestamp() if first and "LaunchTime" in first else 0.0
-    cost = (
-        None
-        if first is None
-        else price(
-            region,
-            first.get("InstanceType", ""),
-            zone_of(first),
-            spot=first.get("InstanceLifecycle") == "spot",
-        )
-    )
-    return RemoteCluster(
-        name=tags.name,
-        region=region.name,
-        host=tags.host,
-        addresses=tuple(instance.get("PrivateIpAddress", "") for instance in alive),
-        states=tuple(state_of(instance) for instance in alive),
-        since=since,
-        expires=tags.expires,
-        price=cost,
-    )
-
-
-WITHIN = 600.0  # seconds for all machines to change their state
-POLL = 1.0  # seconds between two checks
-
-
-def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
-    """Stop instances, and wait until they are stopped (Failure, Timeout)."""
-    region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
-    _wait(region, filters, machines, lambda instance: state_of(instance) == "stopped")
-
-
-def start(
-    region: Region,
-    filters: Filters,
-    machines: Sequence[Machine],
-    *,
-    public: bool,
-    ttl: float,
-    on_state: StateCallback,
-) -> list[InstanceTypeDef]:
-    """Start instances, and wait until they run and have their addresses (Failure, Timeout).
-
-    Their TTL starts again at boot, so their tags get the new time of expiry first.
-    """
-    ids = [machine.id for machine in machines]
-    expires = timestamp(region.now() + ttl)
-    region.call("create_tags", Resources=ids, Tags=[{"Key": EXPIRES, "Value": expires}])
-    region.call("start_instances", InstanceIds=ids)
-
-    def ready(instance: InstanceTypeDef) -> bool:
-        return state_of(instance) == "running" and bool(
-            instance.get("PublicIpAddress") or not public
-        )
-
-    return _wait(region, filters, machines, ready, on_state)
 
 
 def _wait(
@@ -376,26 +274,21 @@ def _wait(
         for name, state in states.items():
             on_state(name, state)
             if state == "terminated":
-                raise _vanished_error(name)
+                raise ProvisionError(
+                    f"{name} does not exist any more.",
+                    means="It ended, or somebody ended it; the others are as they were.",
+                    remedy=f"Take the rest down: cluster down {name.rpartition('.')[2]}",
+                )
         late = [item for item in machines if item.id not in by_id or not ready(by_id[item.id])]
         if not late:
             return [by_id[item.id] for item in machines]
         if time.monotonic() > deadline:
-            raise _late(late[0].name, states.get(late[0].name, "not listed"), len(late))
+            name = late[0].name
+            raise Timeout(
+                f"{name} is not ready after {WITHIN:.0f} s: {states.get(name, 'not listed')} "
+                f"({len(late)} are late).",
+                means="It exists all the same, and may cost money.",
+                remedy="Look at it: cluster ls; try again, or: "
+                f"cluster down {name.rpartition('.')[2]}",
+            )
         time.sleep(POLL)
-
-
-def _vanished_error(name: str) -> ProvisionError:
-    return ProvisionError(
-        f"{name} does not exist any more.",
-        means="It ended, or somebody ended it; the others are as they were.",
-        remedy=f"Take the rest down: cluster down {name.rpartition('.')[2]}",
-    )
-
-
-def _late(name: str, state: str, count: int) -> Timeout:
-    return Timeout(
-        f"{name} is not ready after {WITHIN:.0f} s: {state} ({count} are late).",
-        means="It exists all the same, and may cost money.",
-        remedy=f"Look at it: cluster ls; try again, or: cluster down {name.rpartition('.')[2]}",
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, cached_property, partial
@@ -176,6 +177,14 @@ class Region:
         Failure: it was refused, or did not succeed in time.
         """
         return tuple(row for page in self._pages(operation, key, params) for row in page[key])
+
+    def console(self, machine: str) -> str:
+        """Read the console of an instance; empty if there is none, or it cannot be read."""
+        for latest in (True, False):  # older types have only the output of the boot
+            with suppress(Failure):
+                answer = self.call("get_console_output", InstanceId=machine, Latest=latest)
+                return str(answer.get("Output", ""))
+        return ""
 
     def _pages(
         self, operation: str, key: str, params: Mapping[str, Any]

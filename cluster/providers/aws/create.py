@@ -16,7 +16,6 @@ from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import RESOURCE_TYPES, AwsDeletion
 from cluster.providers.aws.elastic_ips import ElasticIps
 from cluster.providers.aws.instances import (
-    console,
     ended_machine,
     filters_of,
     instance_view,
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import InstanceTypeDef
 
     from cluster.providers._cloud.api_errors import Kind
-    from cluster.providers._cloud.machine import InstanceView
     from cluster.providers.aws.instances import Filters
-    from cluster.providers.aws.options import ZoneSubnet
 
 PROVIDER = "aws"
 NOWHERE: Mapping[str, str] = MappingProxyType({})
@@ -55,12 +52,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     provider: ClassVar[str] = PROVIDER
     operation: ClassVar[str] = "RunInstances"
     passing: ClassVar[frozenset[Kind]] = UNLISTED
+    deletion: ClassVar[type[AwsDeletion]] = AwsDeletion
     _vpc = _group = ""  # ids of the network and of the security group
-
-    @property
-    def sites(self) -> tuple[ZoneSubnet, ...]:
-        """The zones of the offer, with their subnets."""
-        return self._offer.sites
 
     def token(self, site: Site, attempt: int = 0) -> str:
         """Return the client token of the call for the machines in a zone."""
@@ -69,7 +62,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
     def prepare(self) -> None:
         """Create the groups and the key pair, or find the security group of the cluster."""
-        self._vpc = self._offer.vpc or self._new_vpc()
+        self._vpc = self.offer.vpc or self._new_vpc()
         if self._added:
             self._group = self._group_of_cluster()
         else:
@@ -79,7 +72,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             if self._spec.placement:
                 self._placement_group()
             self._key_pair(login.public)
-        self._elastic = ElasticIps(self._client, self._tags, self.journal)
+        self._elastic = ElasticIps(self.client, self._tags, self.journal)
         if self.options.elastic_ip:
             self._elastic.allocate(self.hosts)  # first: it may exceed the limit of Elastic IPs
 
@@ -94,20 +87,20 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Run the instances; a repeated call whose machines ended meanwhile gives these."""
         try:
-            answer = self._client.once(
+            answer = self.client.once(
                 "run_instances",
                 "Instances",
-                **request(self._spec, self.options, self._offer, self._tags, self._near),
+                **request(self._spec, self.options, self.offer, self._tags, self._near),
                 ClientToken=token,
                 UserData=self._user_data(),
                 NetworkInterfaces=interfaces(
-                    self.options, self._offer, self._subnet(site), self._group
+                    self.options, self.offer, self._subnet(site), self._group
                 ),
             )
         except Failure as failure:
             if failure.code != ENDED_BEFORE:
                 raise
-            listed = instances(self._client, filters_of(self._whose))
+            listed = instances(self.client, filters_of(self._whose))
             return tuple(
                 instance["InstanceId"]
                 for instance in listed
@@ -118,7 +111,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[InstanceTypeDef]]:
         """List the instances with these ids."""
         del site
-        listed = instances(self._client, filters_of(self._whose))
+        listed = instances(self.client, filters_of(self._whose))
         machines = (self._as_listed(item) for item in listed if item["InstanceId"] in ids)
         return sorted(machines, key=lambda item: item.number)
 
@@ -163,26 +156,13 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         new = [id_ for instance in machines if (id_ := instance["InstanceId"]) not in pinned]
         ssh_keys.add_known_hosts(known_hosts, [(id_, self._first_key().public) for id_ in new])
 
-    def delete(self) -> None:
-        """Terminate all machines of the launch."""
-        AwsDeletion(self._client, self._whose).delete_machines()
-
-    def console(self, site: Site, instance: InstanceTypeDef) -> str:
-        """Read the serial console."""
-        del site
-        return console(self._client, instance["InstanceId"])
-
-    def view(self, instance: InstanceTypeDef) -> InstanceView:
-        """Return the fields of an instance that all clouds have."""
-        return instance_view(instance)
-
     def _as_listed(self, instance: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
         state, view = state_of(instance), instance_view(instance)
         connected = bool(view.private and (view.public or not self.options.is_public))
         return ListedMachine(
             instance=instance,
+            view=view,
             number=instance.get("AmiLaunchIndex", 0),
-            id=view.id,
             state="running, no address" if state == RUNNING and not connected else state,
             ready=state == RUNNING and connected,
         )
@@ -191,7 +171,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
 
     def _user_data(self) -> str:
-        offer = self._offer
+        offer = self.offer
         return cloud_init.user_data(self._spec, self._first_key(), offer.ttl, offer.packages)
 
     # What machines need.
@@ -212,14 +192,14 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             "FromPort": 22,
             "ToPort": 22,
             "IpRanges": [
-                {"CidrIp": self._offer.allow, "Description": "the address that launched it"}
+                {"CidrIp": self.offer.allow, "Description": "the address that launched it"}
             ],
         }
         self.journal.note("security-group-rules", group)
         self._unless_there(
             "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
         )
-        if self._offer.interfaces:  # EFA traffic needs a rule that names the group, also outbound
+        if self.offer.interfaces:  # EFA traffic needs a rule that names the group, also outbound
             self._unless_there(
                 "authorize_security_group_egress", GroupId=group, IpPermissions=[inside]
             )
@@ -241,7 +221,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         vpc = self._own("vpc", CidrBlock=CIDR)
         gateway = self._own("internet-gateway")
         self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
-        [table, *_] = self._client.all(
+        [table, *_] = self.client.all(
             "describe_route_tables", "RouteTables", Filters=[{"Name": "vpc-id", "Values": [vpc]}]
         )
         self._unless_there(
@@ -253,7 +233,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return vpc
 
     def _subnet(self, site: Site) -> str:
-        number, chosen = next((n, s) for n, s in enumerate(self.sites) if s.zone == site.zone)
+        number, chosen = next((n, s) for n, s in enumerate(self.offer.sites) if s.zone == site.zone)
         return chosen.subnet or self._own(
             "subnet",
             where={"availability-zone": site.zone},
@@ -276,13 +256,13 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         token = f"{kind}/{name}"
         self.journal.note(kind, token)
         try:
-            self._client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
+            self.client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
         except Failure as failure:
             if failure.kind != "exists":
                 raise
         resource = retry(lambda: _only(self._named_so(kind, name)), kinds=UNLISTED)
         if tags_of(resource).get(LAUNCH) != self._tags.launch:
-            raise name_taken_error(self._spec.name, self._client.name)
+            raise name_taken_error(self._spec.name, self.client.name)
         return self._record_created(kind, token, resource)
 
     def _own(self, kind: str, *, where: Mapping[str, str] = NOWHERE, **params: str) -> str:
@@ -298,7 +278,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             if existing := self._listed(kind, filters):
                 return existing[0]
             create = f"create_{kind.replace('-', '_')}"
-            self._client.once(create, **params, **self._tagged(kind))
+            self.client.once(create, **params, **self._tagged(kind))
             return retry(lambda: _only(self._listed(kind, filters)), kinds=UNLISTED)
 
         return self._record_created(kind, token, retry(attempt))
@@ -325,11 +305,11 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         )
 
     def _listed(self, kind: str, filters: Filters) -> tuple[Mapping[str, Any], ...]:
-        return self._client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)
+        return self.client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)
 
     def _use(self, operation: str, key: str = "", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
         """Call with new resources, which Amazon may not know everywhere yet: repeat if missing."""
-        return retry(partial(self._client.once, operation, key, **params), kinds=UNLISTED)
+        return retry(partial(self.client.once, operation, key, **params), kinds=UNLISTED)
 
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
         """Call, and accept that the result exists already: the first reply may have been lost."""

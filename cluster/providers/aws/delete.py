@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
-from cluster.providers._cloud.deletion import CloudResource, Deletion
+from cluster.providers._cloud.deletion import CloudResource, Deletion, listing_delay
 from cluster.providers._cloud.tags import parse_tags
 from cluster.providers.aws.instances import GONE, filters_of, instances, state_of, tags_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from types_boto3_ec2.type_defs import InstanceTypeDef
 
+    from cluster.providers._cloud.deletion import Entries
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.aws.api import Region
 
@@ -32,10 +33,6 @@ ATTACHED = "in-use"
 DELETED = ("deleting", "deleted")
 GOING = ("shutting-down", "terminated")
 AT_ONCE = 1000  # most ids in one call
-LOOKED_FOR = (
-    "instances, volumes, network interfaces, Elastic IPs, key pairs, placement groups, "
-    "security groups, virtual networks"
-)
 
 
 class AwsUnlisted(Value, frozen=True, kw_only=True):
@@ -69,9 +66,6 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
             if now < until
         ]
         return tuple(late)
-
-
-NOTHING_UNLISTED = AwsUnlisted()
 
 
 class AwsResourceType(Value, frozen=True, kw_only=True):
@@ -143,14 +137,18 @@ class AwsResource(CloudResource, frozen=True, kw_only=True):
 class AwsDeletion(Deletion[AwsResource]):
     """Finds and deletes resources by their tags, or as unlisted by their ids; nothing else."""
 
+    kinds: ClassVar[str] = (
+        "instances, volumes, network interfaces, Elastic IPs, key pairs, placement groups, "
+        "security groups, virtual networks"
+    )
+
     def __init__(
-        self, region: Region, selection: Selection, unlisted: AwsUnlisted = NOTHING_UNLISTED
+        self, client: Region, selection: Selection, entries: Entries | None = None
     ) -> None:
-        super().__init__(region.name)
-        self._region = region
-        self._whose = selection
+        super().__init__(client, selection, entries)
+        self._region = client
         self._filters = filters_of(selection)
-        self._expected = unlisted
+        self._expected = AwsUnlisted() if entries is None else _unlisted(entries)
         self._terminated: set[str] = set()  # ids for which termination was requested
         self._seen: set[Resource] = set()  # resources listed so far, besides instances
         self._alive: set[str] = set()  # ids of the instances listed last, besides terminated ones
@@ -252,6 +250,28 @@ class AwsDeletion(Deletion[AwsResource]):
                     "detach_internet_gateway", InternetGatewayId=resource.id, VpcId=network
                 )
         self._region.call(type_.delete, **{type_.param: resource.id})
+
+
+def _unlisted(entries: Entries) -> AwsUnlisted:
+    """Read from a journal what Amazon may not list yet; without a journal, that is anything."""
+    if not entries:
+        return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
+    requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in KINDS]
+    paid = [request for request in requests if request.kind in PAID]
+    answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
+    return AwsUnlisted(
+        created=frozenset(
+            Resource(kind=KINDS[request.kind], id=id_)
+            for request in requests
+            for id_ in answers.get(request.token, ())
+        ),
+        listed=max((request.at for request in paid), default=0.0) + listing_delay(),
+        until={
+            PAID[request.kind]: request.at + listing_delay()  # the last request of a kind counts
+            for request in paid
+            if request.token not in answers
+        },
+    )
 
 
 def _instance(row: InstanceTypeDef) -> AwsResource:

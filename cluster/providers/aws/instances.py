@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import EndedMachine
 from cluster.providers._cloud.machine import InstanceView
 from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection
@@ -110,12 +108,3 @@ def ended_machine(instance: InstanceTypeDef) -> EndedMachine | None:
         why=message if code in message else f"{code}: {message}".strip(": "),
         reclaimed=any(mark in code for mark in TAKEN),
     )
-
-
-def console(region: Region, instance: str) -> str:
-    """Read the console of an instance; empty if there is none, or it cannot be read."""
-    for latest in (True, False):  # older types have only the output of the boot
-        with suppress(Failure):
-            answer = region.call("get_console_output", InstanceId=instance, Latest=latest)
-            return str(answer.get("Output", ""))
-    return ""

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
-
-from msgspec.structs import replace
-
-from cluster.providers._cloud.launch import CloudOffer, Site
+from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
 from cluster.providers.aws.network_cards import CardInterface  # noqa: TC001 - msgspec reads it
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class AwsOptions(CloudOptions, frozen=True, kw_only=True):
@@ -33,18 +26,11 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
     user: str = "ubuntu"
 
 
-class ZoneSubnet(Site, frozen=True, kw_only=True):
-    """A zone and a subnet in which a launch may create its machines."""
-
-    subnet: str = ""  # its id; the launch creates one, if empty
-
-
 class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     """What a launch would create, in every detail."""
 
     region: str  # of all resources
     vpc: str  # id of the VPC; the launch creates one, if empty
-    sites: tuple[ZoneSubnet, ...]  # to try one after another
     image: str  # id of the machine image
     root: str  # device name of the image's root disk
     disk: int  # size of the root disk, in GiB
@@ -53,12 +39,3 @@ class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     reservation: str = ""  # id of the capacity reservation or block that they use
     is_block: bool = False
     packages: tuple[str, ...] = ()  # to install at the first boot, because the image lacks them
-
-    def zone_names(self) -> tuple[str, ...]:
-        """Return the zones to try one after another."""
-        return tuple(site.zone for site in self.sites)
-
-    def in_zones(self, zones: Sequence[str]) -> Self:
-        """Return the offer with only these of its zones, in their order."""
-        by_zone = {site.zone: site for site in self.sites}
-        return replace(self, sites=tuple(by_zone[zone] for zone in zones))

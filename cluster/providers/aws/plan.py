@@ -14,6 +14,7 @@ from cluster.core.units import format_seconds
 from cluster.providers import idle_lines
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.launch import Site
 from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import new_tags
 from cluster.providers.aws import images, quotas, reservations
@@ -21,7 +22,7 @@ from cluster.providers.aws.api import default_region
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.network_cards import cards_of, efa_layout, layout_line
-from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
+from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.prices import price
 from cluster.providers.aws.request import interfaces, request, tag_specifications
 
@@ -288,12 +289,12 @@ def _requested_zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> 
 
 def _sites(
     region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], addresses: int
-) -> tuple[str, tuple[ZoneSubnet, ...]]:
+) -> tuple[str, tuple[Site, ...]]:
     """Return the zones with a subnet that has `addresses` for each machine."""
     needed = spec.hosts * addresses
     subnets = _subnets(region, options)
     if not subnets:
-        return "", tuple(ZoneSubnet(zone=zone) for zone in zones)
+        return "", tuple(Site(zone=zone) for zone in zones)
     if all(subnet.get("Ipv6Native") for subnet in subnets):
         raise SpecError(
             f"{', '.join(subnet['SubnetId'] for subnet in subnets)} has IPv6 addresses only.",
@@ -312,7 +313,7 @@ def _sites(
             remedy="Use --option subnet=subnet-... with a larger one, or another --zone.",
         )
     vpc = subnets[0]["VpcId"]
-    return vpc, tuple(ZoneSubnet(zone=zone, subnet=by_zone[zone]["SubnetId"]) for zone in roomy)
+    return vpc, tuple(Site(zone=zone, subnet=by_zone[zone]["SubnetId"]) for zone in roomy)
 
 
 def _room(subnet: SubnetTypeDef) -> int:
@@ -343,7 +344,7 @@ def _subnets(region: Region, options: AwsOptions) -> tuple[SubnetTypeDef, ...]:
 
 
 def _description(
-    spec: ClusterSpec, options: AwsOptions, sites: tuple[ZoneSubnet, ...], vpc: str, allow: str
+    spec: ClusterSpec, options: AwsOptions, sites: tuple[Site, ...], vpc: str, allow: str
 ) -> str:
     spare = "spot " if spec.spot else ""
     group = "1 placement group, " if spec.placement else ""

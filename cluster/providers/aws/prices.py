@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from cluster.core import decoders
 from cluster.core.model.resources import Price
 from cluster.providers._cloud.api_errors import Failure
 
@@ -17,48 +15,16 @@ if TYPE_CHECKING:
     from cluster.providers.aws.api import Region
 
 
-class Unit(msgspec.Struct, frozen=True, kw_only=True):
-    """An amount in a currency."""
-
-    USD: str = ""
-
-
-class Dimension(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One price within a term, such as dollars per hour."""
-
-    unit: str = ""
-    price_per_unit: Unit = Unit()
-
-
-class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The prices of one way to pay, from a day on."""
-
-    effective_date: datetime
-    price_dimensions: dict[str, Dimension]
-
-
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The ways to pay for a product; only those on demand are read."""
-
-    on_demand: dict[str, Term] = msgspec.field(name="OnDemand", default_factory=dict)
-
-
-class Product(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of the price list."""
-
-    terms: Terms
-
-
 def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | None:
     """Read the price of one instance for an hour; none if it cannot be read."""
     try:
         return _spot(region, instance, zone) if spot else _on_demand(region, instance)
-    except (Failure, msgspec.DecodeError, ValueError, KeyError):
+    except (Failure, ValueError, LookupError, TypeError, AttributeError):  # or it has another form
         return None
 
 
 def _on_demand(region: Region, instance: str) -> Price | None:
-    terms = {
+    wanted = {
         "instanceType": instance,
         "regionCode": region.name,
         "operatingSystem": "Linux",
@@ -66,17 +32,16 @@ def _on_demand(region: Region, instance: str) -> Price | None:
         "preInstalledSw": "NA",
         "capacitystatus": "Used",
     }
-    filters = [{"Type": "TERM_MATCH", "Field": key, "Value": terms[key]} for key in terms]
+    filters = [{"Type": "TERM_MATCH", "Field": k, "Value": v} for k, v in wanted.items()]
     answer = region.call(
         "get_products", "PriceList", service="pricing", ServiceCode="AmazonEC2", Filters=filters
     )
     for text in answer["PriceList"]:
-        product = decoders.decode(text, Product)
-        for term in product.terms.on_demand.values():
-            for dimension in term.price_dimensions.values():
-                hourly = float(dimension.price_per_unit.USD or 0)
+        for term in json.loads(text)["terms"].get("OnDemand", {}).values():
+            for dimension in term["priceDimensions"].values():
+                hourly = float(dimension["pricePerUnit"].get("USD") or 0)
                 if hourly > 0:
-                    day = term.effective_date.date().isoformat()
+                    day = datetime.fromisoformat(term["effectiveDate"]).date().isoformat()
                     return Price(hourly=hourly, at=day, source="AWS Pricing, on demand")
     return None
 

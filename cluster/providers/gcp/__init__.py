@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from cluster.core import decoders, journal
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import RemoteCluster
 from cluster.providers import Credentials, NeedsCredentials, OffersGpus, refuse
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.deletion import listing_delay
-from cluster.providers._cloud.launch import Intent, intent_file
+from cluster.providers._cloud.launch import Intent, Site, intent_file
 from cluster.providers._cloud.network_layers import network_layers
 from cluster.providers._cloud.provider import CloudProvider
-from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import api
 from cluster.providers.gcp.accelerators import requested_accelerators
 from cluster.providers.gcp.create import GcpLaunch
-from cluster.providers.gcp.delete import LOOKED_FOR, GcpDeletion, GcpUnlisted, OpenCall, console
 from cluster.providers.gcp.errors import to_cluster_error
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
@@ -35,15 +30,15 @@ if TYPE_CHECKING:
 
     from google.cloud.compute_v1.types.compute import Instance, MachineType, ResourceStatus
 
+    from cluster.core import journal
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan, Price
-    from cluster.core.model.spec import ClusterSpec, SpecPart
-    from cluster.core.model.value import StateCallback
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers._cloud.deletion import Entries
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
-    from cluster.providers._cloud.provider import Entries
-    from cluster.providers._cloud.tags import Tags
+    from cluster.providers._cloud.tags import Selection, Tags
     from cluster.providers.gcp.api import Project
 
 PLACE = "projects/"  # the prefix of a place: one call covers all zones of a project
@@ -57,18 +52,17 @@ REFUSED_OPTIONS = {
 }
 
 
-class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGpus):
+class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentials, OffersGpus):
     """Machines of Google Compute Engine, which cost money while they exist."""
 
     intent: ClassVar[type[Intent[Any]]] = Intent[GcpOffer]
     Options: ClassVar[type[CloudOptions]] = GcpOptions
-    kinds: ClassVar[str] = LOOKED_FOR
+    launch: ClassVar[type[GcpLaunch]] = GcpLaunch
     credentials: ClassVar[Credentials] = Credentials(
         files=("~/.config/gcloud/application_default_credentials.json",),
         variable="GOOGLE_APPLICATION_CREDENTIALS",
         command="gcloud auth application-default login",
     )
-    place: ClassVar[str] = "the project {}"
     gpu_advice: ClassVar[str] = "--accelerator t4:{gpus}"
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
@@ -87,7 +81,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
 
     def place_of(self, spec: ClusterSpec) -> str:
         """Return the project that a spec asks for."""
-        return project_of(_options(spec))
+        return project_of(self.options_of(spec))
 
     def default_place(self) -> str:
         """Return the project of the environment or the credentials."""
@@ -95,7 +89,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
 
     def client(self, place: str, spec: ClusterSpec | None) -> Project:
         """Return the client of a project at an endpoint; there is one for each."""
-        key = place, _options(spec).endpoint if spec else ""
+        key = place, self.options_of(spec).endpoint if spec else ""
         if key not in self._clients:
             self._clients[key] = api.Project(*key)
         return self._clients[key]
@@ -103,40 +97,45 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse what Google does not have, before the first call, then plan the launch."""
         refuse(spec, REFUSED_OPTIONS)
-        requested_accelerators(spec, allow_retired=_options(spec).allow_retired)
+        requested_accelerators(spec, allow_retired=self.options_of(spec).allow_retired)
         return super().plan(spec)
 
     def plan_request(self, client: Project, spec: ClusterSpec) -> GcpOffer:
         """Decide everything that a launch would create, or refuse it."""
-        return make_offer(client, spec, _options(spec))
-
-    def launch(
-        self,
-        client: Project,
-        part: SpecPart,
-        cluster: journal.Journal,
-        intent: Intent[GcpOffer],
-        on_state: StateCallback,
-    ) -> GcpLaunch:
-        """Return the steps: firewall rules, a placement policy, then the machines in one call."""
-        return GcpLaunch(client, part, _options(part.spec), cluster, intent, on_state)
+        return make_offer(client, spec, self.options_of(spec))
 
     def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
         """Narrow an offer to the zone of a machine."""
         del client
-        return msgspec.structs.replace(offer, zones=(like.id.partition("/")[0],))
+        site = Site(zone=like.id.partition("/")[0])
+        return msgspec.structs.replace(offer, sites=(site,))
 
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Delete the intent: Google knows its request ids, and would not run its calls again."""
         intent_file(cluster, self.name).unlink(missing_ok=True)
 
-    def list_clusters(self, client: Project) -> tuple[RemoteCluster, ...]:
-        """List the caller's clusters in a project."""
-        return list_clusters(client)
+    def running(self, client: Project, selection: Selection) -> list[tuple[Tags, Instance]]:
+        """List the instances, in the order of their names."""
+        listed = sorted(
+            client.all("instances", filter=filter_of(selection)), key=lambda row: row.name
+        )
+        tagged = ((parse_description(row.description), row) for row in listed)
+        return [(tags, row) for tags, row in tagged if tags and is_of(selection, row.description)]
 
-    def deletion(self, client: Project, selection: Selection, entries: Entries) -> GcpDeletion:
-        """Return deletion of resources found by their descriptions, or by the journal's calls."""
-        return GcpDeletion(client, selection, _unlisted(entries))
+    def remote_cluster(
+        self, client: Project, tags: Tags, machines: Sequence[Instance]
+    ) -> RemoteCluster:
+        """Describe a cluster by its instances; it exists since the first of them does."""
+        return RemoteCluster(
+            name=tags.name,
+            region=f"{PLACE}{client.name}",
+            host=tags.host,
+            addresses=tuple(map(private, machines)),
+            states=tuple(instance.status.lower() for instance in machines),
+            since=min((_moment(row.creation_timestamp) for row in machines), default=0.0),
+            expires=tags.expires,
+            price=_price(client, machines[0]) if machines else None,
+        )
 
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         """Explain a failure, and give the commands of Google's tools that help."""
@@ -160,15 +159,18 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
     def locate(
         self, client: Project, name: str, entries: Entries, ids: tuple[str, ...]
     ) -> ProviderTopology:
-        """Read the cluster, block, sub-block and physical host of the machines."""
-        return read_topology(client, ids, filter_of(self.selection(client, name, entries)))
+        """Read the cluster, block, sub-block and physical host of the machines.
 
-    def console(self, machine: Machine) -> str:
-        """Read the serial console of a machine."""
-        zone, _, instance = machine.id.partition("/")
-        name = machine.name.rpartition(".")[2]
-        projects = self.clients_of(journal.for_cluster(name).entries())
-        return "".join(console(project, zone, instance) for project in projects)
+        Source: cloud.google.com/compute/docs/instances/view-instance-topology
+        """
+        condition = filter_of(self.selection(client, name, entries))
+        locations = {
+            f"{zone}/{instance.name}": _location(instance.resource_status)
+            for zone in dict.fromkeys(id_.partition("/")[0] for id_ in ids)
+            for instance in client.all("instances", zone=zone, filter=condition)
+        }
+        layers = network_layers(LAYERS, [locations.get(id_, ()) for id_ in ids], machines=1)
+        return ProviderTopology(layers=layers) if layers else ProviderTopology(reason=NOTHING)
 
 
 def _state(client: Project, zone: str, name: str, target: str) -> str:
@@ -182,53 +184,6 @@ def _state(client: Project, zone: str, name: str, target: str) -> str:
     return instance.status if str(instance.id) == target else DELETED
 
 
-def _options(spec: ClusterSpec) -> GcpOptions:
-    return decoders.convert(spec.options, GcpOptions, strict=False)
-
-
-def _unlisted(entries: Entries) -> GcpUnlisted:
-    """Read from a journal what Google may not list yet; without a journal, that is anything."""
-    if not entries:
-        return GcpUnlisted(until=time.time() + listing_delay())
-    answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
-    requests = [e for e in entries if isinstance(e, journal.Requested)]
-    launches = [entry for entry in requests if entry.kind == journal.INSTANCES]
-    machines: dict[str, tuple[str, ...]] = {}
-    for token in dict.fromkeys(entry.token for entry in launches):
-        zone = token.partition("/")[0]
-        machines[zone] = (*machines.get(zone, ()), *answers.get(token, ()))
-    return GcpUnlisted(
-        open_calls=tuple(
-            OpenCall(zone=zone, request=request, at=entry.at)
-            for entry in launches
-            if entry.token not in answers
-            for zone, _, request in [entry.token.partition("/")]
-        ),
-        machines=machines,
-        resources=frozenset(
-            (entry.kind, id_)
-            for entry in requests
-            if entry not in launches
-            for id_ in answers.get(entry.token, ())
-        ),
-    )
-
-
-def read_topology(project: Project, ids: Sequence[str], condition: str) -> ProviderTopology:
-    """Read the physical location of machines, by their ids `ZONE/NAME` (Failure).
-
-    Source: cloud.google.com/compute/docs/instances/view-instance-topology
-    """
-    places = dict.fromkeys(id_.partition("/")[0] for id_ in ids)
-    locations = {
-        f"{place}/{instance.name}": _location(instance.resource_status)
-        for place in places
-        for instance in project.all("instances", zone=place, filter=condition)
-    }
-    layers = network_layers(LAYERS, [locations.get(id_, ()) for id_ in ids], machines=1)
-    return ProviderTopology(layers=layers) if layers else ProviderTopology(reason=NOTHING)
-
-
 def _location(status: ResourceStatus) -> tuple[str, ...]:
     """Return nodes above a machine, from the top; of `block/sub-block/host`, without the cluster.
 
@@ -240,41 +195,6 @@ def _location(status: ResourceStatus) -> tuple[str, ...]:
         return nodes
     parts = [part for part in status.physical_host.split("/") if part]
     return ("", *parts) if len(parts) == len(LAYERS) - 1 else ()
-
-
-def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
-    """List the caller's clusters in a project, also those of which only a firewall rule is left."""
-    selection = Selection(owner=project.owner)
-    tags_by_name = {
-        item.tags.name: item.tags
-        for item in GcpDeletion(project, selection).resources()
-        if item.tags
-    }
-    alive: dict[str, list[Instance]] = {name: [] for name in tags_by_name}
-    for item in project.all("instances", filter=filter_of(selection)):
-        tags = parse_description(item.description)
-        if tags is not None and is_of(selection, item.description):
-            alive.setdefault(tags.name, []).append(item)
-    return tuple(
-        _remote_cluster(project, tags, alive[name]) for name, tags in sorted(tags_by_name.items())
-    )
-
-
-def _remote_cluster(project: Project, tags: Tags, machines: Sequence[Instance]) -> RemoteCluster:
-    began = [_moment(instance.creation_timestamp) for instance in machines]
-    first = machines[0] if machines else None
-    return RemoteCluster(
-        name=tags.name,
-        region=f"{PLACE}{project.name}",
-        host=tags.host,
-        addresses=tuple(
-            private(instance) for instance in sorted(machines, key=lambda instance: instance.name)
-        ),
-        states=tuple(instance.status.lower() for instance in machines),
-        since=min(began, default=0.0),
-        expires=tags.expires,
-        price=_price(project, first) if first else None,
-    )
 
 
 def _price(project: Project, instance: Instance) -> Price | None:

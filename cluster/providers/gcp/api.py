@@ -7,6 +7,7 @@ import platform
 import pwd
 import time
 import urllib.parse
+from contextlib import suppress
 from functools import cache, cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -18,7 +19,6 @@ from cluster.core import decoders
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
 from cluster.providers.gcp.errors import call_name, check_operations, kind_of
-from cluster.providers.gcp.responses import AnyAnswer, Refusal, SkuPage
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Operation
@@ -42,6 +42,14 @@ WHOSE = "https://oauth2.googleapis.com/tokeninfo"  # answers with the owner of a
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 T = TypeVar("T")
+
+
+class AnyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What all answers of Compute Engine have in common."""
+
+    kind: str = ""  # such as `compute#instanceList`; only a refusal has none
+    error: dict[str, msgspec.Raw] = {}  # of a refusal, or of an operation
+    unreachables: tuple[str, ...] = ()  # regions or zones that a list lacks
 
 
 def is_set_up() -> bool:
@@ -181,31 +189,39 @@ class Project:
         except Failure:  # then only the errors of the operation itself are known
             return ()
 
-    def catalog(self, kind: type[T]) -> tuple[T, ...]:
+    def console(self, machine: str) -> str:
+        """Read the serial console of a machine; empty if there is none, or it cannot be read."""
+        zone, _, name = machine.partition("/")
+        with suppress(Failure):
+            output = self.call("instances", "get_serial_port_output", zone=zone, instance=name)
+            return str(output.contents)
+        return ""
+
+    def catalog(self) -> list[dict[str, Any]]:
         """Read Google's price list of Compute Engine.
 
         Failure: it cannot be read; another cloud's endpoint must be set in the environment.
         """
         params = {"pageSize": "5000", "currencyCode": "USD"}
-        skus = []
+        skus: list[dict[str, Any]] = []
         while True:
-            page = self._call_service("CLOUDBILLING", "skus.list", SKUS, params, SkuPage)
-            skus += [_decoded("skus.list", sku, kind) for sku in page.skus]
-            if not page.next_page_token:
-                return tuple(skus)
-            params["pageToken"] = page.next_page_token
+            page = self._call_service("CLOUDBILLING", "skus.list", SKUS, params)
+            skus += page["skus"]
+            if not page.get("nextPageToken"):
+                return skus
+            params["pageToken"] = page["nextPageToken"]
 
-    def policy(self, constraint: str, kind: type[T]) -> T:
+    def policy(self, constraint: str) -> dict[str, Any]:
         """Read an organisation policy, such as `compute.requireOsLogin`, for this project.
 
         Failure: it cannot be read; another cloud's endpoint must be set in the environment.
         """
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
-        return self._call_service("ORGPOLICY", "policies.getEffectivePolicy", path, {}, kind)
+        return self._call_service("ORGPOLICY", "policies.getEffectivePolicy", path, {})
 
     def _call_service(
-        self, service: str, label: str, path: str, params: dict[str, str], kind: type[T]
-    ) -> T:
+        self, service: str, label: str, path: str, params: dict[str, str]
+    ) -> dict[str, Any]:
         """Call a service other than Compute Engine, once: a plan does not need its answer."""
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
@@ -219,9 +235,9 @@ class Project:
         except Exception as error:
             raise _translated(label, error) from error
         if answer.ok:
-            return _decoded(label, answer.content, kind)
-        message = _decoded(label, answer.content, Refusal).error.message
-        status = answer.status_code
+            return _decoded(label, answer.content, dict[str, Any])
+        refusal = _decoded(label, answer.content, dict[str, dict[str, Any]])
+        status, message = answer.status_code, str(refusal.get("error", {}).get("message", ""))
         raise Failure(kind_of("", status), operation=label, code=str(status), message=message)
 
     def _credentials(self) -> Any:  # noqa: ANN401
@@ -298,10 +314,10 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
         raise Failure("lost", operation="list", code="unreachables", message=f"without {missed}")
 
 
-def _decoded(label: str, answer: bytes | msgspec.Raw, kind: type[T]) -> T:
+def _decoded(label: str, answer: bytes, kind: type[T]) -> T:
     """Decode the answer of a service; what is not valid, such as a proxy's page, is a failure."""
     try:
-        return decoders.decode(answer, kind, strict=False)
+        return decoders.decode(answer, kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"The answer is not one of Google's: {error}"
         raise Failure("other", operation=label, code="unreadable", message=message) from error

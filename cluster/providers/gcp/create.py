@@ -20,7 +20,7 @@ from cluster.providers._cloud.launch import (
     too_few_machines,
 )
 from cluster.providers.gcp.api import Project, created
-from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion, console
+from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion
 from cluster.providers.gcp.labels import (
     DIGITS,
     description_of,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from google.cloud.compute_v1.types.compute import GuestAttributes, Instance, Operation
 
-    from cluster.providers._cloud.machine import InstanceView
-
 
 PROVIDER = "gcp"
 
@@ -51,13 +49,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     provider: ClassVar[str] = PROVIDER
     operation: ClassVar[str] = "instances.bulkInsert"
+    deletion: ClassVar[type[GcpDeletion]] = GcpDeletion
     _since = ""  # when Google got the call for the machines
     _seen: frozenset[str] = frozenset()  # names of those that it has listed
-
-    @property
-    def sites(self) -> tuple[Site, ...]:
-        """The zones of the offer."""
-        return tuple(Site(zone=zone) for zone in self._offer.zones)
 
     def token(self, site: Site, attempt: int = 0) -> str:
         """Return the zone, and the request id of the call for the machines there."""
@@ -67,7 +61,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         """Create the network, the firewall rules and the placement policy; a cluster has them."""
         if self._added:
             return
-        if not self._offer.network:
+        if not self.offer.network:
             self._named("networks", "network", self._network())
         self._firewalls()
         self._policy()
@@ -81,7 +75,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         """Create all machines; even a successful operation may have created too few."""
         self._seen = frozenset()
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
-        operation = self._client.begin(
+        operation = self.client.begin(
             "instances",
             "bulk_insert",
             zone=site.zone,
@@ -89,7 +83,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             bulk_insert_instance_resource_resource=request(
                 self._spec,
                 self.options,
-                self._offer,
+                self.offer,
                 self._tags,
                 login.public,
                 self._stem,
@@ -97,20 +91,20 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             ),
         )
         self._since = operation.insert_time
-        return self._names(created(self._client.finish(self.operation, operation)))
+        return self._names(created(self.client.finish(self.operation, operation)))
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[Instance]]:
         """List the machines of the launch in a zone."""
         del ids
-        listed: tuple[Instance, ...] = self._client.all(
+        listed: tuple[Instance, ...] = self.client.all(
             "instances", zone=site.zone, filter=filter_of(self._whose)
         )
         own = sorted(filter(self._is_own, listed), key=lambda instance: instance.name)
         return [
             ListedMachine(
                 instance=instance,
+                view=instance_view(instance),
                 number=number,
-                id=instance.name,
                 state=instance.status,
                 ready=self._is_ready(instance),
             )
@@ -122,16 +116,16 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
         The last is how Google shows a lack of capacity.
         """
-        zone, names = site.zone, frozenset(machine.id for machine in listed)
+        zone, names = site.zone, frozenset(machine.instance.name for machine in listed)
         for machine in listed:
-            if (state := machine.instance.status) in ENDED:
-                ended = ended_machine(
-                    self._client, zone, machine.id, state, target=str(machine.instance.id)
-                )
+            instance = machine.instance
+            if (state := instance.status) in ENDED:
+                target = str(instance.id)
+                ended = ended_machine(self.client, zone, instance.name, state, target=target)
                 raise self.end(machine.number, ended)
         expected = self._names(self.hosts)
         if missing := next((name for name in expected if name not in names), None):
-            end = ended_machine(self._client, zone, missing, DELETED, since=self._since)
+            end = ended_machine(self.client, zone, missing, DELETED, since=self._since)
             if end.why:
                 raise self.end(expected.index(missing), end)
         if gone_names := self._seen - names:
@@ -147,24 +141,12 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known_hosts)
         new = tuple(instance for instance in machines if alias(instance) not in pinned)
-        waited = HostKeys(self._client, self.options.wait).wait(
+        waited = HostKeys(self.client, self.options.wait).wait(
             new, lambda: self.check(site, self.list(site, ()), 0.0)
         )
         ssh_keys.add_known_hosts(
             known_hosts, [(alias(instance), key) for instance, all_ in waited for key in all_]
         )
-
-    def delete(self) -> None:
-        """Delete all machines of the launch."""
-        GcpDeletion(self._client, self._whose).delete_machines()
-
-    def console(self, site: Site, instance: Instance) -> str:
-        """Read the serial console."""
-        return console(self._client, site.zone, instance.name)
-
-    def view(self, instance: Instance) -> InstanceView:
-        """Return the fields of an instance that all clouds have."""
-        return instance_view(instance)
 
     def _names(self, count: int) -> tuple[str, ...]:
         return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, count + 1))
@@ -199,7 +181,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def _firewalls(self) -> None:
         """Create the firewall rules; the name of the first prevents two launches of one name."""
-        first, *rest = firewalls(self._offer, self._tags)
+        first, *rest = firewalls(self.offer, self._tags)
         self._named("firewalls", "firewall", first)
         begins = [partial(self._begin, "firewalls", "firewall", rule) for rule in rest]
         started = [(rule, begin, begin()) for rule, begin in zip(rest, begins, strict=True)]
@@ -216,7 +198,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             "description": description_of(self._tags),
             "group_placement_policy": {"collocation": "COLLOCATED"},
         }
-        region = self._offer.region
+        region = self.offer.region
         begin = partial(self._begin, "resource_policies", "resource_policy", body, region=region)
         self._finish("resourcePolicies.insert", begin(), begin)
         self._record_created("resource_policies", body, region)
@@ -229,10 +211,10 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         begin = partial(self._begin, collection, kind, body)
         self._finish(f"{collection}.insert", begin(), begin)
         where = {kind: body["name"]}
-        existing = retry(lambda: self._client.call(collection, "get", **where), kinds=UNLISTED)
+        existing = retry(lambda: self.client.call(collection, "get", **where), kinds=UNLISTED)
         tags = parse_description(existing.description)
         if tags is None or tags.launch != self._tags.launch:
-            raise name_taken_error(self._spec.name, self._client.name)
+            raise name_taken_error(self._spec.name, self.client.name)
         self._record_created(collection, body)
 
     def _record_created(self, collection: str, body: dict[str, Any], region: str = "") -> None:
@@ -247,7 +229,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self.journal.note(collection, token)
         try:
-            return self._client.begin(
+            return self.client.begin(
                 collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
             )
         except Failure as failure:
@@ -263,7 +245,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             if operation is None:
                 return
             try:
-                self._client.finish(label, operation)
+                self.client.finish(label, operation)
             except Failure as failure:
                 if failure.kind == "exists":
                     return
@@ -318,7 +300,7 @@ class HostKeys:
         return tuple((instance, keys[instance.name]) for instance in machines)
 
     def _late(self, instance: Instance) -> Timeout:
-        output = tail(console(self._project, instance.zone.rpartition("/")[2], instance.name))
+        output = tail(self._project.console(instance_view(instance).id))
         return Timeout(
             f"{instance.name} has not reported its host keys within {self._within:.0f} s.",
             means=f"Its console:\n{output}" if output else "Its console is empty.",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
-from cluster.providers._cloud.api_errors import Failure, ignoring
+from cluster.providers._cloud.api_errors import ignoring
 from cluster.providers._cloud.deletion import CloudResource, Deletion, listing_delay
 from cluster.providers.gcp.api import is_done
 from cluster.providers.gcp.errors import check_operations
@@ -19,15 +19,15 @@ from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from google.cloud.compute_v1.types.compute import Operation, SerialPortOutput
+    from google.cloud.compute_v1.types.compute import Operation
 
+    from cluster.providers._cloud.deletion import Entries
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.gcp.api import Project
 
 INSTANCE = "instance"
 AT_ONCE = 10  # calls in flight: as many as the client has connections in its pool
 LOOK_AGAIN = 1.0  # seconds after which the operation of a deletion is checked
-LOOKED_FOR = "instances, disks, placement policies, firewall rules, networks"
 
 Message = Any  # an Instance, Disk, ResourcePolicy, Firewall or Network of Google's client
 
@@ -99,9 +99,6 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
         return tuple(late)
 
 
-NOTHING_UNLISTED = GcpUnlisted()
-
-
 def _may_bring(project: Project, order: OpenCall) -> bool:
     """Tell whether a call may still create machines, also if Google has not received it yet."""
     condition = f"clientOperationId = {order.request}"
@@ -117,13 +114,15 @@ class GcpDeletion(Deletion[GcpResource]):
     ever deleted.
     """
 
+    kinds: ClassVar[str] = "instances, disks, placement policies, firewall rules, networks"
+    place: ClassVar[str] = "the project {}"
+
     def __init__(
-        self, project: Project, selection: Selection, unlisted: GcpUnlisted = NOTHING_UNLISTED
+        self, client: Project, selection: Selection, entries: Entries | None = None
     ) -> None:
-        super().__init__(f"the project {project.name}")
-        self._project = project
-        self._whose = selection
-        self._expected = unlisted
+        super().__init__(client, selection, entries)
+        self._project = client
+        self._expected = GcpUnlisted() if entries is None else _unlisted(entries)
         self._begun: dict[tuple[str, str], PendingDeletion] = {}
         self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
 
@@ -200,6 +199,34 @@ class GcpDeletion(Deletion[GcpResource]):
             check_operations(f"{resource.type.collection}.delete", now)
 
 
+def _unlisted(entries: Entries) -> GcpUnlisted:
+    """Read from a journal what Google may not list yet; without a journal, that is anything."""
+    if not entries:
+        return GcpUnlisted(until=time.time() + listing_delay())
+    answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
+    requests = [e for e in entries if isinstance(e, journal.Requested)]
+    launches = [entry for entry in requests if entry.kind == journal.INSTANCES]
+    machines: dict[str, tuple[str, ...]] = {}
+    for token in dict.fromkeys(entry.token for entry in launches):
+        zone = token.partition("/")[0]
+        machines[zone] = (*machines.get(zone, ()), *answers.get(token, ()))
+    return GcpUnlisted(
+        open_calls=tuple(
+            OpenCall(zone=zone, request=request, at=entry.at)
+            for entry in launches
+            if entry.token not in answers
+            for zone, _, request in [entry.token.partition("/")]
+        ),
+        machines=machines,
+        resources=frozenset(
+            (entry.kind, id_)
+            for entry in requests
+            if entry not in launches
+            for id_ in answers.get(entry.token, ())
+        ),
+    )
+
+
 def _resource(type_: GcpResourceType, row: Message) -> GcpResource:
     scope = tuple(
         (kind, place.rpartition("/")[2])
@@ -215,13 +242,3 @@ def _resource(type_: GcpResourceType, row: Message) -> GcpResource:
         scope=scope,
         name=row.name,
     )
-
-
-def console(project: Project, zone: str, instance: str) -> str:
-    """Read the serial console of an instance; empty if there is none, or it cannot be read."""
-    with suppress(Failure):
-        output: SerialPortOutput = project.call(
-            "instances", "get_serial_port_output", zone=zone, instance=instance
-        )
-        return output.contents
-    return ""

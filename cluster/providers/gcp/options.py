@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
-
-from msgspec.structs import replace
-
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 DEFAULT = "default"  # the network that a new project has
 
@@ -39,7 +32,6 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
 
     project: str  # that is billed
     region: str  # of all resources
-    zones: tuple[str, ...]  # to try one after another
     instance: str  # the machine type
     network: str  # name of the network; the launch creates one, if empty
     subnet: str = ""  # name of the subnet; if empty, the network has one in every region
@@ -48,11 +40,3 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     accelerator: str = ""  # Google's name of the accelerators to attach; empty if there are none
     accelerators: int = 0  # number of accelerators of each machine, attached or included
     tier1: bool = False  # whether the machines use Tier_1 networking
-
-    def zone_names(self) -> tuple[str, ...]:
-        """Return the zones to try one after another."""
-        return self.zones
-
-    def in_zones(self, zones: Sequence[str]) -> Self:
-        """Return the offer with only these of its zones, in their order."""
-        return replace(self, zones=tuple(zones))

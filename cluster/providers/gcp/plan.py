@@ -15,6 +15,7 @@ from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.launch import Site
 from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import machine_types, prices, quotas
@@ -22,7 +23,6 @@ from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_
 from cluster.providers.gcp.api import NO_SERVICE, default_project
 from cluster.providers.gcp.labels import is_of
 from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
-from cluster.providers.gcp.responses import EffectivePolicy
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Image, MachineType, Network, Subnetwork
@@ -89,7 +89,7 @@ def _offer(
     return GcpOffer(
         project=project.name,
         region=machines.region,
-        zones=machines.zones,
+        sites=tuple(Site(zone=zone) for zone in machines.zones),
         instance=machines.instance,
         network=network.name if network else "",
         subnet=options.subnet,
@@ -452,12 +452,10 @@ def check(project: Project, *, public: bool) -> str:
         for constraint in policy.constraints
     ]
     with ThreadPoolExecutor(len(policies_asked)) as pool:
-        policies = list(
-            pool.map(partial(_effective, project), (name for _, name in policies_asked))
-        )
+        policies = list(pool.map(partial(_forbids, project), (name for _, name in policies_asked)))
     answers = list(zip(policies_asked, policies, strict=True))
     for (policy, constraint), answer in answers:
-        if isinstance(answer, EffectivePolicy) and answer.restricts:
+        if answer is True:
             raise _forbidden(project, policy, constraint)
     for (_, constraint), answer in answers:
         if isinstance(answer, Failure):
@@ -465,13 +463,24 @@ def check(project: Project, *, public: bool) -> str:
     return "organisation policies: none forbids this launch"
 
 
-def _effective(project: Project, constraint: str) -> EffectivePolicy | Failure:
-    """Read the policy of a constraint; if Google has no such constraint, nothing is forbidden."""
+def _forbids(project: Project, constraint: str) -> bool | Failure:
+    """Read whether the effective policy of a constraint, if there is one, restricts new machines.
+
+    A list of what is allowed counts, as it can name only machines that exist.
+    """
     try:
-        return project.policy(constraint, EffectivePolicy)
+        rules = project.policy(constraint).get("spec", {}).get("rules", ())
+        return any(
+            rule.get("enforce")
+            or rule.get("denyAll")
+            or rule.get("values", {}).get("allowedValues")
+            for rule in rules
+        )
+    except (AttributeError, TypeError):
+        return Failure("other", operation="", code="", message="The answer is not one of Google's")
     except Failure as failure:
         unknown = failure.kind == "missing" and failure.code != NO_SERVICE
-        return EffectivePolicy(name="") if unknown else failure
+        return False if unknown else failure
 
 
 def _unknown(project: Project, constraint: str, failure: Failure) -> str:

@@ -7,14 +7,13 @@ and of accelerators (cloud.google.com/billing/docs/reference/rest/v1/services.sk
 from __future__ import annotations
 
 import re
-from datetime import datetime  # noqa: TC003 - msgspec reads annotations
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.machine_types import family
-from cluster.providers.gcp.responses import GcpResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,53 +43,6 @@ GPUS = {
 }
 
 
-class UnitPrice(GcpResponse, frozen=True, kw_only=True):
-    """An amount of money: whole units of the currency, and billionths of a unit."""
-
-    units: int = 0
-    nanos: int = 0
-
-
-class Tier(GcpResponse, frozen=True, kw_only=True):
-    """A price that applies from some amount of usage on."""
-
-    unit_price: UnitPrice = UnitPrice()
-
-
-class Expression(GcpResponse, frozen=True, kw_only=True):
-    """The prices of a SKU, by amount of usage."""
-
-    tiered_rates: tuple[Tier, ...] = ()
-
-
-class Pricing(GcpResponse, frozen=True, kw_only=True):
-    """The prices of a SKU from a day on."""
-
-    effective_time: datetime
-    pricing_expression: Expression
-
-
-class Category(GcpResponse, frozen=True, kw_only=True):
-    """The category of a SKU, such as `OnDemand`."""
-
-    usage_type: str = ""
-
-
-class Sku(GcpResponse, frozen=True, kw_only=True):
-    """An entry (SKU) of the catalog."""
-
-    description: str
-    category: Category = Category()
-    service_regions: tuple[str, ...] = ()
-    pricing_info: tuple[Pricing, ...] = ()
-
-    @property
-    def hourly(self) -> float:
-        """US dollars for an hour of one unit, such as a core."""
-        rates = self.pricing_info[0].pricing_expression.tiered_rates
-        return rates[-1].unit_price.units + rates[-1].unit_price.nanos * NANO if rates else 0.0
-
-
 class PricedPart(Value, frozen=True, kw_only=True):
     """A part of a machine that has its own price."""
 
@@ -103,22 +55,23 @@ def price(
     project: Project, kind: MachineType, region: str, gpus: tuple[str, int] | None, *, spot: bool
 ) -> Price | None:
     """Read the price of one machine for an hour; none if that of any part is not known."""
-    try:
-        catalog = project.catalog(Sku)
-    except Failure:
-        return None
     usage = "Preemptible" if spot else "OnDemand"
-    regional = [
-        s for s in catalog if region in s.service_regions and s.category.usage_type == usage
-    ]
-    parts = [(part, _catalog_entry(part, regional, spot=spot)) for part in _parts(kind, gpus)]
-    skus = [(part, sku) for part, sku in parts if sku is not None]
-    if not skus or len(skus) < len(parts):
+    try:
+        skus = [
+            sku
+            for sku in project.catalog()
+            if region in sku.get("serviceRegions", ())
+            and sku.get("category", {}).get("usageType") == usage
+        ]
+        prices = [_catalog_price(part, skus, spot=spot) for part in _parts(kind, gpus)]
+    except (Failure, ValueError, LookupError, TypeError, AttributeError):  # or it has another form
         return None
-    newest = max(sku.pricing_info[0].effective_time for _, sku in skus)
+    priced = [price_ for price_ in prices if price_]
+    if len(priced) < len(prices):
+        return None
     return Price(
-        hourly=sum(part.count * sku.hourly for part, sku in skus),
-        at=newest.date().isoformat(),
+        hourly=sum(hourly for hourly, _ in priced),
+        at=max(since for _, since in priced).date().isoformat(),
         source=f"Cloud Billing catalog, {'spot' if spot else 'on demand'}",
     )
 
@@ -135,13 +88,21 @@ def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
     return parts
 
 
-def _catalog_entry(part: PricedPart, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
-    """Find the catalog entry of a part; none unless exactly one entry matches."""
+def _catalog_price(
+    part: PricedPart, skus: Iterable[dict[str, Any]], *, spot: bool
+) -> tuple[float, datetime] | None:
+    """Return what a part costs in an hour, and since when; none unless one entry matches."""
     before, after = ("", "")
     if spot:
         before, after = ("", " attached to Spot Preemptible VMs") if part.gpu else (SPARE, "")
     pattern = re.compile(rf"{before}{part.called}{after} running in .*", re.IGNORECASE)
-    matches = [
-        s for s in catalog if pattern.fullmatch(s.description) and s.pricing_info and s.hourly
-    ]
+    matches = []
+    for sku in skus:
+        if pattern.fullmatch(sku["description"]) and sku.get("pricingInfo"):
+            pricing = sku["pricingInfo"][0]
+            rates = pricing["pricingExpression"].get("tieredRates") or [{"unitPrice": {}}]
+            unit = rates[-1]["unitPrice"]
+            hourly = part.count * (int(unit.get("units", 0)) + unit.get("nanos", 0) * NANO)
+            if hourly:
+                matches.append((hourly, datetime.fromisoformat(pricing["effectiveTime"])))
     return matches[0] if len(matches) == 1 else None

@@ -67,7 +67,7 @@ def test_types_that_cannot_move_are_not_told_to(instance: str, expected: str) ->
         lines=(),
         project="p",
         region="r",
-        zones=(),
+        sites=(),
         network="n",
         image="i",
         disk=0,
