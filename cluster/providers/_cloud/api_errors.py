@@ -8,6 +8,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from cluster.core.errors import Capacity, ProvisionError, Timeout
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -34,13 +36,14 @@ NO_ROOM = (
     "Wait, and type the same again; or another --instance, fewer --hosts, or zones that were not "
     "tried: --option zones=a,b"
 )
-ANOTHER_ANSWERED = (
+OTHERS_ANSWER = (
     "A proxy, a firewall or the login page of a network answered, so it is not known what exists"
 )
 NO_TEXT = re.compile(r"<(script|style|title)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between two attempts
 
 T = TypeVar("T")
+Advice = tuple[type[ProvisionError], str, str]  # the error, what it means, and what to type
 
 
 class Failure(Exception):
@@ -63,6 +66,50 @@ class Failure(Exception):
         self.code = code
         self.message = message
         self.request = request
+
+
+def usual_advice(cloud: str, account: str, address: str) -> dict[Kind, Advice]:
+    """Return what the kinds of failure mean that every cloud has, and what to do about each."""
+    return {
+        "capacity": (
+            Capacity,
+            "There are not enough machines of this type there now; it is not your quota",
+            NO_ROOM,
+        ),
+        "throttled": (
+            Timeout,
+            f"There are too many calls; other programs of this {account} call it, too",
+            "Wait a minute, and type the same again.",
+        ),
+        "lost": (
+            Timeout,
+            f"The network or {cloud}'s service is down",
+            "Type the same again; what exists: cluster ls, cluster more gc",
+        ),
+        "foreign": (
+            Timeout,
+            OTHERS_ANSWER,
+            f"See what answers, and log in there or go around it: curl -iL {address}",
+        ),
+        "unsupported": (
+            ProvisionError,
+            f"{cloud} does not offer this combination there",
+            "Choose another --zone or --instance.",
+        ),
+    }
+
+
+def explained(failure: Failure, cloud: str, advice: Advice, remains: str) -> ProvisionError:
+    """Return the error for the user of a failure; `remains` says what exists after it."""
+    error, means, remedy = advice
+    did = "did not answer" if failure.kind in ("lost", "foreign") else "refused"
+    prefix = f"{cloud} {did} {failure.operation}: " if failure.operation else ""  # a machine ended
+    request = f", request {failure.request}" if failure.request else ""
+    return error(
+        f"{prefix}{failure.message.rstrip('.')}.",
+        means=f"{means} ({failure.code}{request}). {remains}",
+        remedy=remedy,
+    )
 
 
 class NotTheCloudError(Exception):

@@ -233,9 +233,9 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Create what all machines need; of a cluster that gets more machines, find it."""
+        """Create what all groups need; of a cluster that gets more machines, find it."""
 
-    def join(self, first: Self) -> None:
+    def prepare_group(self, first: Self) -> None:
         """Use what the launch of the first group prepared, and create what this group needs."""
 
     @abstractmethod

@@ -195,8 +195,8 @@ class CloudProvider(
             launches = [self._launch(client, part, journal, intent, on_state) for part in parts]
             with on_failure(clean_up):
                 launches[0].prepare()
-                for launch in launches[1:]:
-                    launch.join(launches[0])
+                for launch in launches:
+                    launch.prepare_group(launches[0])
                 return create_machines(launches)
 
     def add(
@@ -230,6 +230,7 @@ class CloudProvider(
             part = msgspec.structs.replace(part, spec=host_spec)
             launch = self._launch(client, part, journal, intent, on_state)
             launch.prepare()
+            launch.prepare_group(launch)
             return create_machines([launch])
 
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.providers._cloud import cloud_init
-from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
+from cluster.providers._cloud.api_errors import UNLISTED, Failure, ignoring, retry
 from cluster.providers._cloud.launch import CloudLaunch, ListedMachine, Site
 from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
@@ -61,41 +61,45 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return f"{self._tags.launch}-{site.zone}{self.suffix}"
 
     def prepare(self) -> None:
-        """Create the groups and the key pair, or find the security group of the cluster."""
+        """Create the security group and the key pair, or find the group of the cluster.
+
+        The group's name is the lock that prevents two launches of the same name.
+        """
         self._vpc = self.offer.vpc or self._new_vpc()
+        self._elastic = ElasticIps(self.client, self._tags, self.journal)
         if self._added:
             self._group = self._group_of_cluster()
-        else:
-            login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
-            self._group = self._security_group()
-            self._open()
-            if self._spec.placement:
-                self._placement_group()
-            self._key_pair(login.public)
-        self._elastic = ElasticIps(self.client, self._tags, self.journal)
-        if self.options.elastic_ip:
-            self._elastic.allocate(self.hosts)  # first: it may exceed the limit of Elastic IPs
+            return
+        label, description = self._tags.label, f"cluster {self._tags.name}"
+        self._group = self._named(
+            "security-group", GroupName=label, Description=description, VpcId=self._vpc
+        )
+        self._open()
+        login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
+        material = login.public.encode()
+        self._named("key-pair", "import", KeyName=label, PublicKeyMaterial=material)
 
-    def join(self, first: Self) -> None:
-        """Use the security group and the Elastic IPs of the first group."""
+    def prepare_group(self, first: Self) -> None:
+        """Create the placement group, and the Elastic IPs: they may exceed their limit."""
         self._vpc, self._group, self._elastic = first._vpc, first._group, first._elastic
-        if self._spec.placement:
-            self._placement_group()
+        if self._spec.placement and not self._added:
+            self._named("placement-group", GroupName=self._near, Strategy="cluster")
         if self.options.elastic_ip:
             self._elastic.allocate(self.hosts)
 
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Run the instances; a repeated call whose machines ended meanwhile gives these."""
+        offer = self.offer
         try:
             answer = self.client.once(
                 "run_instances",
                 "Instances",
-                **request(self._spec, self.options, self.offer, self._tags, self._near),
+                **request(self._spec, self.options, offer, self._tags, self._near),
                 ClientToken=token,
-                UserData=self._user_data(),
-                NetworkInterfaces=interfaces(
-                    self.options, self.offer, self._subnet(site), self._group
+                UserData=cloud_init.user_data(
+                    self._spec, self._first_key(), offer.ttl, offer.packages
                 ),
+                NetworkInterfaces=interfaces(self.options, offer, self._subnet(site), self._group),
             )
         except Failure as failure:
             if failure.code != ENDED_BEFORE:
@@ -170,18 +174,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def _first_key(self) -> ssh_keys.SshKeyPair:
         return ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
 
-    def _user_data(self) -> str:
-        offer = self.offer
-        return cloud_init.user_data(self._spec, self._first_key(), offer.ttl, offer.packages)
-
     # What machines need.
-
-    def _security_group(self) -> str:
-        """Create the group; its name is the lock that prevents two launches of the same name."""
-        description = f"cluster {self._tags.name}"
-        return self._named(
-            "security-group", GroupName=self._tags.label, Description=description, VpcId=self._vpc
-        )
 
     def _open(self) -> None:
         """Allow SSH from the caller and all traffic within the group; nothing else."""
@@ -204,17 +197,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
                 "authorize_security_group_egress", GroupId=group, IpPermissions=[inside]
             )
 
-    def _placement_group(self) -> None:
-        self._named("placement-group", GroupName=self._near, Strategy="cluster")
-
     @property
     def _near(self) -> str:
         """The name of the placement group."""
         return f"{self._tags.label}{self.suffix}"
-
-    def _key_pair(self, public: str) -> None:
-        material = public.encode()
-        self._named("key-pair", "import", KeyName=self._tags.label, PublicKeyMaterial=material)
 
     def _new_vpc(self) -> str:
         """Create a VPC with a route to the internet."""
@@ -255,11 +241,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         name = str(params.get("GroupName", self._tags.label))
         token = f"{kind}/{name}"
         self.journal.note(kind, token)
-        try:
+        with ignoring("exists"):
             self.client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
-        except Failure as failure:
-            if failure.kind != "exists":
-                raise
         resource = retry(lambda: _only(self._named_so(kind, name)), kinds=UNLISTED)
         if tags_of(resource).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self.client.name)
@@ -307,17 +290,13 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def _listed(self, kind: str, filters: Filters) -> tuple[Mapping[str, Any], ...]:
         return self.client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)
 
-    def _use(self, operation: str, key: str = "", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
-        """Call with new resources, which Amazon may not know everywhere yet: repeat if missing."""
-        return retry(partial(self.client.once, operation, key, **params), kinds=UNLISTED)
-
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
-        """Call, and accept that the result exists already: the first reply may have been lost."""
-        try:
-            self._use(operation, **params)
-        except Failure as failure:
-            if failure.kind != "exists":
-                raise
+        """Call with new resources, which Amazon may not know everywhere yet; the result may exist.
+
+        Then the first reply was lost.
+        """
+        with ignoring("exists"):
+            retry(partial(self.client.once, operation, **params), kinds=UNLISTED)
 
 
 def _only(listed: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
-from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED, NO_ROOM
+from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota
+from cluster.providers._cloud.api_errors import Advice, explained, usual_advice
 
 if TYPE_CHECKING:
     from cluster.providers._cloud.api_errors import Failure, Kind
@@ -75,32 +75,12 @@ ENDINGS: tuple[tuple[str, Kind], ...] = (
 )
 PASSING_STATUSES = (500, 502, 503, 504)  # a failing server, or a proxy in front of it
 KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes}
-ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
-    "capacity": (Capacity, "There are not enough machines of this type there now", NO_ROOM),
+ERRORS: dict[Kind, Advice] = {
+    **usual_advice("Amazon", "account", "https://sts.amazonaws.com"),
     "quota": (
         Quota,
         "The account's own limit is reached, which is the same in every zone of the region",
         "Ask for more (https://console.aws.amazon.com/servicequotas), or end what runs: cluster ls",
-    ),
-    "throttled": (
-        Timeout,
-        "There are too many calls; other programs of this account call it, too",
-        "Wait a minute, and type the same again.",
-    ),
-    "lost": (
-        Timeout,
-        "The network or Amazon's service is down",
-        "Type the same again; what exists: cluster ls, cluster more gc",
-    ),
-    "foreign": (
-        Timeout,
-        ANOTHER_ANSWERED,
-        "See what answers, and log in there or go around it: curl -iL https://sts.amazonaws.com",
-    ),
-    "unsupported": (
-        ProvisionError,
-        "Amazon does not offer this combination there",
-        "Choose another --zone or --instance.",
     ),
 }
 CODES_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
@@ -214,21 +194,16 @@ def kind_of(code: str, status: int = 0) -> Kind:
 
 def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> ClusterError:
     """Explain a failure to the user, with what it means and what to type."""
-    request = f", request {failure.request}" if failure.request else ""
-    code = f"({failure.code}{request})"
-    message = f"Amazon refused {failure.operation}: {failure.message.rstrip('.')}."
     if failure.code == NO_CREDENTIALS:
         means, remedy = LOGINS[failure.code]
-        return Denied(f"{means}.", means=f"Amazon was not asked {code}. {remains}", remedy=remedy)
-    if failure.kind == "denied":
-        return _denied(failure, message, f"{code}. {remains}")
-    if failure.kind in ("lost", "foreign"):
-        message = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
-    if not failure.operation:  # no call was refused: a machine ended
-        message = f"{failure.message}."
+        asked = f"Amazon was not asked ({failure.code}). {remains}"
+        return Denied(f"{means}.", means=asked, remedy=remedy)
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
+    if failure.kind == "denied":
+        error = Denied
+        means, remedy = _denied_by_policy(failure) or LOGINS.get(failure.code, MAY_NOT)
     means, remedy = _of_instance(failure) or (means, remedy)
-    return error(message, means=f"{means} {code}. {remains}", remedy=remedy)
+    return explained(failure, "Amazon", (error, means, remedy), remains)
 
 
 def _of_instance(failure: Failure) -> tuple[str, str] | None:
@@ -270,8 +245,3 @@ def _denied_by_policy(failure: Failure) -> tuple[str, str] | None:
             f"an --instance that it permits{decode if encoded else ''}"
         ),
     )
-
-
-def _denied(failure: Failure, message: str, source: str) -> Denied:
-    means, remedy = _denied_by_policy(failure) or LOGINS.get(failure.code, MAY_NOT)
-    return Denied(message, means=f"{means} {source}", remedy=remedy)

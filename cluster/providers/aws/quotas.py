@@ -21,19 +21,7 @@ if TYPE_CHECKING:
     from cluster.providers.aws.api import Region
 
 STANDARD = "standard"
-FAMILIES = {
-    "g": "g",
-    "gr": "g",
-    "vt": "g",
-    "p": "p",
-    "x": "x",
-    "f": "f",
-    "inf": "inf",
-    "trn": "trn",
-    "hpc": "hpc",
-    "dl": "dl",
-    "u": "u",
-}  # all others count as standard
+FAMILIES = {"gr": "g", "vt": "g"}  # that count as another one
 ON_DEMAND = {
     "standard": "L-1216C47A",
     "g": "L-DB2E81BA",
@@ -107,7 +95,8 @@ def family(instance: str, *, spot: bool = False) -> str:
     letters, generation = re.match(r"([a-z]*)(\d*)", instance, re.ASCII).groups()  # type: ignore[union-attr] # it matches all
     if spot and letters == "p" and int(generation or 0) > LAST_OF_P:
         return f"p{generation}"
-    return FAMILIES.get(letters, STANDARD)
+    counted = FAMILIES.get(letters, letters)
+    return counted if counted in ON_DEMAND else STANDARD
 
 
 def _used(region: Region, instance: str, *, spot: bool) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cluster.core import ssh_keys
 from cluster.core.errors import Timeout, tail
 from cluster.providers._cloud import deletion
-from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
+from cluster.providers._cloud.api_errors import UNLISTED, Failure, ignoring, retry
 from cluster.providers._cloud.launch import (
     ATTEMPTS,
     PAUSE,
@@ -21,6 +20,7 @@ from cluster.providers._cloud.launch import (
 )
 from cluster.providers.gcp.api import Project, created
 from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion
+from cluster.providers.gcp.errors import call_name
 from cluster.providers.gcp.labels import (
     DIGITS,
     description_of,
@@ -58,18 +58,37 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         return f"{site.zone}/{request_id(self._tags, _again(site.zone + self.suffix, attempt))}"
 
     def prepare(self) -> None:
-        """Create the network, the firewall rules and the placement policy; a cluster has them."""
+        """Create the network and the firewall rules; a cluster has them.
+
+        The name of the first rule prevents two launches of one name.
+        """
         if self._added:
             return
         if not self.offer.network:
-            self._named("networks", "network", self._network())
-        self._firewalls()
-        self._policy()
+            network = {  # with a subnet in every region
+                "name": label(self._tags),
+                "description": description_of(self._tags),
+                "auto_create_subnetworks": True,
+            }
+            self._named("networks", "network", network)
+        first, *rest = firewalls(self.offer, self._tags)
+        self._named("firewalls", "firewall", first)
+        self._insert("firewalls", "firewall", rest)
+        for rule in rest:
+            self._record_created("firewalls", rule)
 
-    def join(self, first: Self) -> None:
-        """Create the placement policy of this group; the network and its rules are there."""
+    def prepare_group(self, first: Self) -> None:
+        """Create the placement policy, without a VM count: with one, machines wait for others."""
         del first
-        self._policy()
+        if self._added or not self._spec.placement:
+            return
+        body = {
+            "name": label(self._tags) + self.suffix,
+            "description": description_of(self._tags),
+            "group_placement_policy": {"collocation": "COLLOCATED"},
+        }
+        self._insert("resource_policies", "resource_policy", [body], region=self.offer.region)
+        self._record_created("resource_policies", body, self.offer.region)
 
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Create all machines; even a successful operation may have created too few."""
@@ -171,45 +190,12 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     # What machines need.
 
-    def _network(self) -> dict[str, Any]:
-        """Return the body of a network with a subnet in every region."""
-        return {
-            "name": label(self._tags),
-            "description": description_of(self._tags),
-            "auto_create_subnetworks": True,
-        }
-
-    def _firewalls(self) -> None:
-        """Create the firewall rules; the name of the first prevents two launches of one name."""
-        first, *rest = firewalls(self.offer, self._tags)
-        self._named("firewalls", "firewall", first)
-        begins = [partial(self._begin, "firewalls", "firewall", rule) for rule in rest]
-        started = [(rule, begin, begin()) for rule, begin in zip(rest, begins, strict=True)]
-        for rule, begin, operation in started:
-            self._finish("firewalls.insert", operation, begin)
-            self._record_created("firewalls", rule)
-
-    def _policy(self) -> None:
-        """Create the placement policy, without a VM count: with one, machines wait for others."""
-        if not self._spec.placement:
-            return
-        body = {
-            "name": label(self._tags) + self.suffix,
-            "description": description_of(self._tags),
-            "group_placement_policy": {"collocation": "COLLOCATED"},
-        }
-        region = self.offer.region
-        begin = partial(self._begin, "resource_policies", "resource_policy", body, region=region)
-        self._finish("resourcePolicies.insert", begin(), begin)
-        self._record_created("resource_policies", body, region)
-
     def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.
 
         A call of this launch whose reply was lost may have created it already.
         """
-        begin = partial(self._begin, collection, kind, body)
-        self._finish(f"{collection}.insert", begin(), begin)
+        self._insert(collection, kind, [body])
         where = {kind: body["name"]}
         existing = retry(lambda: self.client.call(collection, "get", **where), kinds=UNLISTED)
         tags = parse_description(existing.description)
@@ -222,39 +208,43 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         token = request_id(self._tags, f"{collection}/{body['name']}")
         self.journal.record_created(token, f"{scope}{body['name']}")
 
+    def _insert(
+        self, collection: str, kind: str, bodies: Sequence[dict[str, Any]], **where: str
+    ) -> None:
+        """Create resources at the same time; again after an internal error of Google."""
+        for attempt in range(ATTEMPTS):
+            begun = [(body, self._begin(collection, kind, body, attempt, where)) for body in bodies]
+            is_last = attempt == ATTEMPTS - 1
+            label = call_name(collection, "insert")
+            bodies = [b for b, call in begun if not self._is_made(label, call, is_last=is_last)]
+            if not bodies:
+                return
+            time.sleep(PAUSE)
+
     def _begin(
-        self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str
+        self, collection: str, kind: str, body: dict[str, Any], attempt: int, where: dict[str, str]
     ) -> Operation | None:
         """Start to create a resource; none if one of that name exists."""
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self.journal.note(collection, token)
-        try:
-            return self.client.begin(
+        operation = None
+        with ignoring("exists"):
+            operation = self.client.begin(
                 collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
             )
-        except Failure as failure:
-            if failure.kind != "exists":
-                raise
-            return None
+        return operation
 
-    def _finish(
-        self, label: str, operation: Operation | None, begin: Callable[[int], Operation | None]
-    ) -> None:
-        """Wait until a resource is created; start again after an internal error of Google."""
-        for attempt in range(1, ATTEMPTS + 1):
-            if operation is None:
-                return
-            try:
-                self.client.finish(label, operation)
-            except Failure as failure:
-                if failure.kind == "exists":
-                    return
-                if failure.kind != "internal" or attempt == ATTEMPTS:
-                    raise
-            else:
-                return
-            time.sleep(PAUSE)
-            operation = begin(attempt)
+    def _is_made(self, label: str, operation: Operation | None, *, is_last: bool) -> bool:
+        """Wait for an operation; return false after an internal error, unless it is the last."""
+        try:
+            with ignoring("exists"):
+                if operation is not None:
+                    self.client.finish(label, operation)
+        except Failure as failure:
+            if failure.kind != "internal" or is_last:
+                raise
+            return False
+        return True
 
 
 def _again(label: str, attempt: int) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
-from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED, NO_ROOM, Failure
+from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota
+from cluster.providers._cloud.api_errors import Advice, Failure, explained, usual_advice
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Operation
@@ -62,31 +62,12 @@ STATUSES: dict[int, Kind] = {
     503: "lost",
     504: "lost",
 }
-ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
-    "capacity": (
-        Capacity,
-        "There are not enough machines of this type there now; it is not your quota",
-        NO_ROOM,
-    ),
+ERRORS: dict[Kind, Advice] = {
+    **usual_advice("Google", "project", "https://compute.googleapis.com"),
     "quota": (
         Quota,
         "The project's own limit is reached; another zone of the region has the same",
         "Ask for more: https://console.cloud.google.com/iam-admin/quotas; what runs: cluster ls",
-    ),
-    "throttled": (
-        Timeout,
-        "There are too many calls; other programs of this project call it, too",
-        "Wait a minute, and type the same again.",
-    ),
-    "lost": (
-        Timeout,
-        "The network or Google's service is down",
-        "Type the same again; what exists: cluster ls, cluster more gc",
-    ),
-    "foreign": (
-        Timeout,
-        ANOTHER_ANSWERED,
-        "See what answers, and log in there or go around it: curl -iL https://compute.googleapis.com",
     ),
     "denied": (
         Denied,
@@ -97,11 +78,6 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
         ProvisionError,
         "Google's own service failed again and again",
         "Wait a minute, and type the same again; see https://status.cloud.google.com",
-    ),
-    "unsupported": (
-        ProvisionError,
-        "Google does not offer this combination there",
-        "Choose another --zone or --instance.",
     ),
 }
 LOG_IN = "Log in: gcloud auth application-default login"
@@ -180,27 +156,19 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
     if failure.code in NO_CREDENTIALS:
         means, remedy = LOGINS["DefaultCredentialsError"]
         return Denied(f"{means}.", means=f"Google was not asked. {remains}", remedy=remedy)
-    if constraint := CONSTRAINT.search(failure.message):
-        return Denied(
-            f"Google refused {failure.operation}: {failure.message.rstrip('.')}.",
-            means=f"An organisation policy forbids it ({failure.code}). {remains}",
-            remedy="Ask its administrator for an exception, or launch what it permits. See it: "
-            f"gcloud org-policies describe {constraint[1]} --project PROJECT --effective",
-        )
-    if PROTECTED in failure.message:
-        return ProvisionError(
-            f"Google refused {failure.operation}: {failure.message.rstrip('.')}.",
-            means=f"Somebody protects it; it runs on, and costs money ({failure.code}). {remains}",
-            remedy="Switch that off: gcloud compute instances update NAME --zone ZONE "
-            "--no-deletion-protection; then type the same again",
-        )
-    did = "did not answer" if failure.kind in ("lost", "foreign") else "refused"
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":
         means, remedy = LOGINS.get(failure.code, (means, remedy))
-    prefix = f"Google {did} {failure.operation}: " if failure.operation else ""  # a machine ended
-    return error(
-        f"{prefix}{failure.message.rstrip('.')}.",
-        means=f"{means} ({failure.code}). {remains}",
-        remedy=remedy,
-    )
+    if constraint := CONSTRAINT.search(failure.message):
+        error, means = Denied, "An organisation policy forbids it"
+        remedy = (
+            "Ask its administrator for an exception, or launch what it permits. See it: "
+            f"gcloud org-policies describe {constraint[1]} --project PROJECT --effective"
+        )
+    elif PROTECTED in failure.message:
+        error, means = ProvisionError, "Somebody protects it; it runs on, and costs money"
+        remedy = (
+            "Switch that off: gcloud compute instances update NAME --zone ZONE "
+            "--no-deletion-protection; then type the same again"
+        )
+    return explained(failure, "Google", (error, means, remedy), remains)
