@@ -60,13 +60,13 @@ class World(Value, frozen=True, kw_only=True):
     # does not tell the keys that they made themselves
     milestones: tuple[str, ...]
 
-    def provider(self) -> CloudProvider[Any, Any]:
+    def provider(self) -> CloudProvider[Any, Any, Any]:
         """Return the provider as a new process has it."""
         provider = plugins.load(Provider, self.name)
         assert isinstance(provider, CloudProvider)
         return provider
 
-    def planned(self) -> CloudProvider[Any, Any]:
+    def planned(self) -> CloudProvider[Any, Any, Any]:
         """Return the provider, which has planned already: it does not plan again."""
         provider = self.provider()
         provider.plan(self.spec)

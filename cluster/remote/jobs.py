@@ -160,10 +160,6 @@ class MpiJob:
         self._machine = machine
         self._tmux = tmux_on(machine.name, self._shell)
 
-    @property
-    def _other_shells(self) -> dict[str, Shell]:
-        return {name: s for name, s in self._shells.items() if name != self._machine.name}
-
     def start(
         self, text: str, files: Mapping[str, str], copied: Path | None = None, by: str = ""
     ) -> None:
@@ -271,8 +267,9 @@ class MpiJob:
     def halt(self) -> None:
         """End the ranks on all hosts but the first, as far as they can be reached."""
         words = self._words("halt", self.record.folder)
+        others = {name: s for name, s in self._shells.items() if name != self._machine.name}
         with suppress(ShellError, HostErrors):
-            on_each(self._other_shells, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
+            on_each(others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
         """Return the exit status of the job; None while it runs (JobError: it was lost)."""

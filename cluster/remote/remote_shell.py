@@ -103,13 +103,18 @@ class RemoteShell(Shell):
         """Run a command; if the connection breaks, that is a `ShellError`, not an exit status."""
         _log.debug("%s: %s", self.host, shlex.join(argv))
         late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            command.close()
+
         with self.begin(argv[0], _line(argv, timeout)) as command:
-            clock = threading.Timer(timeout or 0, lambda: _give_up(command, late))
+            clock = threading.Timer(timeout or 0, give_up)
             if timeout is not None:
                 clock.start()
             try:
                 command.close_input()
-                stdout = _read(command.receive_running, on_line)
+                stdout = read(iter(lambda: command.receive_running(CHUNK), b""), on_line)
                 status, stderr = command.end()
             except ShellError:
                 if not late.is_set():
@@ -247,11 +252,6 @@ class _Pace:
         return self._begun + allowed - time.monotonic()
 
 
-def _give_up(command: RemoteCommand, late: threading.Event) -> None:
-    late.set()
-    command.close()
-
-
 def _mode(text: str) -> int:
     if not text.isascii() or not text.isdigit() or set(text) & {"8", "9"}:
         raise tarfile.TarError(f"it begins with {text!r}, which is no mode of a file")
@@ -272,8 +272,8 @@ def _line(argv: Sequence[str], timeout: float | None) -> str:
     return shlex.join(["sh", "-c", f"command -v timeout > /dev/null && exec {guard}; {inner}"])
 
 
-def _read(receive: Callable[[int], bytes], on_line: Callable[[str], None] | None) -> str:
-    pieces = iter(lambda: receive(CHUNK), b"")
+def read(pieces: Iterable[bytes], on_line: Callable[[str], None] | None) -> str:
+    """Return the output of a command; nothing of it if `on_line` gets its lines."""
     if on_line is None:
         return b"".join(_bounded(pieces)).decode(errors="replace")
     for line in _lines(pieces):

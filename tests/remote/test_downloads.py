@@ -11,6 +11,7 @@ import pytest
 
 from cluster.core.errors import LargeDownload
 from cluster.remote.environment import beside, wheels
+from tests.remote.test_environment import WHEEL_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     """Return the paths that pip has got from an index whose only wheel is said to have 150 MB."""
     with zipfile.ZipFile(tmp_path / "toy.whl", "w") as made:
         made.writestr("toy-1.0.dist-info/METADATA", ABOUT)
-        made.writestr("toy-1.0.dist-info/WHEEL", wheels.WHEEL)
+        made.writestr("toy-1.0.dist-info/WHEEL", WHEEL_FILE)
         made.writestr("toy-1.0.dist-info/RECORD", "")
     files = {
         "/simple/toy/": PAGE,

@@ -21,6 +21,8 @@ from cluster.remote.shells.ssh import SshShell
 from tests.conftest import run
 from tests.contracts.sshd import Sshd, sshd
 
+WHEEL_FILE = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -131,7 +133,7 @@ def index(lab: Lab, folder: Path) -> str:
                 f"{name}-1.0.dist-info/METADATA",
                 about + (f"Requires-Dist: {needs}\n" if needs else ""),
             )
-            made.writestr(f"{name}-1.0.dist-info/WHEEL", wheels.WHEEL)
+            made.writestr(f"{name}-1.0.dist-info/WHEEL", WHEEL_FILE)
             made.writestr(f"{name}-1.0.dist-info/RECORD", "")
     lab.install()  # so that the wheel of NumPy is there
     [numpy, *_] = Path(os.environ["CLUSTER_CACHE"]).glob("wheels/*/numpy-*.whl")
@@ -193,7 +195,7 @@ def test_torch_that_was_installed_brings_its_torchrun(
         made.writestr("torch/distributed/run.py", STAND_IN)
         about = "Metadata-Version: 2.1\nName: torch\nVersion: 1.0\n"
         made.writestr("torch-1.0.dist-info/METADATA", about)
-        made.writestr("torch-1.0.dist-info/WHEEL", wheels.WHEEL)
+        made.writestr("torch-1.0.dist-info/WHEEL", WHEEL_FILE)
         made.writestr("torch-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", places)

@@ -171,15 +171,11 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
             if not remaining:
                 return
             if time.monotonic() > deadline:
-                raise _remaining_error(remaining, where)
+                raise ProvisionError(
+                    f"{len(remaining)} resource(s) were not seen to be gone in {where}: "
+                    + ", ".join(f"{resource.kind} {resource.id}" for resource in remaining),
+                    means="Deletion was retried, and the cloud still lists them.",
+                    remedy="Try again: cluster more gc -y",
+                )
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_POLL)
-
-
-def _remaining_error(remaining: tuple[Resource, ...], where: str) -> ProvisionError:
-    return ProvisionError(
-        f"{len(remaining)} resource(s) were not seen to be gone in {where}: "
-        + ", ".join(f"{resource.kind} {resource.id}" for resource in remaining),
-        means="Deletion was retried, and the cloud still lists them.",
-        remedy="Try again: cluster more gc -y",
-    )

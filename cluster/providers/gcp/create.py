@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cluster.core import ssh_keys
@@ -36,12 +37,16 @@ from cluster.providers.gcp.plan import name_taken_error
 from cluster.providers.gcp.request import alias, firewalls, instance_view, private, public, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from google.cloud.compute_v1.types.compute import GuestAttributes, Instance, Operation
 
 
 PROVIDER = "gcp"
+# Of guest attributes: Google allows ten a minute and machine
+# (cloud.google.com/compute/docs/metadata/manage-guest-attributes).
+PAUSES = (0.5, 0.5, 1.0, 2.0, 4.0)  # seconds after the first queries
+QUERY_PAUSE = 7.0  # seconds after each later query
 
 
 class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
@@ -160,12 +165,53 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known_hosts)
         new = tuple(instance for instance in machines if alias(instance) not in pinned)
-        waited = HostKeys(self.client, self.options.wait).wait(
-            new, lambda: self.check(site, self.list(site, ()), 0.0)
-        )
+        keys = self._wait_for_host_keys(site, new)
         ssh_keys.add_known_hosts(
-            known_hosts, [(alias(instance), key) for instance, all_ in waited for key in all_]
+            known_hosts, [(alias(instance), key) for instance in new for key in keys[instance.name]]
         )
+
+    def _wait_for_host_keys(
+        self, site: Site, machines: tuple[Instance, ...]
+    ) -> dict[str, tuple[str, ...]]:
+        """Wait until every machine has reported its host keys (Timeout, Failure), or one ended."""
+        deadline = time.monotonic() + self.options.wait
+        keys: dict[str, tuple[str, ...]] = {}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for pause in chain(PAUSES, repeat(QUERY_PAUSE)):
+                late = [instance for instance in machines if not keys.get(instance.name)]
+                names = [instance.name for instance in late]
+                keys |= zip(names, pool.map(self._host_keys, late), strict=True)
+                late = [instance for instance in late if not keys[instance.name]]
+                if not late:
+                    break
+                self.check(site, self.list(site, ()), 0.0)
+                if time.monotonic() + pause > deadline:
+                    output = tail(self.client.console(instance_view(late[0]).id))
+                    raise Timeout(
+                        f"{late[0].name} has not reported its host keys within "
+                        f"{self.options.wait:.0f} s.",
+                        means=f"Its console:\n{output}" if output else "Its console is empty.",
+                        remedy="Its image needs Google's guest agent; wait longer: "
+                        "--option wait=600",
+                    )
+                time.sleep(pause)
+        return keys
+
+    def _host_keys(self, instance: Instance) -> tuple[str, ...]:
+        """Read them from the guest attributes; none until the guest agent has written them."""
+        try:
+            answer: GuestAttributes = self.client.call(
+                "instances",
+                "get_guest_attributes",
+                zone=instance.zone.rpartition("/")[2],
+                instance=instance.name,
+                query_path="hostkeys/",
+            )
+        except Failure as failure:
+            if failure.kind != "missing":
+                raise
+            return ()
+        return tuple(f"{item.key} {item.value}" for item in answer.query_value.items)
 
     def _names(self, count: int) -> tuple[str, ...]:
         return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, count + 1))
@@ -227,12 +273,14 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         """Start to create a resource; none if one of that name exists."""
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self.journal.note(collection, token)
-        operation = None
-        with ignoring("exists"):
-            operation = self.client.begin(
+        try:
+            return self.client.begin(
                 collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
             )
-        return operation
+        except Failure as failure:
+            if failure.kind != "exists":
+                raise
+            return None
 
     def _is_made(self, label: str, operation: Operation | None, *, is_last: bool) -> bool:
         """Wait for an operation; return false after an internal error, unless it is the last."""
@@ -250,70 +298,3 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 def _again(label: str, attempt: int) -> str:
     """Name an attempt at a call, so that each attempt gets its own request id."""
     return f"{label}/again{attempt}" if attempt else label
-
-
-Keys = tuple[str, ...]
-
-PAUSES = (0.5, 0.5, 1.0, 2.0, 4.0)  # seconds after the first queries
-QUERY_PAUSE = 7.0  # seconds after each later query, so that no minute has more than ten
-
-
-class HostKeys:
-    """Reads the host keys of machines that are starting, within some seconds for all of them."""
-
-    def __init__(self, project: Project, within: float) -> None:
-        self._project = project
-        self._within = within
-
-    def wait(
-        self, machines: tuple[Instance, ...], check: Callable[[], None]
-    ) -> tuple[tuple[Instance, Keys], ...]:
-        """Wait until every machine has reported its host keys (Timeout, Failure).
-
-        `check` raises if a machine ended; it is called between two queries.
-        """
-        deadline = time.monotonic() + self._within
-        keys: dict[str, Keys] = {}
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for pause in _pauses():
-                late = [instance for instance in machines if not keys.get(instance.name)]
-                keys |= zip(
-                    (instance.name for instance in late), pool.map(self._query, late), strict=True
-                )
-                late = [instance for instance in late if not keys[instance.name]]
-                if not late:
-                    break
-                check()
-                if time.monotonic() + pause > deadline:
-                    raise self._late(late[0])
-                time.sleep(pause)
-        return tuple((instance, keys[instance.name]) for instance in machines)
-
-    def _late(self, instance: Instance) -> Timeout:
-        output = tail(self._project.console(instance_view(instance).id))
-        return Timeout(
-            f"{instance.name} has not reported its host keys within {self._within:.0f} s.",
-            means=f"Its console:\n{output}" if output else "Its console is empty.",
-            remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
-        )
-
-    def _query(self, instance: Instance) -> Keys:
-        try:
-            answer: GuestAttributes = self._project.call(
-                "instances",
-                "get_guest_attributes",
-                zone=instance.zone.rpartition("/")[2],
-                instance=instance.name,
-                query_path="hostkeys/",
-            )
-        except Failure as failure:
-            if failure.kind != "missing":
-                raise
-            return ()
-        return tuple(f"{item.key} {item.value}" for item in answer.query_value.items)
-
-
-def _pauses() -> Iterator[float]:
-    yield from PAUSES
-    while True:
-        yield QUERY_PAUSE

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import sys
-import tempfile
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError, tail
@@ -23,6 +20,7 @@ from cluster.remote.environment import downloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 TIMEOUT = 1800.0  # seconds; torch alone has hundreds of megabytes
 TAIL = 3  # lines of pip's output in an error
@@ -56,7 +54,15 @@ def install_beside(
         if not folder.exists():
             if not large:
                 downloads.check_size((), missing, TIMEOUT)
-            _install(missing, folder, extra, on_download)
+            with downloads.new_folder(folder) as part:
+                argv = ("install", *downloads.QUIETLY, "--target", str(part), *missing)
+                done = downloads.run_pip(argv, missing, TIMEOUT, on_download)
+                if done.status != 0:
+                    raise SpecError(
+                        f"The ranks need {', '.join(missing)}, which could not be installed.",
+                        means=tail(done.stderr or done.stdout, TAIL),
+                        remedy=f"Type: {install_command(extra)}",
+                    )
     return folder
 
 
@@ -66,23 +72,3 @@ def _is_here(requirement: str) -> bool:
         return bool(name and metadata.version(name[0]))
     except metadata.PackageNotFoundError:
         return False
-
-
-def _install(
-    missing: Sequence[str], folder: Path, extra: str, on_download: Callable[[str], None] | None
-) -> None:
-    for partial in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
-        shutil.rmtree(partial, ignore_errors=True)
-    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
-    try:
-        argv = ("install", *downloads.QUIETLY, "--target", str(part), *missing)
-        done = downloads.run_pip(argv, missing, TIMEOUT, on_download)
-        if done.status != 0:
-            raise SpecError(
-                f"The ranks need {', '.join(missing)}, which could not be installed.",
-                means=tail(done.stderr or done.stdout, TAIL),
-                remedy=f"Type: {install_command(extra)}",
-            )
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import sys
+import tempfile
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from cluster.core import decoders, plugins
+from cluster.core import plugins
 from cluster.core.errors import LargeDownload
 from cluster.remote.shells import Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cluster.core.model.hosts import Completed
 
@@ -28,20 +30,6 @@ MOST_NAMED = 3  # packages
 PIP = (sys.executable, "-P", "-m", "pip")
 QUIETLY = ("--no-input", "--disable-pip-version-check", "--only-binary=:all:")
 _BEGUN = re.compile(r"\s*Downloading \S*?(?P<name>[\w.]+-[^-/\s]+)-\S+\.whl \((?P<size>[^)]+)\)")
-
-
-class _Source(msgspec.Struct):
-    url: str
-
-
-class _Package(msgspec.Struct):
-    download_info: _Source
-
-
-class _PipReport(msgspec.Struct):
-    """The part of pip's installation report that names files."""
-
-    install: list[_Package]
 
 
 def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -81,6 +69,20 @@ def begun(line: str) -> str:
     return f"downloading {match['name'].replace('-', ' ')} ({match['size']})" if match else ""
 
 
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yield a folder that is renamed to this one if the block ends well, and removed if not."""
+    for partial in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
+        shutil.rmtree(partial, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
+    try:
+        yield part
+        part.chmod(0o700)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
 def check_size(options: Sequence[str], requirements: Sequence[str], timeout: float) -> None:
     """Refuse to download more than `LARGE` bytes (LargeDownload).
 
@@ -92,8 +94,7 @@ def check_size(options: Sequence[str], requirements: Sequence[str], timeout: flo
     done = run_pip([*argv, *lazily, *options, *requirements], requirements, timeout)
     if done.status != 0:  # the installation says why
         return
-    packages = decoders.decode(done.stdout, _PipReport).install
-    urls = [package.download_info.url for package in packages]
+    urls = [package["download_info"]["url"] for package in json.loads(done.stdout)["install"]]
     with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
         sizes = dict(zip(urls, pool.map(_size, urls), strict=True))
     total = sum(sizes.values())

@@ -168,7 +168,7 @@ WITHOUT = "{program} is missing, and could not be installed. Type there: sudo {i
 # Check that the installed modules load; the threads of OpenBLAS would only take time.
 OWN = """\
 packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-rm -rf "$packages"/cluster "$packages"/cluster-*.dist-info
+rm -rf "$packages"/cluster
 env/bin/python3 -IS -m zipfile -e "$new"/*.whl "$packages"
 {setting}OPENBLAS_NUM_THREADS=1 env/bin/python3 -P -c '
 import cluster.agent.__main__, cluster.agent.facts, cluster.measure.main, mpi4py, numpy

@@ -6,11 +6,9 @@ folder for each kind of host and set of versions. A complete folder is renamed i
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import os
-import shutil
 import tempfile
 import zipfile
 from contextlib import contextmanager
@@ -32,8 +30,6 @@ OLDEST_GLIBC = 5  # glibc 2.5, of manylinux1, the first kind of wheels for Linux
 DOWNLOAD_TIMEOUT = 900.0  # seconds
 RETRIES = 2  # of pip; its default of 5 takes 15 s if no index answers
 TAIL = 6  # lines of pip's output in an error
-METADATA = "Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
-WHEEL = b"Wheel-Version: 1.0\nGenerator: cluster\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 CHOOSE = "export CLUSTER_CACHE=DIR"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 
@@ -100,8 +96,15 @@ def fetch(
         if not folder.exists():
             if with_dependencies and not large:
                 check_size(target, requirements)
-            alone = () if with_dependencies else ("--no-deps",)
-            _download(target, (*alone, *requirements), folder, on_download)
+            words = (*(() if with_dependencies else ("--no-deps",)), *requirements)
+            with downloads.new_folder(folder) as part:
+                argv = ("download", *downloads.QUIETLY, *_options(target), "--dest", str(part))
+                done = downloads.run_pip([*argv, *words], words, DOWNLOAD_TIMEOUT, on_download)
+                if done.status != 0:
+                    raise ClusterError(
+                        "The wheels for the hosts could not be downloaded here.",
+                        means=tail(done.stderr or done.stdout, TAIL),
+                    )
     return folder
 
 
@@ -136,61 +139,28 @@ def _options(target: Target) -> tuple[str, ...]:
     )
 
 
-def _download(
-    target: Target,
-    words: tuple[str, ...],
-    folder: Path,
-    on_download: Callable[[str], None] | None,
-) -> None:
-    for partial in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
-        shutil.rmtree(partial, ignore_errors=True)
-    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
-    try:
-        argv = ("download", *downloads.QUIETLY, *_options(target), "--dest", str(part), *words)
-        done = downloads.run_pip(argv, words, DOWNLOAD_TIMEOUT, on_download)
-        if done.status != 0:
-            raise ClusterError(
-                "The wheels for the hosts could not be downloaded here.",
-                means=tail(done.stderr or done.stdout, TAIL),
-            )
-        part.chmod(0o700)
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
 def project_wheel() -> tuple[str, bytes]:
     """Build a wheel of the imported package `cluster`: its file name, and its bytes.
 
-    The same files give the same bytes, whatever their location and times. The wheel has no
-    dependencies and no entry point: hosts do not run the command `cluster`.
+    The same files give the same bytes, whatever their location and times: of zipfile's
+    compressions, only ZIP_STORED does so with every zlib.
     """
-    return build_wheel("cluster", __version__)
+    return _wheel("cluster", __version__, zipfile.ZIP_STORED)
 
 
 def pip() -> tuple[str, bytes]:
     """Build a wheel of this machine's pip, which hosts run from the wheel: its name and bytes."""
-    return build_wheel("pip", _version("pip"), zipfile.ZIP_DEFLATED)
+    return _wheel("pip", _version("pip"), zipfile.ZIP_DEFLATED)
 
 
-def build_wheel(
-    package: str, version: str, compression: int = zipfile.ZIP_STORED
-) -> tuple[str, bytes]:
-    """Build a wheel of an installed package without extension modules: its name and bytes.
-
-    Of zipfile's compressions, only ZIP_STORED gives the same bytes with every zlib.
-    """
-    about = f"{package}-{version}.dist-info"
-    files = dict(sorted(_files(package)))
-    files[f"{about}/METADATA"] = METADATA.format(package=package, version=version).encode()
-    files[f"{about}/WHEEL"] = WHEEL
-    record = f"{about}/RECORD"
-    lines = [*map(_recorded, files.items()), f"{record},,\n"]
-    files[record] = "".join(lines).encode()
+def _wheel(package: str, version: str, compression: int) -> tuple[str, bytes]:
+    """Pack an installed package without extension modules; hosts need nothing about it."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(_entry(name), content, compression)
+        for name, content in sorted(_files(package)):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content, compression)
     return f"{package}-{version}-py3-none-any.whl", buffer.getvalue()
 
 
@@ -202,15 +172,3 @@ def _files(package: str) -> Iterator[tuple[str, bytes]]:
         inner[:] = [name for name in inner if name != "__pycache__"]
         for path in (Path(folder, name) for name in names if not name.startswith(".")):
             yield f"{package}/{path.relative_to(root).as_posix()}", path.read_bytes()
-
-
-def _recorded(file: tuple[str, bytes]) -> str:
-    name, content = file
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-    return f"{name},sha256={digest},{len(content)}\n"
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, EPOCH)
-    entry.external_attr = 0o644 << 16
-    return entry

@@ -17,16 +17,17 @@ import tarfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
 from cluster.remote import transfer
+from cluster.remote.remote_shell import read
 from cluster.remote.shells import Shell
 from cluster.remote.streams import CHUNK, StreamReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cluster.core.model.hosts import Machine
 
@@ -83,11 +84,12 @@ class LocalShell(Shell):
         with self._lock:
             self._running.add(process)
             is_late = self._closings != closings
+        errors: list[bytes] = []
         with process:
             try:
                 if is_late:
                     _end(process, late=True)
-                stdout, stderr = _collect(process, timeout, on_line)
+                stdout = read(_output(process, timeout, errors), on_line)
             except subprocess.TimeoutExpired as error:
                 _end(process, late=True)
                 raise ShellError(f"{argv[0]} did not end within {timeout:g} s.") from error
@@ -95,6 +97,7 @@ class LocalShell(Shell):
                 _end(process)
                 self._running.discard(process)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        stderr = b"".join(errors).decode(errors="replace")
         return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
@@ -231,81 +234,33 @@ def _end(process: subprocess.Popen[bytes], *, late: bool = False) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _collect(
-    process: subprocess.Popen[bytes], timeout: float | None, on_line: Callable[[str], None] | None
-) -> tuple[str, str]:
-    """Read both streams until they end, or a moment after the command itself has.
+def _output(
+    process: subprocess.Popen[bytes], timeout: float | None, errors: list[bytes]
+) -> Iterator[bytes]:
+    """Read the output until both streams end, or a moment after the command itself has.
 
     What a command leaves in the background may hold its streams open for as long as it runs.
     """
     deadline = time.monotonic() + (float("inf") if timeout is None else timeout)
     quiet_since = None
-    with _Streams(process, on_line) as streams:
-        while streams.are_open and (
+    with selectors.DefaultSelector() as selector:
+        for stream in filter(None, (process.stdout, process.stderr)):
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map() and (
             quiet_since is None or time.monotonic() < quiet_since + LINGERS
         ):
             remaining = deadline - time.monotonic()
             if remaining < 0:
                 raise subprocess.TimeoutExpired(process.args, timeout or 0)
-            came = streams.read(min(POLL, remaining))
-            if came or process.poll() is None:
-                quiet_since = None
-            elif quiet_since is None:
-                quiet_since = time.monotonic()
-        process.wait(None if timeout is None else max(0.0, deadline - time.monotonic()))
-        return streams.finish()
-
-
-class _Streams:
-    """The output and the errors of a command, as they come."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], on_line: Callable[[str], None] | None
-    ) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._held: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
-        self._on_line = on_line
-        for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
-            if stream is not None:
-                self._selector.register(stream, selectors.EVENT_READ, name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._selector.close()
-
-    @property
-    def are_open(self) -> bool:
-        """Whether more may come."""
-        return bool(self._selector.get_map())
-
-    def read(self, seconds: float) -> bool:
-        """Take what comes within some time; return whether anything did."""
-        came = False
-        for key, _ in self._selector.select(seconds):
-            piece = os.read(key.fd, CHUNK)
-            came = came or bool(piece)
-            if not piece:
-                self._selector.unregister(key.fileobj)
-            self._held[key.data].append(piece)
-            if key.data == "stdout" and b"\n" in piece:
-                self._pass_on()
-        return came
-
-    def _pass_on(self, *, last: bool = False) -> None:
-        """Pass on the lines of the output that are complete, and at the end the rest."""
-        if self._on_line is None:
-            return
-        *lines, rest = b"".join(self._held["stdout"]).split(b"\n")
-        self._held["stdout"] = [] if last else [rest]
-        for line in (*lines, rest) if last and rest else lines:
-            self._on_line(line.decode(errors="replace"))
-
-    def finish(self) -> tuple[str, str]:
-        """Return what was not passed on of the output, and the errors."""
-        self._pass_on(last=True)
-        stdout, stderr = (
-            b"".join(pieces).decode(errors="replace") for pieces in self._held.values()
-        )
-        return stdout, stderr
+            ready = selector.select(min(POLL, remaining))
+            for key, _ in ready:
+                piece = os.read(key.fd, CHUNK)
+                if not piece:
+                    selector.unregister(key.fileobj)
+                if key.fileobj is process.stderr:
+                    errors.append(piece)
+                else:
+                    yield piece
+            is_quiet = not ready and process.poll() is not None
+            quiet_since = (quiet_since or time.monotonic()) if is_quiet else None
+    process.wait(None if timeout is None else max(0.0, deadline - time.monotonic()))

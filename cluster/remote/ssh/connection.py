@@ -79,7 +79,8 @@ def _way_to(
     if jumps.lower() == "none":
         return []
     hops = [
-        fabric.Connection(_bare(jump), config=config, gateway=False) for jump in jumps.split(",")
+        fabric.Connection(jump.strip().removeprefix("ssh://"), config=config, gateway=False)
+        for jump in jumps.split(",")
     ]
     seen = (*seen, (target.host, target.port))
     if any((hop.host, hop.port) in seen for hop in hops):
@@ -88,10 +89,6 @@ def _way_to(
     for before, hop in zip(hops, [*hops[1:], target], strict=True):
         hop.gateway = before
     return chain
-
-
-def _bare(jump: str) -> str:
-    return jump.strip().removeprefix("ssh://")
 
 
 def _config() -> fabric.Config:
@@ -133,7 +130,13 @@ def open_hop(
 
     try:
         connection.connect_timeout = CONNECT_TIMEOUT
-        connection.connect_kwargs = _connect_kwargs(begin, identity)
+        connection.connect_kwargs = {
+            "transport_factory": begin,
+            "auth_strategy": identity,
+            "banner_timeout": CONNECT_TIMEOUT,
+            "auth_timeout": CONNECT_TIMEOUT,
+            "channel_timeout": CONNECT_TIMEOUT,
+        }
         if not connection.gateway:
             connection.connect_kwargs["sock"] = _dial(connection, reach)
         connection.client.set_missing_host_key_policy(verifier)
@@ -145,17 +148,6 @@ def open_hop(
     except (OSError, EOFError, paramiko.SSHException) as error:
         raise _translated(error, where, state) from error
     connection.transport.watch()
-
-
-def _connect_kwargs(begin: Callable[..., Transport], identity: Identity) -> dict[str, object]:
-    """Return paramiko's options; every step of connecting has a timeout."""
-    return {
-        "transport_factory": begin,
-        "auth_strategy": identity,
-        "banner_timeout": CONNECT_TIMEOUT,
-        "auth_timeout": CONNECT_TIMEOUT,
-        "channel_timeout": CONNECT_TIMEOUT,
-    }
 
 
 def _dial(

@@ -40,8 +40,8 @@ def test_the_number_of_calls_does_not_depend_on_the_number_of_machines(aws: Clou
         assert made == [
             "CreateSecurityGroup",
             "AuthorizeSecurityGroupIngress",
-            "CreatePlacementGroup",
             "ImportKeyPair",
+            "CreatePlacementGroup",
             "RunInstances",
         ]
         lists = [call for call in aws.calls("DescribeInstances") if "NextToken" in call.params]
