@@ -267,9 +267,9 @@ class MpiJob:
     def halt(self) -> None:
         """End the ranks on all hosts but the first, as far as they can be reached."""
         words = self._words("halt", self.record.folder)
-        others = {name: s for name, s in self._shells.items() if name != self._machine.name}
+        peers = {name: s for name, s in self._shells.items() if name != self._machine.name}
         with suppress(ShellError, HostErrors):
-            on_each(others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
+            on_each(peers, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
         """Return the exit status of the job; None while it runs (JobError: it was lost)."""

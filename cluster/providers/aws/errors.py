@@ -196,8 +196,8 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
     """Explain a failure to the user, with what it means and what to type."""
     if failure.code == NO_CREDENTIALS:
         means, remedy = LOGINS[failure.code]
-        asked = f"Amazon was not asked ({failure.code}). {remains}"
-        return Denied(f"{means}.", means=asked, remedy=remedy)
+        source = f"Amazon was not asked ({failure.code}). {remains}"
+        return Denied(f"{means}.", means=source, remedy=remedy)
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":
         error = Denied

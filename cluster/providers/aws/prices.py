@@ -24,7 +24,7 @@ def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | No
 
 
 def _on_demand(region: Region, instance: str) -> Price | None:
-    wanted = {
+    terms = {
         "instanceType": instance,
         "regionCode": region.name,
         "operatingSystem": "Linux",
@@ -32,7 +32,7 @@ def _on_demand(region: Region, instance: str) -> Price | None:
         "preInstalledSw": "NA",
         "capacitystatus": "Used",
     }
-    filters = [{"Type": "TERM_MATCH", "Field": k, "Value": v} for k, v in wanted.items()]
+    filters = [{"Type": "TERM_MATCH", "Field": k, "Value": v} for k, v in terms.items()]
     answer = region.call(
         "get_products", "PriceList", service="pricing", ServiceCode="AmazonEC2", Filters=filters
     )
