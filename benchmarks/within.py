@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.measurements import Definition
-from cluster.core.model.value import Value
+from cluster.core.model.value import Scalar, Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cluster.core.model.value import Scalar
     from cluster.measure.rank import Rank
 
 NUMA, CORES, GPUS = "numa", "cores", "gpus"

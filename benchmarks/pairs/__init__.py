@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from msgspec.structs import replace
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import Fleet, PairMetric
-from cluster.core.model.measurements import Definition
+from cluster.core.model.fleet import Fleet, PairMetric, PairTest
+from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.value import Value
 from cluster.fleet.pair_measurements import measurement_of
-from cluster.fleet.rounds import SurveyPlan, survey
+from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.measure.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.core.model.fleet import PairTest
-    from cluster.core.model.measurements import Measurement
-    from cluster.fleet.rounds import SurveyStep
     from cluster.fleet.simulation import FleetSimulator
     from cluster.measure.rank import Rank
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.model.measurements import Definition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _training = partial(
     Definition,

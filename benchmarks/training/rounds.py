@@ -18,7 +18,7 @@ from cluster.measure import torch_group
 from cluster.measure.buffers import place_on_host
 from cluster.measure.training import digits, shards
 from cluster.measure.training.loader import Batch, Loader, Stages, stages_of
-from cluster.measure.training.sources import MemorySource
+from cluster.measure.training.sources import MemorySource, ShardSource
 from cluster.measure.training.trainer import Trainer
 from cluster.reports.words.step_limits import training_answer
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.measure.rank import Rank
     from cluster.measure.training.digits import Digits
-    from cluster.measure.training.sources import ShardSource
 
 KEPT = 32  # shards that a rank keeps in memory, and goes through again and again
 SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its label

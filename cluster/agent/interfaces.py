@@ -6,15 +6,11 @@ import ctypes
 import fcntl
 import socket
 import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.agent.kernel_files import read_text
 from cluster.core.model.hosts import Interface
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 SIOCGIFCONF, SIOCGIFNETMASK = 0x8912, 0x891B  # linux/sockios.h
 IFREQ = 40 if struct.calcsize("P") == 8 else 32  # bytes of a struct ifreq (linux/if.h)  # noqa: PLR2004

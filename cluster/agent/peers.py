@@ -11,17 +11,14 @@ import shlex
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
 from cluster.agent.probes import Probes
 from cluster.agent.protocol import AGENT
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 FILE = "peers.json"
 # These timeouts are shorter than those of mpirun's connections (`ssh_mesh.CONFIG`): if mpirun

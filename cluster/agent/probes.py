@@ -10,11 +10,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PORT = 9  # discard: closed almost everywhere, and nothing is sent to it
 BETWEEN = 1.0  # seconds between two questions

@@ -21,8 +21,8 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,9 +30,6 @@ from cluster.agent.follow import print_event
 from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import BY_SIGNAL, HEARTBEAT, TIMED_OUT
 from cluster.core.model.jobs import State, TaskEnd, TaskOutput, TaskSpec, TaskState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SPEC, PID, OUTPUT, END, STOPPING = "task.json", "pid", "output", "end", "stopping"
 MARK = "CLUSTER_TASK"  # the variable of all processes of a task: its folder

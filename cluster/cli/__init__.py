@@ -7,12 +7,10 @@ Each command imports what it needs, and the two answers that need no command imp
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
 from cluster.cli import overview
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def main() -> NoReturn:

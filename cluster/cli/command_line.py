@@ -8,9 +8,10 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.exceptions import Abort, Exit
@@ -24,9 +25,6 @@ from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
 from cluster.core.printable import printable
 from cluster.core.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 # What a flag means when no value follows: --placement is 1, as in the founding program.

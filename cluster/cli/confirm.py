@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster.core import journal
-from cluster.core.errors import ParseError, SpecError
+from cluster.core.errors import LargeDownload, ParseError, SpecError
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import attach
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster.core.errors import LargeDownload
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.cli.flags import group, option
 from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.core.errors import SpecError
@@ -17,7 +17,6 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.ci import Case
 
 FAIL_ON = ("low", "slower", "inconclusive", "unknown")

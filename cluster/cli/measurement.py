@@ -30,7 +30,7 @@ from cluster.orchestration.ab_test import (
 )
 from cluster.orchestration.bench.plan import check_bench, check_plan, host_order
 from cluster.orchestration.bench.starter import check_starter
-from cluster.orchestration.cluster import attach
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
-    from cluster.orchestration.cluster import Cluster
     from cluster.reports.ci import Case
 
 

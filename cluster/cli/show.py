@@ -45,7 +45,7 @@ from cluster.reports.words.verdict import (
     summary_answers,
 )
 from cluster.runs.dumps import kept_answers
-from cluster.runs.run import RAW
+from cluster.runs.run import RAW, Run
 from cluster.runs.store import read
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from cluster.analysis.verdict.evidence import Sign
     from cluster.core.model.hardware import Hardware
     from cluster.orchestration.cluster import Cluster
-    from cluster.runs.run import Run
 
 
 MOST_ROWS = 500  # of a table on the screen: nobody reads more, and each takes a millisecond

@@ -11,14 +11,12 @@ import io
 import logging
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from cluster.core.errors import SpecError
 from cluster.core.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 PLAIN = {"µ": "u", "±": "+-", "─": "-", "━": "=", "…": "...", **dict.fromkeys("▁▂▃▄▅▆▇█", "#")}
 

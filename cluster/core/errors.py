@@ -19,12 +19,10 @@ ClusterError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from typing import Self
 
 from cluster.core.messages import for_reader
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TAIL_LINES = 40  # mpirun alone prints more than 20 when a rank exits without an error message
 STATES = {  # the steps of a connection, and what a failure in each means

@@ -8,12 +8,9 @@ import shlex
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from cluster.core.errors import SpecError
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 MIB = 1 << 20
 LARGEST = 64 * MIB  # bytes of a file, or of a line, that is held as a whole

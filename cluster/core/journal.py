@@ -11,9 +11,9 @@ import fcntl
 import logging
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,10 +26,6 @@ from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.paths import check_owner, make_private, state_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _log = logging.getLogger(__name__)
 REGIONS_FILE = "regions.jsonl"

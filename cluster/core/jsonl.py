@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import IO, TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import IO
 
 CHUNK = 1 << 16  # bytes read at a time, from the end backwards
 

@@ -8,14 +8,9 @@ where several sessions of ssh share one connection (`ControlMaster`).
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from cluster.core.model.hosts import ssh_command
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Access
+from cluster.core.model.hosts import Access, ssh_command
 
 SSH_FAILED = 255  # exit status of ssh if it could not connect; a command's own becomes 1
 TERMINATES_WITHIN = 2  # seconds from SIGTERM to SIGKILL

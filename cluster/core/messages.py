@@ -8,11 +8,8 @@ and the commands of `_CALLS` as calls. Others, and those with more words, stay a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class _MessageReader:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args, get_origin
+from typing import Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -14,10 +15,6 @@ from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import Sizes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 ParamsT = TypeVar("ParamsT", bound=Value)
 PARAMETER = "parameter"  # of a benchmark, each of which is a flag

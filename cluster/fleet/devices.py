@@ -12,7 +12,8 @@ its other end is not known, so one value blames nobody.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -20,20 +21,18 @@ from msgspec.structs import replace
 from cluster.analysis.topology.gpu_paths import speed
 from cluster.core.model.fleet import (
     ClassShare,
+    Fleet,
     FleetFinding,
     FleetVerdict,
+    FleetWord,
+    PairTest,
     Part,
     Reason,
     Suspect,
+    Way,
 )
-from cluster.fleet.pair_table import believable, diagnosed, pair_table
+from cluster.fleet.pair_table import Diagnosed, believable, diagnosed, pair_table
 from cluster.fleet.solver import REFERENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.core.model.fleet import Fleet, FleetWord, PairTest, Way
-    from cluster.fleet.pair_table import Diagnosed
 
 LEAST = 3  # pairs of a class that are compared
 ALIKE = 2  # pairs of a class that show that there is no difference

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cluster.core.model.fleet import FleetVerdict, Reason
+from cluster.core.model.fleet import (
+    FindingKind,
+    Fleet,
+    FleetFinding,
+    FleetVerdict,
+    FleetWord,
+    PairTest,
+    Reason,
+    Suspect,
+)
 from cluster.fleet.findings import (
     bad_groups,
     bad_hosts,
@@ -25,6 +34,7 @@ from cluster.fleet.findings import (
     untested_hosts,
 )
 from cluster.fleet.pair_table import (
+    Diagnosed,
     believable,
     diagnosed,
     most_common_reason,
@@ -36,15 +46,6 @@ from cluster.fleet.solver import HOST, rounds_needed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from cluster.core.model.fleet import (
-        FindingKind,
-        Fleet,
-        FleetFinding,
-        FleetWord,
-        PairTest,
-        Suspect,
-    )
-    from cluster.fleet.pair_table import Diagnosed
     from cluster.fleet.simulation import FleetSimulator
 
 USUAL = 0.8  # of the limit: what healthy hosts reach

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from cluster.core.model.fleet import FleetFinding, Part, Reason, Suspect
+from cluster.core.model.fleet import Fleet, FleetFinding, PairTest, Part, Reason, Suspect, Way
 from cluster.fleet.pair_table import (
     CROWDED,
+    Diagnosed,
     direction_of,
     most_common_reason,
     peers,
@@ -23,6 +24,7 @@ from cluster.fleet.solver import (
     HOST,
     LINK,
     MANY,
+    Culprit,
     at_least,
     solve,
     unstable_parts,
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cluster.core.model.fleet import Fleet, PairTest, Way
-    from cluster.fleet.pair_table import Diagnosed
-    from cluster.fleet.solver import Culprit
 
 ODD = 0.05  # chance of a host that is low at times, from which it is tested again
 APART = 6.0  # median absolute deviations of groups' means, four standard deviations

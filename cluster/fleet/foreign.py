@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, Part, Reason, Suspect
+from cluster.core.model.fleet import (
+    FindingKind,
+    Fleet,
+    FleetFinding,
+    FleetVerdict,
+    FleetWord,
+    PairTest,
+    Part,
+    Reason,
+    ReasonCode,
+    Suspect,
+)
 from cluster.fleet.diagnosis import USUAL, by_fault, in_order, no_values
 from cluster.fleet.findings import bad_groups, bad_hosts, undecided_hosts, untested_hosts
 from cluster.fleet.pair_table import (
+    Diagnosed,
     believable,
     diagnosed,
     pair_table,
@@ -24,9 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from cluster.core.model.fleet import FindingKind, Fleet, FleetWord, PairTest, ReasonCode
-    from cluster.fleet.pair_table import Diagnosed
 
     Rates = NDArray[np.float64]
     Flags = NDArray[np.bool_]

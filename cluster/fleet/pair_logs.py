@@ -9,14 +9,13 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import PairTest
+from cluster.core.model.fleet import PairMetric, PairTest
 from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.core.units import format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cluster.core.model.fleet import PairMetric
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
 

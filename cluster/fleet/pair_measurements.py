@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core.model.fleet import PairTest
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.measurements import Definition, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value

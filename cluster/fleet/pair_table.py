@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.fleet.simulation import max_min_rates
+from cluster.fleet.simulation import FabricLinks, FleetSimulator, max_min_rates
 from cluster.fleet.solver import (
     DEEP,
     GROUP,
@@ -18,6 +18,7 @@ from cluster.fleet.solver import (
     LINK,
     REFERENCE,
     SPINE,
+    Blame,
     PairTests,
     solve,
     usual_spread,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cluster.core.model.fleet import Fleet, PairTest, Way
-    from cluster.fleet.simulation import FabricLinks, FleetSimulator
-    from cluster.fleet.solver import Blame
 
 
 Numbers = NDArray[np.int64]

@@ -23,7 +23,7 @@ from cluster.fleet.findings import (
     suspected_hosts,
     varying_hosts,
 )
-from cluster.fleet.pair_table import diagnosed, pair_table
+from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table
 from cluster.fleet.solver import DEEP, HOST, MANY
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cluster.core.model.fleet import Fleet, PairTest
-    from cluster.fleet.pair_table import Diagnosed, PairTable
     from cluster.fleet.simulation import FleetSimulator
 
     Pairs = NDArray[np.int64]

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.core.model.fabric import Noise
-from cluster.core.model.fleet import HOLE, SAME_ADDRESS, SILENT, PairTest, Part
+from cluster.core.model.fabric import Fabric, Fault, Noise
+from cluster.core.model.fleet import HOLE, SAME_ADDRESS, SILENT, PairMetric, PairTest, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
-
-    from cluster.core.model.fabric import Fabric, Fault
-    from cluster.core.model.fleet import PairMetric
 
     Numbers = NDArray[np.int64]
     Values = NDArray[np.float64]

@@ -6,14 +6,12 @@ import csv
 import math
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from cluster.core.errors import ParseError, SpecError
 from cluster.logs.text import LONGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 Pair = tuple[str, str]
 NEAR = 2  # lines between the lines of two ranks that belong to one list

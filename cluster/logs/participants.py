@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from cluster.logs.hosts import listed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _MARKS = ("NODELIST", "odelist", "Data for node", "ank ", "NODEFILE")
 # Each line of a list of ranks names one host; the list of a batch system names all at once.

@@ -7,9 +7,9 @@ import re
 import sys
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -20,9 +20,6 @@ from cluster.core.model.logs import CAUSE, Parsed, Reading, Symptoms, Unread
 from cluster.logs.parsers import Parser, number
 from cluster.logs.participants import Participants
 from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 IMPOSSIBLE = (ValueError, ArithmeticError, LookupError)  # the result of absurd numbers in a log
 LARGEST_ROWS = 128 * MIB  # of lines whose figures are kept: they take 3 to 15 times as much memory

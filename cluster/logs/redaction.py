@@ -5,13 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from cluster.core.model.value import Value
 from cluster.logs.text import as_utf8
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MOST = 50_000  # shapes that are kept
 # Lines that differ only in digits have the same shape: no pattern depends on a certain digit.

@@ -9,14 +9,12 @@ from functools import cache
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.logs import Parsed, Setting
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.logs import Detail, Parsed, Setting
+from cluster.core.model.measurements import Definition, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cluster.core.model.logs import Detail
-    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 MIXED = (

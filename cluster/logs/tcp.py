@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 SEVERAL = "several"  # how many streams there are, if that is not known
 SUM = "SUM"  # the name of the line that adds up the streams of an interval

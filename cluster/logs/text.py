@@ -10,19 +10,16 @@ from __future__ import annotations
 import codecs
 import quopri
 import re
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from itertools import chain, pairwise
 from sys import getsizeof
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core.errors import ParseError
 from cluster.core.files import LARGEST, MIB
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 LONGEST = 2048  # characters of a line that a parser is given; no tool prints longer lines
 PORTION = 1 << 20  # bytes of text processed at once; binary data without a newline is cut there

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 import msgspec
 
 from cluster.core.errors import ParseError, SpecError
-from cluster.core.model.measurements import Definition, Measurement, Output
+from cluster.core.model.measurements import Definition, Measurement, Output, Planned
 from cluster.core.options import ParamsT, encode
 from cluster.core.plugins import Plugin
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cluster.core.model.hosts import Facts
-    from cluster.core.model.measurements import Planned
     from cluster.fleet.simulation import FleetSimulator
     from cluster.measure.rank import Rank
 

@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import platform
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from cluster.agent import gpus
 from cluster.core.errors import SpecError
 from cluster.measure import gpu_libraries, gpu_requirements
-from cluster.measure.payload import WrongDataError, aligned, check_data
+from cluster.measure.payload import Buffer, WrongDataError, aligned, check_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from mpi4py.MPI import Comm
 
     from cluster.core.model.measurements import Definition
     from cluster.measure.gpu_libraries import Library
-    from cluster.measure.payload import Buffer
 
     Piece = Any
     """A block of memory: a NumPy array, a `Block`, or a library's own array."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from cluster.measure import gpu_requirements
 
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
     from numpy.typing import NDArray
 

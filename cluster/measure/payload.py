@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Buffer = NDArray[np.uint8]
-
+Buffer: TypeAlias = "NDArray[np.uint8]"
 PAGE = 4096  # bytes, the alignment of all buffers
 CHUNK = 1 << 20  # bytes compared at a time: they stay in the cache
 SEED = 20180626  # any number, the same on all ranks

@@ -8,12 +8,9 @@ MPI_Init: "unsupported PMI version PMIx".
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from cluster.core.errors import SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 PMIX, PMI2, NONE = "pmix", "pmi2", "none"
 OPEN_MPI = re.compile(r"Open MPI\)? v?(\d+)")

@@ -13,14 +13,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ClusterError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 END_WITH_RANK = """\
 import ctypes, os, signal, sys

@@ -5,20 +5,28 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
-from cluster.core.model.hosts import group_of
+from cluster.core.model.hosts import Completed, Facts, Machine, group_of
 from cluster.core.model.jobs import MOST_OUTPUT, TaskSpec
-from cluster.core.model.spec import ClusterSpec, check_name
+from cluster.core.model.spec import ClusterSpec, Environment, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.bench.bench_methods import Bench
 from cluster.orchestration.bench.collect import JobResult, raise_unless_done
-from cluster.orchestration.bench.plan import check_on_hosts, in_order, make_request, plan_job
+from cluster.orchestration.bench.plan import (
+    JobPlan,
+    JobRequest,
+    RunOptions,
+    check_on_hosts,
+    in_order,
+    make_request,
+    plan_job,
+)
 from cluster.orchestration.check.simulated import simulate
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.cluster_jobs import Jobs
@@ -26,7 +34,7 @@ from cluster.orchestration.hosts import setup as host_setup
 from cluster.orchestration.hosts.new_machines import can_replace, replace_lost
 from cluster.orchestration.hosts.revocation import unless_revoked
 from cluster.orchestration.hosts.setup import ReadyHosts
-from cluster.orchestration.hosts.state import StateOnDisk
+from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.jobs.host_group import Host, HostGroup, check_command
 from cluster.orchestration.jobs.host_setup import read_script, run_once, scripts_of
@@ -53,17 +61,12 @@ from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
     from cluster.core.model.resources import Price, Receipt
-    from cluster.core.model.spec import Environment
     from cluster.orchestration.bench.listener import Listener
-    from cluster.orchestration.bench.plan import JobPlan, JobRequest, RunOptions
     from cluster.orchestration.files.sync import SyncReport
-    from cluster.orchestration.hosts.state import ClusterState
     from cluster.orchestration.jobs.job import Job
     from cluster.remote.leftovers import Leftovers
     from cluster.remote.shells import Shell

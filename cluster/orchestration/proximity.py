@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 
 from cluster.core.errors import SpecError
-from cluster.core.model.placement import Placement, ProviderTopology
+from cluster.core.model.placement import NetworkLayer, Placement, ProviderTopology
 from cluster.core.units import format_value
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import (
+    NearGroups,
     agreement,
     closest_layer,
     compared,
@@ -27,7 +28,7 @@ from cluster.orchestration.provider_topology import ask_topology
 from cluster.reports.words.placement import no_groups
 from cluster.runs import store, verdict_files
 from cluster.runs.import_.logs import NAME
-from cluster.runs.run import PAIRS
+from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,11 +38,8 @@ if TYPE_CHECKING:
 
     from cluster.core.model.fleet import PairTest
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.placement import NetworkLayer
     from cluster.core.model.spec import ClusterSpec
-    from cluster.fleet.proximity import NearGroups
     from cluster.orchestration.hosts.state import ClusterState
-    from cluster.runs.run import Run
 
     Groups = tuple[int, ...]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core import decoders
 from cluster.core.errors import ProvisionError, SpecError
-from cluster.core.model.spec import Environment, EnvironmentOptions
-from cluster.core.model.value import Value, ignore
+from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
+from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.plugins import Plugin
 from cluster.core.units import format_seconds
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.core.model.placement import ProviderTopology
     from cluster.core.model.resources import Plan, RemoteCluster, Resource
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import StateCallback
 
 
 class NoOptions(Value, frozen=True, kw_only=True):

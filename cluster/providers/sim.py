@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.journal import Replacing
+from cluster.core.journal import Journal, Replacing
 from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
 from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
@@ -29,7 +29,6 @@ from cluster.providers import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.core.journal import Journal
     from cluster.core.model.spec import ClusterSpec
 
 REFUSED_OPTIONS = {

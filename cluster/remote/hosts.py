@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from cluster.core import plugins
-from cluster.core.errors import ShellError, Unreachable
-from cluster.core.model.hosts import SIMULATED, Completed, ssh_words
+from cluster.core.errors import ClusterError, ShellError, Unreachable
+from cluster.core.model.hosts import SIMULATED, Completed, Machine, ssh_words
 from cluster.remote.leftovers import MARK
 from cluster.remote.parallel import results, try_each, unanswering
 from cluster.remote.shells import Shell
 from cluster.remote.tmux import attach_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-
-    from cluster.core.errors import ClusterError
-    from cluster.core.model.hosts import Machine
 
 # Seconds within which every host must run `true`. Once some hosts have answered, the others get 10
 # times as long as these took, but at least 4 s and never more than this (`parallel.unanswering`).

@@ -11,16 +11,12 @@ import platform
 import shlex
 import subprocess
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cluster.agent import probes
-from cluster.core.model.hosts import ssh_command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.core.model.hosts import Machine
+from cluster.core.model.hosts import Machine, ssh_command
 
 # The host where srun is may have no Python, and may be old: bash and coreutils are enough.
 # $1 a host, $2 a port; seconds: $3 between two questions, $4 for an answer, $5 of silence.

@@ -7,18 +7,13 @@ import re
 import shlex
 import shutil
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from cluster.core import plugins
 from cluster.core.errors import ShellError
-from cluster.core.model.hosts import ssh_words
+from cluster.core.model.hosts import Machine, ssh_words
 from cluster.remote.shells import Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from cluster.core.model.hosts import Machine
 
 SILENCE = 60  # seconds without any data
 SENT = re.compile(r"Total bytes sent: (\d+)")

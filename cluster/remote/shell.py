@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from cluster.core.errors import ShellError
@@ -11,7 +11,6 @@ from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from cluster.core.model.hosts import Completed, Machine

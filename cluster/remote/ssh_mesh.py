@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 import tempfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core import plugins
 from cluster.core.errors import ShellError
@@ -19,9 +19,6 @@ from cluster.core.model.value import Value
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each
 from cluster.remote.shells import Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FIRST_PORT, PORTS = 20_000, 10_000
 SILENCE = "5"  # seconds without an answer

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CHUNK = 1 << 18  # bytes that are read from a file at a time
 MOST_HEADER = 1 << 20  # bytes of the headers of one file, such as its name and owner

@@ -12,7 +12,7 @@ from cluster.agent.protocol import AGENT, HEARTBEAT
 from cluster.agent.task import OUTPUT, SPEC
 from cluster.core import decoders
 from cluster.core.errors import ShellError, Unreachable
-from cluster.core.model.jobs import TaskOutput, TaskSpec, TaskState
+from cluster.core.model.jobs import Task, TaskOutput, TaskSpec, TaskState
 from cluster.remote.leftovers import MARK
 from cluster.remote.silence import Silence
 from cluster.remote.tmux import tmux_on
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.hosts import Completed, Machine
-    from cluster.core.model.jobs import Task
     from cluster.remote.shells import Shell
 
 TIMEOUT = 60.0  # seconds for a command that should end at once

@@ -11,16 +11,14 @@ import secrets
 import shutil
 import tarfile
 import time
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ShellError
 from cluster.remote.streams import CHUNK, MOST_HEADER, ChunkWriter, StreamReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 WHOLE = "whole"  # the last member of an archive, which marks it as complete
 FOLDER = "folder"  # first line of a stream that is a packed folder

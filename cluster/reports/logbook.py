@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.statistics.factors import MCA
-from cluster.core.model.measurements import Summary
-from cluster.core.model.records import Record
+from cluster.core.model.measurements import Planned, Summary
+from cluster.core.model.records import ExpectedResult, Record
 from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.core.model.hosts import Facts
-    from cluster.core.model.measurements import Planned
-    from cluster.core.model.records import ExpectedResult
 
 COLUMNS = (
     "Description",

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cluster.reports.html_page import next_html, table_html
-from cluster.reports.table import summaries_table
+from cluster.reports.table import Table, summaries_table
 from cluster.reports.tables import comparison_tables
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from cluster.analysis.statistics.compare import Comparison
     from cluster.core.model.measurements import Summary
-    from cluster.reports.table import Table
     from cluster.reports.words.verdict import Answer
 
 COLOURS = {"normal": "#2e9e4f", "low": "#c77700", "impossible": "#d0453b", "failed": "#d0453b"}

@@ -13,7 +13,7 @@ import msgspec
 from cluster.analysis.limits.link import with_given_bound
 from cluster.analysis.models.efficiency import training_scaling
 from cluster.analysis.models.fit import fit, fits, params_but_size, sweeps
-from cluster.analysis.statistics.compare import Launch, Side, compare, group_by
+from cluster.analysis.statistics.compare import Comparison, Launch, Side, compare, group_by
 from cluster.analysis.statistics.factors import factors
 from cluster.analysis.statistics.summarize import pool_launches
 from cluster.analysis.verdict.evidence import Sign
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.plots import Curve, Picture
 
 BAD = ("impossible", "low")  # verdicts on top of any page, the worst first; failures are warnings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.models.efficiency import Series, Throughput, Work, scaling
+from cluster.analysis.models.efficiency import Efficiency, Series, Throughput, Work, scaling
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.errors import SpecError
 from cluster.core.units import format_value
@@ -13,7 +13,6 @@ from cluster.reports.table import Table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cluster.analysis.models.efficiency import Efficiency
     from cluster.core.model.measurements import Summary
 
 RATE = "samples_rate"

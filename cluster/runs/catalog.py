@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -11,8 +11,6 @@ from cluster.core.errors import ClusterError, SpecError
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cluster.runs.run import Run
 
 COLUMNS = ("run", "benchmark", "hosts", "status", "condition", "started (UTC)")

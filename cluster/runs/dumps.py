@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.files import read_file
-from cluster.core.model.hang import HangAnswer
+from cluster.core.model.hang import HangAnswer, HostReport, Snapshot
 from cluster.logs.dumps import read_dump
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.hang import HostReport, Snapshot
 
 MOST_FILES = 20_000
 FOLDER = "hang"  # of the evidence, in the folder of a run or job

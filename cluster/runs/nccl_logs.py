@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.statistics.compare import Launch
 from cluster.runs.raw_files import nccl_log, topologies
-from cluster.runs.run import RAW
+from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
     from cluster.analysis.topology.nccl_toggles import ToggleProof
-    from cluster.runs.run import Run
 
 
 def launch_of(run: Run) -> Launch:

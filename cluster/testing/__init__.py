@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from unittest import mock
 
 import msgspec
 
 from cluster import providers
 from cluster.agent.protocol import Ended, Lost, Running, Wrote
-from cluster.core.errors import ClusterError, Unreachable
-from cluster.core.model.hosts import Completed, Facts, Interface
+from cluster.core.errors import ClusterError, ProvisionError, Unreachable
+from cluster.core.model.hosts import Completed, Facts, Interface, Machine
 from cluster.core.model.value import Value
 from cluster.remote import jobs, leftovers, shells
 from cluster.remote.tmux import AS_IT_IS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from cluster.core.errors import ProvisionError
-    from cluster.core.model.hosts import Machine
 
 __all__ = ["Answer", "FakeHosts", "FakeJob", "Reply", "UnknownCommand"]
 

@@ -14,12 +14,10 @@ import msgspec
 
 from cluster.analysis.hang import rules
 from cluster.analysis.hang.situation import Situation, join_snapshots
-from cluster.core.model.hang import Cause, HangAnswer
+from cluster.core.model.hang import Cause, HangAnswer, Snapshot, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from cluster.core.model.hang import Snapshot, Verdict
 
     Rule = Callable[[Situation], Cause | None]
 

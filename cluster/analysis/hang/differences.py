@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.hang import Stuck
+from cluster.core.model.hang import Operation, Stuck
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cluster.analysis.hang.situation import Situation
-    from cluster.core.model.hang import Operation
 
 
 class Difference(Value, frozen=True, kw_only=True):

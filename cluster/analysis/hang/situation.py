@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core.model.hang import (
     Cause,
+    Confidence,
     Frame,
     Operation,
     ProcessState,
@@ -19,11 +20,6 @@ from cluster.core.model.hang import (
     Stuck,
 )
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.core.model.hang import Confidence
 
 ONCE = 30.0, 10.0  # a wait is long: its seconds, and times the longest pause between collectives
 TWICE = 10.0, 3.0  # the same, if a second look found that nothing went on

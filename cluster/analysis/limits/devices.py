@@ -27,13 +27,12 @@ from cluster.analysis.limits.network import (
     verbs,
 )
 from cluster.analysis.limits.rates import factor
-from cluster.core.model.hardware import SAID
+from cluster.core.model.hardware import SAID, Figure, Hardware
 from cluster.core.model.limits import Assumption, Limit, LimitKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cluster.core.model.hardware import Figure, Hardware
     from cluster.core.model.measurements import Definition, Factor, Medium, Summary
     from cluster.core.model.value import Scalar
 

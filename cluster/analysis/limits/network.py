@@ -13,14 +13,13 @@ from msgspec.structs import replace
 from cluster.analysis.limits.hardware import is_efa
 from cluster.analysis.limits.link import goodput
 from cluster.analysis.limits.rates import factor
-from cluster.core.model.hardware import SAID, Figure
+from cluster.core.model.hardware import SAID, Figure, Hardware
 from cluster.core.model.hosts import HEADER_BYTES, Link
 from cluster.core.model.limits import Assumption, Limit, LimitKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.core.model.hardware import Hardware
     from cluster.core.model.measurements import Definition, Factor
     from cluster.core.model.value import Scalar
 

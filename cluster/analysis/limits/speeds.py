@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cluster.core.model.hosts import Link
+from cluster.core.model.hosts import Interface, Link
 from cluster.core.pcie import slot_bandwidth
 from cluster.core.units import format_rate
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Interface
 
 
 def link(interface: Interface) -> Link | None:

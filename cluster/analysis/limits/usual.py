@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.network import PAIR, network_share
-from cluster.core.model.value import Value
+from cluster.core.model.value import Scalar, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.core.model.hardware import Figure, Hardware
     from cluster.core.model.measurements import Definition, Medium
-    from cluster.core.model.value import Scalar
 
 RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares of collectives are of these
 # Bytes of a message from which it saturates its link, so that its share of the bound counts.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from cluster.analysis.statistics.compare import group_alike
+from cluster.analysis.statistics.compare import Launch, group_alike
 from cluster.analysis.statistics.summarize import pool_launches
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint, Piece
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cluster.analysis.statistics.compare import Launch
     from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from cluster.analysis.statistics.factors import differing_factors
+from cluster.analysis.statistics.factors import Factor, differing_factors
 from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cluster.analysis.statistics.factors import Factor
     from cluster.core.model.fits import Fit
     from cluster.core.model.measurements import Summary
     from cluster.core.model.records import Record

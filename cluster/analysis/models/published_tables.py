@@ -7,12 +7,9 @@ of a row; rows with the same work on the same network are one series.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from cluster.analysis.models.efficiency import Series, Throughput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _THINGS = r"images?|imgs?|samples?|tok(?:en)?s?|sequences?|seqs?|sentences?|examples?|items?"
 # The rate of all ranks together: no ratio, and no rate per rank.

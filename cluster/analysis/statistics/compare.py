@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -22,10 +24,6 @@ from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Scalar, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
 ENOUGH_LAUNCHES = 5  # of each group, for a verdict

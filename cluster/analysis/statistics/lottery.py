@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.core.model.lottery import BestOfDraws, DrawnSeries
+from cluster.core.model.lottery import BestOfDraws, Better, DrawCost, DrawnSeries
 from cluster.core.money import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.core.model.lottery import Better, DrawCost
     from cluster.core.model.measurements import Summary
 
 SHUFFLES = 4000  # of the jobs among the draws

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SLOWER = 4.0  # times as long: repetitions normally vary far less
 ENOUGH = 3  # values that are needed before the slowdown

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.analysis.topology.topology import GpuTopology, gpu_topology
 from cluster.analysis.topology.transports import Transports, transports
-from cluster.core.model.logs import PeerAccess, Topology
+from cluster.core.model.logs import Parsed, PeerAccess, Topology
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.logs import Parsed
 
 
 class HostTopology(Value, frozen=True, kw_only=True):

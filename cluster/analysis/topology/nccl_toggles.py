@@ -12,13 +12,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks
-from cluster.analysis.topology.transports import DIRECT, carriers
+from cluster.analysis.topology.transports import DIRECT, Carrier, carriers
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cluster.analysis.topology.transports import Carrier
     from cluster.core.model.logs import NcclLog, Topology
 
 LEVEL, DISABLE = "NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE"

@@ -13,13 +13,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks, speed
-from cluster.core.model.logs import Device
+from cluster.core.model.logs import Device, PeerAccess, Topology
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cluster.core.model.logs import PeerAccess, Topology
     from cluster.core.model.measurements import Measurement
 
 SLOWER, FASTER = 0.8, 1.25  # of the others of the class: beyond this, it is not noise

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import structs
 
 from cluster.analysis.topology.gpu_paths import nvlinks
-from cluster.core.model.logs import NcclLog, Setting
+from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, Setting
 from cluster.core.model.value import Scalar, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.analysis.topology.topology import GpuTopology
-    from cluster.core.model.logs import NcclEdge, Parsed
     from cluster.core.model.measurements import Measurement
 
 DIRECT = "P2P"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -13,9 +14,6 @@ from cluster.core.model.limits import IN_MEMORY
 from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, Profile, Symptoms
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OURS = ("p2p", "iperf")  # our own benchmarks that use the network
 BY_MPI = {

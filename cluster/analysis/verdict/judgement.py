@@ -15,7 +15,14 @@ from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.link import MEMORY, goodput, with_given_bound
 from cluster.analysis.limits.network import JUMBO
 from cluster.analysis.models.step_limits import TRAINING, TrainingVerdict
-from cluster.analysis.verdict.evidence import AboveLimit, Finding, JobFailure, OtherLoad, is_slow
+from cluster.analysis.verdict.evidence import (
+    AboveLimit,
+    Finding,
+    JobFailure,
+    OtherLoad,
+    Sign,
+    is_slow,
+)
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
@@ -37,7 +44,6 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cluster.analysis.verdict.evidence import Sign
     from cluster.core.model.measurements import Definition, Medium, Summary
     from cluster.core.model.records import Record
 

@@ -16,13 +16,14 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.orchestration.hosts.new_machines import can_replace
 from cluster.orchestration.launch.replacement import (
+    TestPairs,
     bad_hosts,
     irreplaceable,
     replace_hosts,
     replacement_plan,
 )
 from cluster.runs import verdict_files
-from cluster.runs.run import PAIRS
+from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from cluster.cli.repeat import BenchOptions
     from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
     from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.launch.replacement import TestPairs
-    from cluster.runs.run import Run
 
 
 def replace(

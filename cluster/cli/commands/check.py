@@ -6,7 +6,7 @@ Example: cluster check big --confirm
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -39,18 +39,14 @@ from cluster.reports.formats.terminal import table_text
 from cluster.reports.words.verdict import answer
 from cluster.runs import store
 from cluster.runs.import_.logs import NAME as IMPORTED
-from cluster.runs.run import PAIRS, WITHIN
+from cluster.runs.run import PAIRS, WITHIN, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
-    from cluster.cli.gates import Gates
-    from cluster.cli.repeat import BenchOptions
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.placement import Placement
     from cluster.orchestration.bench.listener import Listener
-    from cluster.runs.run import Run
 
 Text = str | None
 METRICS = ("bandwidth", "latency", "allreduce")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from click.exceptions import Exit
 from rich.text import Text
@@ -28,9 +28,6 @@ from cluster.measure.starters import Starter
 from cluster.providers import NeedsCredentials, Provider
 from cluster.remote.shells import Shell
 from cluster.reports.formats.terminal import wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PATIENCE = 60.0  # seconds for two ranks to start
 PROGRAMS = (  # what, the program, how to install it, which commands need it

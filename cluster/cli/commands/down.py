@@ -8,7 +8,8 @@ Example: cluster down mpi_test
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import click
 
@@ -23,9 +24,6 @@ from cluster.core.model.value import Value
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.orphans import no_clusters, take_down
 from cluster.remote.leftovers import MARK
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class DownRow(Value, frozen=True, kw_only=True):

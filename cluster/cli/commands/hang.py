@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from click.exceptions import Exit
 
@@ -20,13 +20,10 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hang import HangAnswer
 from cluster.core.model.value import Value
 from cluster.core.printable import printable
-from cluster.orchestration.cluster import attach
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.jobs.hang import look_on
 from cluster.reports.words.hang import answer_line, answer_lines, waited_line
 from cluster.runs.dumps import read_dumps
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
 
 
 class HangReply(Value, frozen=True, kw_only=True):

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.units import format_rate
-from cluster.orchestration.cluster import attach
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers.lab.control import Direction, Verb, alter, alter_pair, alter_uplink
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
 
 LEAF = re.compile(r"leaf:(\d{1,9})")
 PAIR = re.compile(r"(\d+)-(\d+)")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
@@ -21,10 +21,7 @@ from cluster.core.model.jobs import NamedJob
 from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
 from cluster.orchestration.launch.launch import plan_spec
-from cluster.orchestration.launch.launch_file import launch_file, read_launch_file
-
-if TYPE_CHECKING:
-    from cluster.orchestration.launch.launch_file import LaunchFile
+from cluster.orchestration.launch.launch_file import LaunchFile, launch_file, read_launch_file
 
 
 class DryRun(Value, frozen=True, kw_only=True):

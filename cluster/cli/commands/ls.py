@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
@@ -26,9 +27,6 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers import ENDED, NeedsCredentials, Provider, Searchable, in_regions
 from cluster.remote.threads import start
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MOST_SHOWN = 64  # hosts, after `up` and `start`
 LIVE_WITHIN = 10.0  # seconds for all clouds and batch systems together

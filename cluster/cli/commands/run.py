@@ -24,7 +24,7 @@ from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Completed
 from cluster.core.model.value import Value
 from cluster.orchestration.bench.bench import TIMEOUT
-from cluster.orchestration.bench.working_folder import LEFT_OUT, find_files
+from cluster.orchestration.bench.working_folder import LEFT_OUT, WorkingFolder, find_files
 from cluster.orchestration.cluster import attach
 from cluster.remote.parallel import results
 from cluster.runs import store
@@ -32,7 +32,6 @@ from cluster.runs import store
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cluster.orchestration.bench.working_folder import WorkingFolder
     from cluster.orchestration.jobs.host_group import Command as Words
     from cluster.orchestration.jobs.job import Job
 

@@ -31,7 +31,7 @@ from cluster.reports.prometheus import Gauge
 from cluster.reports.prometheus import text as gauges_text
 from cluster.runs import store
 from cluster.runs.watch import store as watches
-from cluster.runs.watch.store import BUSY, Watch, WatchEvent
+from cluster.runs.watch.store import BUSY, Outcome, Watch, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import click
 
     from cluster.runs.watch.series import WatchedChange, WatchedSeries
-    from cluster.runs.watch.store import Outcome
 
 
 TimerKind = Literal["systemd", "cron"]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import GB, MIB, RunParser, count, define, number
+from cluster.logs.parsers import GB, MIB, ResultBuilder, RunParser, count, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 SCALE = {"MB/s": MIB, "GB/s": GB}
 

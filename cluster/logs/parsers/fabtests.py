@@ -7,12 +7,8 @@ https://github.com/ofiwg/libfabric
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MB, RunParser, SizeColumn, define, number
-
-if TYPE_CHECKING:
-    from cluster.logs.parsers import ResultBuilder
+from cluster.logs.parsers import MB, ResultBuilder, RunParser, SizeColumn, define, number
 
 TIME, BANDWIDTH = DEFINITIONS = define(
     "fabtests",

@@ -11,13 +11,12 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MB, MIB, RunParser, count, define, numbers
+from cluster.logs.parsers import MB, MIB, ResultBuilder, RunParser, count, define, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 _imb = partial(
     define,

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import RunParser, count, define, number
+from cluster.logs.parsers import ResultBuilder, RunParser, count, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 STREAM, RATE, TAIL = DEFINITIONS = define(
     "k8s_netperf",

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import RunParser, define, number
+from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 (BANDWIDTH,) = DEFINITIONS = define(
     "knb",

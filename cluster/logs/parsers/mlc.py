@@ -11,11 +11,10 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MB, RunParser, define, number, numbers
+from cluster.logs.parsers import MB, ResultBuilder, RunParser, define, number, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
-    from cluster.logs.parsers import ResultBuilder
 
 _mlc = partial(define, "mlc", synchronisation="none: one node reads at a time", warm_up="not known")
 (LATENCY,) = _mlc(

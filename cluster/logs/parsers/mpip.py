@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import RunParser, count, define, numbers
+from cluster.logs.parsers import ResultBuilder, RunParser, count, define, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 RUN, MPI, SITE, BYTES = DEFINITIONS = define(
     "mpip",

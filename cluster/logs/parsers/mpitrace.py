@@ -9,10 +9,11 @@ so missing ranks are normal.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from sys import intern
-from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import (
+    Parsed,
     Profile,
     ProfileSection,
     RoleTime,
@@ -31,11 +32,6 @@ from cluster.logs.parsers import (
     number,
     numbers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.core.model.logs import Parsed
 
 UNITS = {"K": KIB, "M": MIB, "G": GIB}
 SLACK = 0.001  # seconds to which each time is rounded

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import structs
 
-from cluster.core.model.logs import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
+from cluster.core.model.logs import NcclEdge, NcclLog, NcclRank, NcclTree, Parsed, Setting
 from cluster.logs.parsers import Parser, ResultBuilder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from cluster.core.model.logs import Parsed
 
 INFO = "NCCL INFO "
 MOST = 200  # warnings that are kept

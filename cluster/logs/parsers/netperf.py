@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import KIB, RunParser, count, define, number, numbers
+from cluster.logs.parsers import KIB, ResultBuilder, RunParser, count, define, number, numbers
 from cluster.logs.tcp import WITHIN, is_within_host
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 STREAM, SENT, LOST, RATE, OMNI, TIME = DEFINITIONS = define(
     "netperf",

@@ -7,13 +7,9 @@ memory, and more for others; it is relative, not a time.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from cluster.core.model.logs import NUMA, Device, Topology
+from cluster.core.model.logs import NUMA, Detail, Device, Parsed, Topology
 from cluster.logs.parsers import Parser, ResultBuilder
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Detail, Parsed
 
 _FIRST = re.compile(r"\s*available: (\d{1,4}) nodes? \(")
 _CPUS = re.compile(r"\s*node (\d{1,4}) cpus:((?:\s+\d{1,5})*)\s*$")

@@ -12,11 +12,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.core.model.logs import PeerAccess
+from cluster.core.model.logs import Parsed, PeerAccess
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, numbers
 
 if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 

@@ -11,12 +11,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MIB, RunParser, SizeColumn, count, define, number, numbers
+from cluster.logs.parsers import (
+    MIB,
+    ResultBuilder,
+    RunParser,
+    SizeColumn,
+    count,
+    define,
+    number,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 (ONE_WAY, BOTH, UNTITLED, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL) = DEFINITIONS = define(
     "perftest",

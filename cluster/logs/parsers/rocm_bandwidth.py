@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import GB, RunParser, count, define, number
+from cluster.logs.parsers import GB, ResultBuilder, RunParser, count, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
-    from cluster.logs.parsers import ResultBuilder
 
 PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL = DEFINITIONS = define(
     "rocm_bandwidth",

@@ -8,13 +8,9 @@ https://rocm.docs.amd.com/projects/rocm_smi_lib
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from cluster.core.model.logs import Device, Topology
+from cluster.core.model.logs import Device, Parsed, Topology
 from cluster.logs.parsers import Parser, ResultBuilder
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 _TITLE = re.compile(
     r"\s*=*\s*(ROCm System|Link Type|Weight|Hops|Link [Aa]ccess\w*|Access\w*|Numa Nodes?)\b.*=+\s*$"

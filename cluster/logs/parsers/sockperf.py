@@ -6,12 +6,8 @@ MBps are 2**20 bytes. https://github.com/Mellanox/sockperf
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MIB, RunParser, define, number
-
-if TYPE_CHECKING:
-    from cluster.logs.parsers import ResultBuilder
+from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define, number
 
 LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH = DEFINITIONS = define(
     "sockperf",

@@ -9,13 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING
 
-from cluster.core.model.logs import CAUSE, START_UP, Symptom, Symptoms
+from cluster.core.model.logs import CAUSE, START_UP, Parsed, Symptom, Symptoms
 from cluster.logs.parsers import Parser, ResultBuilder
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 MOST = 3  # of a kind that are kept
 WIDTH = 1024  # characters before and behind a word that are looked at

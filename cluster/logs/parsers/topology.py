@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import re
 from sys import intern
-from typing import TYPE_CHECKING
 
-from cluster.core.model.logs import Device, PeerAccess, Topology
+from cluster.core.model.logs import Detail, Device, Parsed, PeerAccess, Topology
 from cluster.logs.parsers import Parser, ResultBuilder
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Detail, Parsed
 
 PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
 STATUS = re.compile(r"X|OK|NS|CNS|GNS|TNS|DR|U")

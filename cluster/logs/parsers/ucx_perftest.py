@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import CUT, MIB, RunParser, count, define, numbers
+from cluster.logs.parsers import CUT, MIB, ResultBuilder, RunParser, count, define, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE = DEFINITIONS = define(
     "ucx_perftest",

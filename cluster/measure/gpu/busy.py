@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from threading import Thread
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from cluster.agent.commands import find_program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 EVERY = 200  # milliseconds between two samples; the driver's own period is a sixth to one second
 STOPPED_WITHIN = 5.0  # seconds

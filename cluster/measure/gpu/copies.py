@@ -7,13 +7,11 @@ well, so the wall clock times it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.core.errors import ClusterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WARM_UP = 3  # copies or launches before those that are timed
 PATTERN = 0x5A  # what the source of a copy holds; its target holds 0 before

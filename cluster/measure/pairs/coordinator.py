@@ -18,9 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from cluster.core.errors import ClusterError
-from cluster.core.model.fleet import PairTest
+from cluster.core.model.fleet import Fleet, PairTest
 from cluster.fleet.pair_measurements import measurement_of
-from cluster.fleet.rounds import survey
+from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.measure.first_host import HOSTS, NAMES, REACH, SSH_CONFIG
 from cluster.measure.open_mpi_variables import PREFIXES
 from cluster.measure.pairs.messages import (
@@ -37,9 +37,7 @@ from cluster.reports.words.fleet import step_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cluster.core.model.fleet import Fleet
     from cluster.core.model.measurements import Definition
-    from cluster.fleet.rounds import SurveyPlan, SurveyStep
     from cluster.measure.rank import Rank
 
 FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before one has succeeded

@@ -6,14 +6,12 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from cluster.core.errors import ClusterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 T = TypeVar("T")
 TRIES = 4  # of one object

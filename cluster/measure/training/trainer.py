@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.analysis.models.step_limits import StepParts
-from cluster.measure.training.digits import CLASSES, SIDE
-
-if TYPE_CHECKING:
-    from cluster.measure.training.digits import Digits
+from cluster.measure.training.digits import CLASSES, SIDE, Digits
 
 HIDDEN = 128  # neurons between the convolutions and the classes
 POOLED = SIDE // 2  # pixels per direction after the pooling

@@ -39,13 +39,12 @@ from cluster.orchestration.hosts.setup import ReadyHosts, with_common_addresses
 from cluster.remote.jobs import BATCH_PREFIXES, MpiJob
 from cluster.remote.shells.local import LocalShell
 from cluster.runs import store
-from cluster.runs.run import PAIRS
+from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cluster.measure.benchmark import Benchmark
-    from cluster.runs.run import Run
 
 LIMIT = 120.0  # seconds for the hosts to report
 PLENTY = 1 << 16  # cores: a process that only reports needs none of its own

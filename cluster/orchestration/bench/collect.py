@@ -13,26 +13,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT
+from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT, Wrote
 from cluster.analysis.limits.hardware.from_run import of_measured
 from cluster.analysis.statistics.slowdown import find_slowdown
 from cluster.core import decoders, plugins
 from cluster.core.errors import HostErrors, JobError, ParseError, ShellError, SpecError
-from cluster.core.model.measurements import Output, Progress
+from cluster.core.model.measurements import Definition, Measurement, Output, Progress
 from cluster.core.model.records import NOTES_FILE, Status
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark, measurements
 from cluster.reports.words.launches import slowdown_words
 from cluster.runs import store
-from cluster.runs.run import RAW
+from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.agent.protocol import Wrote
-    from cluster.core.model.measurements import Definition, Measurement
     from cluster.remote.jobs import MpiJob
-    from cluster.runs.run import Run
 
 # What Open MPI 5 says behind a rank's own words when that rank ends all others; \0 ends it.
 ABORTED = re.compile(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cluster.orchestration.bench.collect import JobListener
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Listener(JobListener):

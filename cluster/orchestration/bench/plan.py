@@ -30,7 +30,7 @@ from cluster.measure.starters import Starter
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.bench.starter import check_starter, with_starter
 from cluster.orchestration.bench.working_folder import WorkingFolder, find_files
-from cluster.orchestration.hosts.setup import needs_every_host
+from cluster.orchestration.hosts.setup import ReadyHosts, needs_every_host
 from cluster.providers import Provider, gpu_advice
 from cluster.remote import libfabric, open_mpi
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
-    from cluster.orchestration.hosts.setup import ReadyHosts
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.remote.shells import Shell
 

@@ -6,18 +6,15 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.agent.protocol import COPIED, WORKDIR
 from cluster.agent.working_copy import CACHES, sha256
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MOST_BYTES = 32_000_000  # of all files; each host gets a copy
 MOST_FILES = 1_000

@@ -12,7 +12,16 @@ from cluster.analysis.limits.link import goodput
 from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.host_names import full_names
-from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairMetric, Reason
+from cluster.core.model.fleet import (
+    DeviceKind,
+    Fleet,
+    FleetFinding,
+    FleetVerdict,
+    PairMetric,
+    PairTest,
+    Part,
+    Reason,
+)
 from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
@@ -24,16 +33,14 @@ from cluster.orchestration.check.simulated import simulator_of
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.reports.words.fleet import answer_line, with_words
 from cluster.runs import verdict_files
-from cluster.runs.run import PAIRS
+from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cluster.core.model.fleet import FleetFinding, PairTest, Part
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.fleet.simulation import FleetSimulator
-    from cluster.runs.run import Run
 
 LOOPBACK = "127.0.0.1"
 

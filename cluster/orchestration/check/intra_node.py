@@ -16,14 +16,13 @@ from cluster.orchestration.check.fleet_check import written
 from cluster.reports.words.devices import KINDS, nothing_compared
 from cluster.reports.words.fleet import with_words
 from cluster.runs.raw_files import topologies
-from cluster.runs.run import RAW
+from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.logs import Topology
     from cluster.core.model.measurements import Measurement
-    from cluster.runs.run import Run
 
 
 class WithinRunParams(msgspec.Struct, frozen=True, kw_only=True):

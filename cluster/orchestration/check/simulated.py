@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core import decoders
-from cluster.orchestration.bench.plan import make_record
+from cluster.orchestration.bench.plan import JobRequest, make_record
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.fleet.simulation import FleetSimulator
     from cluster.orchestration.bench.collect import JobListener
-    from cluster.orchestration.bench.plan import JobRequest
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.runs.run import Run
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.runs.run import PAIRS, WITHIN
+from cluster.runs.run import PAIRS, WITHIN, Run
 
 if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict
-    from cluster.runs.run import Run
 
 
 def judge_check(run: Run) -> FleetVerdict:

@@ -7,17 +7,15 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from cluster.core.errors import ClusterError
-from cluster.providers import Revocable
+from cluster.core.errors import ClusterError, ProvisionError
+from cluster.providers import Provider, Revocable
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cluster.core.errors import ProvisionError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers import Provider
     from cluster.remote.shells import Shell
 
 BETWEEN = 4.0  # seconds between two questions

@@ -16,7 +16,7 @@ from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Allocation, Facts, Layout, Machine
 from cluster.core.model.spec import ClusterSpec, Environment
-from cluster.core.model.value import Value
+from cluster.core.model.value import StateCallback, Value
 from cluster.measure.starters import Starter
 from cluster.remote import libfabric, ssh_mesh
 from cluster.remote.common_network import find_common_network, listed_before
@@ -26,7 +26,6 @@ from cluster.remote.parallel import on_each
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from cluster.core.model.value import StateCallback
     from cluster.measure.benchmark import Benchmark
     from cluster.remote.shells import Shell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
@@ -22,8 +22,6 @@ from cluster.remote.parallel import results, try_each
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from cluster.core.model.hosts import Completed, Machine
     from cluster.orchestration.jobs.job import Job
     from cluster.remote.hosts import Hosts

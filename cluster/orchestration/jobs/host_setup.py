@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import TAIL_LINES, JobError, SpecError
-from cluster.orchestration.jobs.host_group import command_words
+from cluster.orchestration.jobs.host_group import HostGroup, command_words
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cluster.core.model.hosts import Machine
-    from cluster.orchestration.jobs.host_group import HostGroup
     from cluster.remote.shells import Shell
 
 FOLDER = "setup"  # of our folder on a host

@@ -7,7 +7,7 @@ import queue
 import shlex
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 from cluster.agent.task import OUTPUT
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError, Timeout
-from cluster.core.model.jobs import NamedJob, State, TaskState
+from cluster.core.model.jobs import NamedJob, State, Task, TaskOutput, TaskState
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.orchestration.jobs.hang import look_on
@@ -29,11 +29,8 @@ from cluster.remote.threads import start
 from cluster.reports.words.hang import answer_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
     from cluster.core.model.hang import HangAnswer
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.jobs import Task, TaskOutput
     from cluster.remote.hosts import Hosts
     from cluster.remote.shells import Shell
 

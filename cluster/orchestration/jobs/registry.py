@@ -6,7 +6,7 @@ import fcntl
 import re
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,19 +15,15 @@ from msgspec import structs
 
 from cluster.core import claims, journal
 from cluster.core.errors import ClusterError, HostErrors, InUse, JobError, SpecError
-from cluster.core.model.hosts import group_of
+from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
-from cluster.orchestration.jobs.job import Job
+from cluster.orchestration.jobs.job import Job, Lost
 from cluster.remote.parallel import on_each
 from cluster.remote.tasks import HostTasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
-    from cluster.core.model.hosts import Machine
     from cluster.orchestration.hosts.state import StateOnDisk
     from cluster.orchestration.jobs.host_group import HostGroup
-    from cluster.orchestration.jobs.job import Lost
     from cluster.remote.hosts import Hosts
     from cluster.remote.shells import Shell
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
-from cluster.orchestration.cluster import attach
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.cluster import Cluster, attach
 
 # The times of all processors since boot, twice; and the processes that compute on GPUs.
 PROBE = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,8 +40,6 @@ from cluster.providers import (
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
 

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.agent import scratch
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, HostErrors, ProvisionError, SpecError
-from cluster.core.model.resources import Resource
+from cluster.core.model.resources import RemoteCluster, Resource
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.orchestration.hosts.teardown import destroy
 from cluster.orchestration.launch.replacement import finish_replacement, is_half_replaced
 from cluster.providers import NeedsCredentials, Provider, Regional, Replaces, Searchable, in_regions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from cluster.core.model.resources import RemoteCluster
-
 
 AGAIN = "cluster more gc -y"
 LOOK_AGAIN = 1.0  # seconds between two searches for what a cloud may list late

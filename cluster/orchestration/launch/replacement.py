@@ -10,12 +10,12 @@ import os
 import platform
 import shlex
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cluster.core import journal, plugins
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import HostReplacement
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
 from cluster.core.model.resources import Plan
 from cluster.core.money import price_line
 from cluster.core.units import format_seconds
@@ -29,14 +29,12 @@ from cluster.reports.words.fleet import new_host_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cluster.core.model.fleet import FleetFinding, FleetVerdict
     from cluster.core.model.value import StateCallback
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.runs.run import Run
 
-    TestPairs = Callable[[Sequence[tuple[int, int]]], Run]
-
+TestPairs: TypeAlias = "Callable[[Sequence[tuple[int, int]]], Run]"
 SLURM = "SLURM_JOB_ID"  # set in an allocation
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
 from cluster.core import decoders, journal, jsonl
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FILE = "shortages.jsonl"
 REMEMBERED = 180.0  # seconds; as Karpenter does (pkg/cache/cache.go, UnavailableOfferingsTTL)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.hosts import Access, Link, Machine
 from cluster.core.model.value import Value
 from cluster.core.ssh_keys import LOGIN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.core.model.hosts import Link
     from cluster.providers._cloud.options import CloudOptions
 
 

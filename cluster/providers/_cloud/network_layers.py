@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.core.model.placement import NetworkLayer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def network_layers(

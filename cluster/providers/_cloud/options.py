@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import re
+from collections.abc import Iterable
+from typing import Literal
 
 from cluster.core.model.spec import EnvironmentOptions
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable
 
 TTL = 2 * 3600.0  # seconds until machines end by themselves, if the spec does not say
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
-from cluster.providers._cloud.tags import LAUNCH
+from cluster.providers._cloud.tags import LAUNCH, Tags
 from cluster.providers.aws.delete import ELASTIC_IP_REQUEST
 from cluster.providers.aws.instances import primary
 from cluster.providers.aws.request import tag_specifications
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import AddressTypeDef, InstanceTypeDef
 
     from cluster.providers._cloud.launch import LaunchJournal
-    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
 
 HOURLY = 0.005  # US dollars per public address (aws.amazon.com/vpc/pricing, since 2024-02-01)

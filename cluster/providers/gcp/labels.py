@@ -8,12 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from typing import TYPE_CHECKING
 
-from cluster.providers._cloud.tags import CLUSTER, EXPIRES, LAUNCH, OWNER, parse_tags
-
-if TYPE_CHECKING:
-    from cluster.providers._cloud.tags import Selection, Tags
+from cluster.providers._cloud.tags import (
+    CLUSTER,
+    EXPIRES,
+    LAUNCH,
+    OWNER,
+    Selection,
+    Tags,
+    parse_tags,
+)
 
 REQUESTS = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")  # RFC 9562's name space for OIDs
 DIGITS = 4  # of a machine's number: names of one length sort in the order of the numbers

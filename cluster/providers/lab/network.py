@@ -5,18 +5,14 @@ from __future__ import annotations
 import ipaddress
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ProvisionError
 from cluster.core.model.hosts import Link, Machine
 from cluster.core.units import parse_rate
 from cluster.providers.lab.options import SBIN, LabFolder, LabOptions, leaf_of, upper_of
 from cluster.providers.lab.rootfs import VXLAN, links, shape, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 ROOMS = 64  # labs at once: one network of 1024 addresses for each
 UNDERLAY, OVERLAY = "198.18.0.0/16", "198.19.0.0/16"  # RFC 2544: for network benchmarks

@@ -6,18 +6,14 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.errors import ProvisionError
 from cluster.core.model.value import Value
 from cluster.providers.lab.options import GONE_WITHIN, POLL
 from cluster.providers.lab.rootfs import text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 SHORTEST = 4  # arguments at the end of a host's command line: init, cluster, number, empty
 

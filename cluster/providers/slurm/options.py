@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.model.spec import EnvironmentOptions
+from cluster.core.model.spec import ClusterSpec, EnvironmentOptions
 from cluster.core.units import parse_seconds
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
 
 TIME = 3600.0  # seconds, if neither --ttl nor the option time is given
 MINUTE = 60.0  # seconds; Slurm counts time limits in minutes

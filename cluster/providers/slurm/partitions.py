@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.core.model.value import Value
 from cluster.providers.slurm.node_states import FIELD
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 UP = "UP"
 CLOSED = {  # scontrol(1), "State" of a partition

@@ -6,12 +6,9 @@ States and reasons: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 2
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "POWER_UP_NODE"})
 HELD = frozenset({"REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})

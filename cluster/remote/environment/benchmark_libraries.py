@@ -9,12 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.remote.environment import downloads, wheels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FOLDER = "env/libraries"  # in the machine's folder
 _NAME = re.compile(r"[\w.-]+")

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from cluster.agent.protocol import AGENT
 from cluster.core import decoders
 from cluster.core.errors import ShellError, SpecError
-from cluster.core.model.hosts import Facts
+from cluster.core.model.hosts import Facts, Machine
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.tmux import missing_tmux_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 
 

@@ -15,7 +15,7 @@ import paramiko
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ShellError, Unreachable
-from cluster.core.model.hosts import Access
+from cluster.core.model.hosts import Access, Machine
 from cluster.remote.remote_shell import (
     CHUNK,
     ENDS_WITHIN,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     import fabric
 
-    from cluster.core.model.hosts import Machine
 
 WINDOW = 1 << 22  # bytes that the host may send before we have read any
 PACKET = 1 << 17  # bytes of a packet to us; with the default of 32 KiB, Python is the bottleneck

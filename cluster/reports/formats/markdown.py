@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.reports.formats import Report
-from cluster.reports.table import summaries_table
+from cluster.reports.table import Table, summaries_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.measurements import Summary
-    from cluster.reports.table import Table
 
 
 class Markdown(Report):

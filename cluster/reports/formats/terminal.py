@@ -15,14 +15,13 @@ from rich.table import Table as Grid
 
 from cluster.core.units import format_point
 from cluster.reports.formats import Report
-from cluster.reports.table import summaries_table
+from cluster.reports.table import Table, summaries_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
-    from cluster.reports.table import Table
 
 BARS = "▁▂▃▄▅▆▇█"
 ENOUGH_TO_SKETCH = 4  # sizes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.core.errors import SpecError
-from cluster.core.model.fits import Fit
+from cluster.core.model.fits import Fit, Piece
 from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_value
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from cluster.core.model.fits import Piece
 
 STEPS = 40  # of a fitted line
 SAME_LIMIT = 0.1  # limits that differ by less are drawn as one

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, VERDICTS
+from cluster.analysis.statistics.compare import (
+    ENOUGH_LAUNCHES,
+    VERDICTS,
+    CellReason,
+    Comparison,
+    ComparisonNote,
+)
 
 if TYPE_CHECKING:
-    from cluster.analysis.statistics.compare import CellReason, Comparison, ComparisonNote
     from cluster.analysis.topology.nccl_toggles import PairProof, ProofFault, ToggleProof
 
 

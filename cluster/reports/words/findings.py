@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from cluster.analysis.verdict.evidence import (
     AboveLimit,
     Confidence,
+    FailureKind,
     Finding,
+    FindingKind,
     FindingWords,
     JobFailure,
     OtherLoad,
+    Sign,
     is_slow,
 )
 from cluster.core.model.value import Value
@@ -20,7 +23,6 @@ from cluster.reports.words.limits import assumption_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.verdict.evidence import FailureKind, FindingKind, Sign
     from cluster.core.model.hosts import RankProcess
     from cluster.core.model.measurements import Summary
 

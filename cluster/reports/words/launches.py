@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis.statistics.launches import (
     ENOUGH_FOR_INTERVAL,
     UNSTEADY,
+    Cause,
     fewest_cores,
     likeliest_cause,
     unsteady,
@@ -16,7 +17,6 @@ from cluster.core.units import format_point, format_value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.statistics.launches import Cause
     from cluster.analysis.statistics.slowdown import Slowdown
     from cluster.core.model.hosts import Facts
     from cluster.core.model.measurements import Measurement, Summary

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cluster.fleet.proximity import GAP
-
-if TYPE_CHECKING:
-    from cluster.fleet.proximity import NearGroups
+from cluster.fleet.proximity import GAP, NearGroups
 
 
 def no_groups(groups: NearGroups) -> str:

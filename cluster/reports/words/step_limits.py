@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cluster.analysis.models.step_limits import ENOUGH_ROUNDS, Stage
+from cluster.analysis.models.step_limits import ENOUGH_ROUNDS, Stage, TrainingVerdict
 from cluster.core.units import format_value
-
-if TYPE_CHECKING:
-    from cluster.analysis.models.step_limits import TrainingVerdict
 
 NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: preparation"}
 BOUNDS: dict[Stage, str] = {

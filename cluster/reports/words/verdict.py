@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.verdict.judgement import Judged, all_too_small
+from cluster.analysis.verdict.judgement import Judged, Judgement, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
     BusyHost,
+    Check,
     Collapse,
     Low,
     NoLimit,
@@ -22,7 +23,7 @@ from cluster.analysis.verdict.reasons import (
 )
 from cluster.analysis.verdict.verdict import Verdict, VerdictFigures
 from cluster.core.model.limits import Limit  # noqa: TC001 - msgspec reads it
-from cluster.core.model.measurements import SummaryFigures
+from cluster.core.model.measurements import Summary, SummaryFigures
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_size, format_value
 from cluster.reports.words.findings import finding_words, load_words
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cluster.analysis.limits.published.comparison import Published
-    from cluster.analysis.verdict.judgement import Judgement
-    from cluster.analysis.verdict.reasons import Check
-    from cluster.core.model.measurements import Summary
 
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
 HEADLINES: dict[Judged, str] = {

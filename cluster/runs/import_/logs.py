@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from msgspec import structs
 
@@ -23,10 +23,10 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.files import LARGEST, MIB, open_file
 from cluster.core.model.hardware import Hardware
-from cluster.core.model.logs import NcclLog, Reading, Topology, first_cause
+from cluster.core.model.logs import NcclLog, Parsed, Reading, Topology, first_cause
 from cluster.core.model.records import Condition, Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.model.value import Value
+from cluster.core.model.value import Scalar, Value
 from cluster.core.version import __version__, revision
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
@@ -35,11 +35,8 @@ from cluster.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import BinaryIO
 
-    from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Measurement
-    from cluster.core.model.value import Scalar
 
 STDIN = "-"
 BETWEEN = ("network", "RDMA", "collective")  # media between hosts

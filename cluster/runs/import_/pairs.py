@@ -27,14 +27,13 @@ from cluster.reports.words.pair_logs import assumption_words
 from cluster.runs import store
 from cluster.runs.import_.devices import LogText
 from cluster.runs.import_.logs import NAME, log_chunks, raw_places
-from cluster.runs.import_.pair_reader import read_pairs
+from cluster.runs.import_.pair_reader import PairLogOptions, read_pairs
 from cluster.runs.run import PAIRS, RAW, Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.pair_logs import PairLogs
-    from cluster.runs.import_.pair_reader import PairLogOptions
 
 GLOB = "*?["
 

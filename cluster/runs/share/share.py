@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -16,16 +16,14 @@ from cluster.core.model.records import Record
 from cluster.core.version import __version__
 from cluster.logs.redaction import GONE, NAME, redact
 from cluster.runs import raw_files, store, verdict_files
-from cluster.runs.run import MEASUREMENTS, RAW, RECORD
+from cluster.runs.run import MEASUREMENTS, RAW, RECORD, Run
 from cluster.runs.share.fields import Names, shared, shared_definitions, shared_json
 from cluster.runs.shared_file import FORMAT, VERSION, SharedPart, SharedRun, digest, summed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from cluster.core.model.fleet import FleetVerdict
-    from cluster.runs.run import Run
 
 CRATE = "ro-crate-metadata.json"
 JSON = (".json", ".jsonl")

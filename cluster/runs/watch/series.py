@@ -10,13 +10,12 @@ from cluster.analysis.limits.link import MEMORY
 from cluster.analysis.statistics.change_points import ChangePoint, State, look
 from cluster.analysis.statistics.factors import Factor, differing_factors
 from cluster.core.model.value import Scalar, Value
-from cluster.runs.run import PAIRS
+from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cluster.core.model.records import Record
-    from cluster.runs.run import Run
 
 HOST = "host"  # the parameter of a series that is about one host of a fleet
 OF_MEDIAN = "of the fleet's median"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -20,10 +22,6 @@ from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.core.units import format_seconds
 from cluster.runs.run import RECORD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 WATCH, LOG = "watch.json", "watch.jsonl"
 EARLY = 0.9  # of the interval: a timer may come as early as that, and finds nothing to skip

@@ -6,11 +6,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from cluster.analysis.hang.differences import first_difference
-from cluster.core.model.hang import Cause
+from cluster.core.model.hang import Cause, Operation
 
 if TYPE_CHECKING:
     from cluster.analysis.hang.situation import Situation
-    from cluster.core.model.hang import Operation
 
 PRECEDENCE = 50
 

@@ -24,21 +24,17 @@ Facts and numbers only: the logs stay where they were published.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition
-from cluster.core.model.value import Value
+from cluster.core.model.value import Scalar, Value
 from cluster.core.units import parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.core.model.value import Scalar
 
 Grade = Literal["A", "B", "C", "X"]
 USUAL: tuple[Grade, ...] = ("A", "B")  # the grades that show what is usual

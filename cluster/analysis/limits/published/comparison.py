@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.limits import hardware, published
-from cluster.core.model.value import Value
+from cluster.core.model.value import Scalar, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cluster.analysis.limits.published import PublishedResult
     from cluster.core.model.hardware import Hardware
     from cluster.core.model.measurements import Definition, Summary
-    from cluster.core.model.value import Scalar
 
 ENOUGH = 3  # published runs that show what is usual; fewer are named one by one
 SAME_SIZE = 2.0  # how many times larger or smaller a message may be

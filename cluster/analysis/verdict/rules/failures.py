@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Callable
+from typing import get_args
 
 from cluster.analysis.verdict.evidence import Confidence, Evidence, FailureKind, JobFailure
 from cluster.analysis.verdict.rules.network import shared_subnet
-from cluster.core.model.logs import CAUSE, Symptoms, first_cause, is_decisive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.core.model.logs import Symptom
+from cluster.core.model.logs import CAUSE, Symptom, Symptoms, first_cause, is_decisive
 
 ALWAYS: tuple[FailureKind, ...] = ("shm", "memlock")  # worth a look even if the job went on
 EFFECTS: tuple[FailureKind, ...] = ("unreachable", "died")  # what other failures lead to

@@ -16,7 +16,13 @@ from click.exceptions import Exit
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.hardware import find as find_hardware
-from cluster.analysis.limits.published import Point, PublishedRun, PublishedSource, checks
+from cluster.analysis.limits.published import (
+    Point,
+    PublishedResult,
+    PublishedRun,
+    PublishedSource,
+    checks,
+)
 from cluster.cli import flags
 from cluster.cli.flags import CommandGroup, argument, make_command, option
 from cluster.cli.show import print_json, print_lines, table
@@ -33,7 +39,6 @@ from cluster.runs.run import RAW
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cluster.analysis.limits.published import PublishedResult
     from cluster.analysis.limits.published.checks import EntryProblem
     from cluster.core.model.logs import Parsed
 

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cluster.analysis.verdict.profiles.values import JobProfile
+from cluster.analysis.verdict.profiles.values import JobProfile, Source
 from cluster.cli import flags
 from cluster.cli.commands._log_files import print_left_out, readings
 from cluster.cli.flags import argument
@@ -24,7 +24,6 @@ from cluster.runs.import_.logs import STDIN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.verdict.profiles.values import Source
     from cluster.core.model.logs import Reading
 
 FORMAT = "mpitrace"

@@ -6,15 +6,13 @@ Example: cluster more push s3://bucket/prefix latest
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cluster.cli import flags
 from cluster.cli.flags import argument
 from cluster.runs import object_store, store
 
 if TYPE_CHECKING:
-    from typing import TypeVar
-
     T = TypeVar("T")
 
 

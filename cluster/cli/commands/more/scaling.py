@@ -5,8 +5,9 @@ Example: cluster more scaling examples/ddl_scaling.md --batch 128 --exchange 102
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cluster.analysis.models.efficiency import Series, Work, measured_series
 from cluster.analysis.models.efficiency import scaling as scale
@@ -20,9 +21,6 @@ from cluster.core.units import parse_rate, parse_size
 from cluster.reports.tables import scaling_table
 from cluster.runs import store
 from cluster.runs.nccl_logs import launch_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PAGE = ".md"
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import click
 import msgspec
@@ -27,9 +28,6 @@ from cluster.orchestration.batch.job import checked
 from cluster.orchestration.batch.script import BatchOptions
 from cluster.runs import store
 from cluster.runs.run import PAIRS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # What is printed, and what starts the ranks there.
 SYSTEMS = {

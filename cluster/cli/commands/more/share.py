@@ -7,8 +7,9 @@ Example: cluster more share latest -o run.share.json
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 from click.exceptions import Exit
@@ -20,9 +21,6 @@ from cluster.core.files import write_file
 from cluster.runs import shared_file, store
 from cluster.runs.run import RAW
 from cluster.runs.share.share import prepare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def command(

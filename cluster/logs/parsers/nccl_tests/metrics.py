@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from cluster.logs.parsers import define
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 TIME, ALGBW, AVERAGE, BUSBW = DEFINITIONS = define(
     "nccl_tests",

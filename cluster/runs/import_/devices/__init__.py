@@ -13,16 +13,14 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cluster.core.errors import SpecError
-from cluster.core.model.logs import Topology
-from cluster.core.model.pair_logs import PairAssumption
+from cluster.core.model.logs import Parsed, Reading, Topology
+from cluster.core.model.pair_logs import PairAssumption, PairLogs
 from cluster.reports.words.devices import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.fleet import PairMetric
-    from cluster.core.model.logs import Parsed, Reading
-    from cluster.core.model.pair_logs import PairLogs
 
 NAMED = 3  # files in a message
 SEVERAL = 2  # NICs, or nodes, from which logs are of the NICs, or nodes, of a host
