@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from cluster.agent.gpu_state import GpuState, ask_gpus
-from cluster.benchmarks.gpu import definitions
+from cluster.benchmarks.gpu import GpuParams, definitions
 from cluster.core import pcie
 from cluster.core.errors import ClusterError
 from cluster.measure.gpu.copies import CudaCopies, CudaLaunches
@@ -21,7 +21,6 @@ from cluster.measure.within.processors import numa_nodes, usable_cpus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cluster.benchmarks.gpu import GpuParams
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
     from cluster.measure.rank import Rank

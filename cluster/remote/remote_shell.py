@@ -9,8 +9,9 @@ import tarfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Self
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
@@ -18,10 +19,6 @@ from cluster.remote import transfer
 from cluster.remote.shell import Shell
 from cluster.remote.streams import ChunkWriter, StreamReader
 from cluster.remote.transfer_scripts import fetch_script, file_script, folder_script, only_grew
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
 _log = logging.getLogger(__name__)
 CHUNK = 1 << 18  # bytes that are read from a stream at a time

@@ -15,8 +15,8 @@ from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.hosts import Layout, Link, Machine
 from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.records import Record
+from cluster.core.model.measurements import Measurement, Planned, Summary
+from cluster.core.model.records import Record, Status
 from cluster.core.model.value import Value
 from cluster.runs.raw_files import rank_processes
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cluster.analysis.verdict.evidence import Evidence, Sign
     from cluster.analysis.verdict.judgement import Judgement
     from cluster.core.model.hardware import Figure, Hardware
-    from cluster.core.model.measurements import Planned, Summary
-    from cluster.core.model.records import Status
     from cluster.reports.html_page import PageLink
     from cluster.reports.page import ReportRun
     from cluster.reports.plots import Picture

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cluster.analysis.statistics.compare import Comparison
     from cluster.core.model.hosts import Facts
     from cluster.core.model.records import Record
 

@@ -25,7 +25,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
-from cluster.reports.plots import Format
+from cluster.reports.plots import Format, Picture
 from cluster.reports.tables import fits_table, predictions_table
 from cluster.reports.words.limits import doubt_notes
 from cluster.runs import store
@@ -34,7 +34,6 @@ from cluster.runs.nccl_logs import launch_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.reports.plots import Picture
     from cluster.runs.run import Run
 
     Draw = Callable[[Sequence[Run], "PlotOptions"], Picture]

@@ -9,17 +9,14 @@ the end of an operation for gloo, whose `state` stays `scheduled`.
 from __future__ import annotations
 
 import pickletools
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import msgspec
 
 from cluster.core import decoders
 from cluster.core.model.hang import Membership, Operation, Snapshot
 from cluster.logs.dumps import DumpReader, rank_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 NS = 1e9
 FORMAT = 2  # the major version

@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from cluster.core.errors import Capacity, ProvisionError, Timeout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Kind = Literal[
     "capacity",  # the zone has no room: try another zone, or later

@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 from cluster.core import journal
 from cluster.core.errors import ProvisionError
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import PASSING, Failure
-from cluster.providers._cloud.tags import Tags
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from cluster.providers._cloud.tags import Selection
+from cluster.providers._cloud.tags import Selection, Tags
 
 Entries = tuple[journal.Entry, ...]  # of a cluster's journal
 WITHIN = 600.0  # seconds for everything to be gone

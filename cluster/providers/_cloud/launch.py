@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from cluster.core import journal, ssh_keys
 from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
-from cluster.core.model.hosts import Link, machine_name
+from cluster.core.model.hosts import Link, Machine, machine_name
 from cluster.core.model.resources import Price
-from cluster.core.model.value import Value
+from cluster.core.model.value import StateCallback, Value
 from cluster.providers._cloud import capacity_cache
-from cluster.providers._cloud.api_errors import PASSING, Failure, retry
+from cluster.providers._cloud.api_errors import PASSING, Failure, Kind, retry
 from cluster.providers._cloud.machine import InstanceView, machine
 from cluster.providers._cloud.options import CloudOptions
 from cluster.providers._cloud.tags import Selection, Tags
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import SpecPart
-    from cluster.core.model.value import StateCallback
-    from cluster.providers._cloud.api_errors import Kind
     from cluster.providers._cloud.deletion import Deletion
 
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another zone is tried

@@ -15,10 +15,10 @@ import msgspec
 from cluster.core import decoders, journal, ssh_keys
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
-from cluster.core.model.hosts import group_of
+from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.placement import ProviderTopology
-from cluster.core.model.resources import Plan, Resource
-from cluster.core.model.value import ignore
+from cluster.core.model.resources import Plan, Price, RemoteCluster, Resource
+from cluster.core.model.value import StateCallback, ignore
 from cluster.core.money import lifetime
 from cluster.providers import (
     ENDED,
@@ -34,10 +34,12 @@ from cluster.providers import (
     Searchable,
 )
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.deletion import Entries, listing_delay
+from cluster.providers._cloud.deletion import Deletion, Entries, listing_delay
 from cluster.providers._cloud.launch import (
     Client,
+    CloudLaunch,
     CloudOffer,
+    EndedMachine,
     Intent,
     LaunchJournal,
     create_machines,
@@ -45,18 +47,12 @@ from cluster.providers._cloud.launch import (
 )
 from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.public_address import open_lines
-from cluster.providers._cloud.tags import Selection, new_tags, timestamp
+from cluster.providers._cloud.tags import Selection, Tags, new_tags, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.resources import Price, RemoteCluster
     from cluster.core.model.spec import ClusterSpec, SpecPart
-    from cluster.core.model.value import StateCallback
-    from cluster.providers._cloud.deletion import Deletion
-    from cluster.providers._cloud.launch import CloudLaunch, EndedMachine
-    from cluster.providers._cloud.tags import Tags
 
 ClientT = TypeVar("ClientT", bound=Client)
 OptionsT = TypeVar("OptionsT", bound=CloudOptions)

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import journal
-from cluster.core.errors import ProvisionError, Timeout
+from cluster.core.errors import ClusterError, ProvisionError, Timeout
 from cluster.core.model.placement import ProviderTopology
-from cluster.core.model.resources import RemoteCluster
-from cluster.core.model.value import ignore
+from cluster.core.model.resources import Plan, RemoteCluster
+from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Credentials, NeedsCredentials, Stops, refuse
-from cluster.providers._cloud.launch import Intent, Site
+from cluster.providers._cloud.launch import EndedMachine, Intent, Site
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.network_layers import network_layers
-from cluster.providers._cloud.options import TTL
+from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.provider import CloudProvider, specs_of
-from cluster.providers._cloud.tags import EXPIRES, Selection, parse_tags, timestamp
+from cluster.providers._cloud.tags import EXPIRES, Selection, Tags, parse_tags, timestamp
 from cluster.providers.aws import api, images
 from cluster.providers.aws.create import AwsLaunch
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.instances import (
     GONE,
+    Filters,
     ended_machine,
     filters_of,
     instance_view,
@@ -43,18 +44,11 @@ if TYPE_CHECKING:
 
     from types_boto3_ec2.type_defs import InstanceTopologyTypeDef, InstanceTypeDef
 
-    from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec, Environment
-    from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
     from cluster.providers._cloud.deletion import Entries
-    from cluster.providers._cloud.launch import EndedMachine
-    from cluster.providers._cloud.options import CloudOptions
-    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.instances import Filters
 
 
 WITHIN = 600.0  # seconds for all machines to change their state

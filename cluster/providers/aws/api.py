@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
 from cluster.providers.aws.errors import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 20  # seconds
 SIGNS = (

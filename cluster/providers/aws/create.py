@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.providers._cloud import cloud_init
-from cluster.providers._cloud.api_errors import UNLISTED, Failure, ignoring, retry
+from cluster.providers._cloud.api_errors import UNLISTED, Failure, Kind, ignoring, retry
 from cluster.providers._cloud.launch import CloudLaunch, ListedMachine, Site
 from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import RESOURCE_TYPES, AwsDeletion
 from cluster.providers.aws.elastic_ips import ElasticIps
 from cluster.providers.aws.instances import (
+    Filters,
     ended_machine,
     filters_of,
     instance_view,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from types_boto3_ec2.type_defs import InstanceTypeDef
 
-    from cluster.providers._cloud.api_errors import Kind
-    from cluster.providers.aws.instances import Filters
 
 PROVIDER = "aws"
 NOWHERE: Mapping[str, str] = MappingProxyType({})

@@ -10,8 +10,8 @@ from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
-from cluster.providers._cloud.deletion import CloudResource, Deletion, listing_delay
-from cluster.providers._cloud.tags import parse_tags
+from cluster.providers._cloud.deletion import CloudResource, Deletion, Entries, listing_delay
+from cluster.providers._cloud.tags import Selection, parse_tags
 from cluster.providers.aws.instances import GONE, filters_of, instances, state_of, tags_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from types_boto3_ec2.type_defs import InstanceTypeDef
 
-    from cluster.providers._cloud.deletion import Entries
-    from cluster.providers._cloud.tags import Selection
     from cluster.providers.aws.api import Region
 
 INSTANCE, ELASTIC_IP, GATEWAY = "instance", "Elastic IP", "internet gateway"

@@ -6,13 +6,9 @@ Source: docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota
-from cluster.providers._cloud.api_errors import Advice, explained, usual_advice
-
-if TYPE_CHECKING:
-    from cluster.providers._cloud.api_errors import Failure, Kind
+from cluster.providers._cloud.api_errors import Advice, Failure, Kind, explained, usual_advice
 
 CODES: dict[Kind, tuple[str, ...]] = {
     "capacity": (

@@ -16,9 +16,9 @@ from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import Site
 from cluster.providers._cloud.options import TTL, region_in, words
-from cluster.providers._cloud.tags import new_tags
+from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import images, quotas, reservations
-from cluster.providers.aws.api import default_region
+from cluster.providers.aws.api import Region, default_region
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.network_cards import cards_of, efa_layout, layout_line
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     )
 
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers._cloud.tags import Tags
-    from cluster.providers.aws.api import Region
-    from cluster.providers.aws.options import AwsOptions
     from cluster.providers.aws.reservations import Reservation
 
 

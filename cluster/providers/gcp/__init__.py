@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core.model.placement import ProviderTopology
-from cluster.core.model.resources import RemoteCluster
+from cluster.core.model.resources import Plan, Price, RemoteCluster
 from cluster.providers import Credentials, NeedsCredentials, OffersGpus, refuse
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.launch import Intent, Site, intent_file
+from cluster.providers._cloud.launch import EndedMachine, Intent, Site, intent_file
 from cluster.providers._cloud.network_layers import network_layers
 from cluster.providers._cloud.provider import CloudProvider
 from cluster.providers.gcp import api
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from cluster.core import journal
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.resources import Plan, Price
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers._cloud.deletion import Entries
-    from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
     from cluster.providers._cloud.tags import Selection, Tags
     from cluster.providers.gcp.api import Project

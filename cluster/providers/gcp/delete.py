@@ -11,8 +11,8 @@ from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import ignoring
-from cluster.providers._cloud.deletion import CloudResource, Deletion, listing_delay
-from cluster.providers.gcp.api import is_done
+from cluster.providers._cloud.deletion import CloudResource, Deletion, Entries, listing_delay
+from cluster.providers.gcp.api import Project, is_done
 from cluster.providers.gcp.errors import check_operations
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from google.cloud.compute_v1.types.compute import Operation
 
-    from cluster.providers._cloud.deletion import Entries
     from cluster.providers._cloud.tags import Selection
-    from cluster.providers.gcp.api import Project
 
 INSTANCE = "instance"
 AT_ONCE = 10  # calls in flight: as many as the client has connections in its pool

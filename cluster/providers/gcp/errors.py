@@ -10,12 +10,11 @@ import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota
-from cluster.providers._cloud.api_errors import Advice, Failure, explained, usual_advice
+from cluster.providers._cloud.api_errors import Advice, Failure, Kind, explained, usual_advice
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Operation
 
-    from cluster.providers._cloud.api_errors import Kind
 
 WORDS: dict[Kind, tuple[str, ...]] = {
     "quota": ("quotaExceeded", "QUOTA_EXCEEDED", "LIMIT_EXCEEDED"),

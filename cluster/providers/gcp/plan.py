@@ -20,7 +20,7 @@ from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import machine_types, prices, quotas
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
-from cluster.providers.gcp.api import NO_SERVICE, default_project
+from cluster.providers.gcp.api import NO_SERVICE, Project, default_project
 from cluster.providers.gcp.labels import is_of
 from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Link
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers.gcp.api import Project
 
 
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers.slurm.states import SlurmJob
 
 
 REFUSED_OPTIONS = {

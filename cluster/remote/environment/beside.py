@@ -10,17 +10,14 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Callable, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cluster.core.errors import SpecError, tail
 from cluster.core.extras import install_command
 from cluster.core.paths import cache_folder, make_private
 from cluster.remote.environment import downloads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 TIMEOUT = 1800.0  # seconds; torch alone has hundreds of megabytes
 TAIL = 3  # lines of pip's output in an error

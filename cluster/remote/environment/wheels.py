@@ -11,19 +11,16 @@ import io
 import os
 import tempfile
 import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ClusterError, tail
 from cluster.core.model.value import Value
 from cluster.core.paths import cache_folder, check_owner, make_private
 from cluster.core.version import __version__
 from cluster.remote.environment import downloads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LIBRARIES = ("installer", "mpi4py", "msgspec", "numpy")
 OLDEST_GLIBC = 5  # glibc 2.5, of manylinux1, the first kind of wheels for Linux

@@ -16,20 +16,15 @@ import subprocess
 import tarfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError
-from cluster.core.model.hosts import Completed
+from cluster.core.model.hosts import Completed, Machine
 from cluster.remote import transfer
 from cluster.remote.remote_shell import read
 from cluster.remote.shells import Shell
 from cluster.remote.streams import CHUNK, StreamReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cluster.core.model.hosts import Machine
 
 _log = logging.getLogger(__name__)
 POLL = 0.2  # seconds

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 import fabric
 import paramiko
-from paramiko.auth_strategy import AuthFailure, AuthStrategy, InMemoryPrivateKey
+from paramiko.auth_strategy import AuthFailure, AuthSource, AuthStrategy, InMemoryPrivateKey
 from paramiko.packet import Packetizer
 
 from cluster.core.errors import STATES, Unreachable
@@ -27,8 +27,6 @@ from cluster.remote.threads import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from paramiko.auth_strategy import AuthSource
 
     from cluster.core.model.hosts import Access
 

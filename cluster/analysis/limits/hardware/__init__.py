@@ -7,23 +7,17 @@ its source.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core import decoders, pcie
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import SAID, Figure, Hardware
-from cluster.core.model.value import Value
+from cluster.core.model.value import Scalar, Value
 from cluster.core.units import format_rate, parse_rate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from cluster.core.model.value import Scalar
-
 
 _YES_NO = {"yes": True, "no": False}
 THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths through PCIe, as nvidia-smi names them

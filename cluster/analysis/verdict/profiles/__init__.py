@@ -7,14 +7,15 @@ but sizes help: a small message that takes longer than larger ones was waiting.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from cluster.analysis.verdict.profiles.values import (
     MILLI,
     Bin,
+    CheckedSum,
     Imbalance,
     JobProfile,
     ProfileFinding,
@@ -23,12 +24,6 @@ from cluster.analysis.verdict.profiles.values import (
     Total,
 )
 from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes, is_file_routine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.analysis.verdict.profiles.values import CheckedSum
-    from cluster.core.model.logs import Profile, Routine
 
 
 def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
