@@ -16,30 +16,20 @@ class FitPoint(Value, frozen=True, kw_only=True):
 
 
 class Piece(Value, frozen=True, kw_only=True):
-    """A line over a range of sizes.
+    """A line over a range of sizes."""
 
-    Args:
-        first: the smallest size, in bytes.
-        last: the largest.
-        points: how many sizes there are.
-        alpha: the start-up time of a message, before its first byte, in seconds.
-        alpha_ci: the ends of its 95 % interval; none for fewer than 6 sizes.
-        beta: the rate that large messages would reach, in bytes per second; infinite if time does
-            not grow with size.
-        beta_ci: the ends of its 95 % interval.
-        half: the size at which half of `beta` is reached; none if no size reaches it.
-        worst: the largest relative error at any size.
-    """
-
-    first: int
-    last: int
-    points: int
-    alpha: float
+    first: int  # the smallest size, in bytes
+    last: int  # the largest
+    points: int  # how many sizes there are
+    alpha: float  # the start-up time of a message, before its first byte, in seconds
+    # the ends of its 95 % interval; none for fewer than 6 sizes
     alpha_ci: tuple[float, float] | None
+    # the rate that large messages would reach, in bytes per second; infinite if time does not grow
+    # with size
     beta: float
-    beta_ci: tuple[float, float] | None
-    half: float | None
-    worst: float
+    beta_ci: tuple[float, float] | None  # the ends of its 95 % interval
+    half: float | None  # the size at which half of `beta` is reached; none if no size reaches it
+    worst: float  # the largest relative error at any size
 
     @property
     def misfit(self) -> str:

@@ -133,53 +133,36 @@ class Reason(Value, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Suspect(Value, frozen=True, kw_only=True):
-    """A part that may be at fault, and why that is not certain.
-
-    Args:
-        capacity: the best value of its tests, in bytes per second or seconds, if that matters.
-        twins: other parts, with their directions, of which exactly the same tests are low.
-    """
+    """A part that may be at fault, and why that is not certain."""
 
     place: Part
     direction: Way = ""
+    # the best value of its tests, in bytes per second or seconds, if that matters
     capacity: float | None = None
     reason: Reason
+    # other parts, with their directions, of which exactly the same tests are low
     twins: tuple[tuple[Part, Way], ...] = ()
 
 
 class FleetFinding(Value, frozen=True, kw_only=True):
-    """What tests show of a part of a fleet: a fault, or what is no fault of the part.
+    """What tests show of a part of a fleet: a fault, or what is no fault of the part."""
 
-    Args:
-        part: such as `host:7`, `nic:7.3`, `link:3-5`, `pair:3-5`, `group:2`, `spine:4`, `fabric`.
-        name: of the host; empty for other parts.
-        kind: what it is.
-        direction: `tx`, `rx` or `both`; empty where there is none.
-        capacity: the best value of any test through it, in bytes per second or, for latencies, in
-            seconds; none if it was not measured.
-        tests: how many low tests it explains.
-        evidence: the reason in words.
-        confirm: the command that would confirm it.
-        confirmed: what that command showed; empty until it has run.
-        place: the part, to compute with.
-        reason: the code and the figures of the evidence.
-        partners: good hosts to test it with again.
-        step: the command that does.
-    """
-
+    # such as `host:7`, `nic:7.3`, `link:3-5`, `pair:3-5`, `group:2`, `spine:4`, `fabric`
     part: str = ""
-    name: str = ""
-    kind: FindingKind
-    direction: Way = ""
+    name: str = ""  # of the host; empty for other parts
+    kind: FindingKind  # what it is
+    direction: Way = ""  # `tx`, `rx` or `both`; empty where there is none
+    # the best value of any test through it, in bytes per second or, for latencies, in seconds; none
+    # if it was not measured
     capacity: float | None = None
-    tests: int = 0
-    evidence: str = ""
-    confirm: str = ""
-    confirmed: str = ""
-    place: Part
-    reason: Reason
-    partners: tuple[int, ...] = ()
-    step: NextStep | None = None
+    tests: int = 0  # how many low tests it explains
+    evidence: str = ""  # the reason in words
+    confirm: str = ""  # the command that would confirm it
+    confirmed: str = ""  # what that command showed; empty until it has run
+    place: Part  # the part, to compute with
+    reason: Reason  # the code and the figures of the evidence
+    partners: tuple[int, ...] = ()  # good hosts to test it with again
+    step: NextStep | None = None  # the command that does
 
 
 class HostReplacement(Value, frozen=True, kw_only=True):
@@ -195,52 +178,36 @@ class HostReplacement(Value, frozen=True, kw_only=True):
 
 
 class FleetVerdict(Value, frozen=True, kw_only=True):
-    """The verdict on a fleet.
+    """The verdict on a fleet."""
 
-    Args:
-        run: its folder.
-        verdict: in one word. An oversubscribed fabric is reported, and can still be HEALTHY.
-        answer: in one line.
-        metric: that was measured.
-        rounds: how many were run.
-        tests: how many gave a value.
-        failed: how many gave none.
-        reference: what most hosts reach, in bytes per second or seconds; none if no test gave a
-            value.
-        limit: the highest value that a test can reach, if it is known.
-        tolerance: a test is low if it is below the reference by more than this share of it.
-        blamed: the parts that are at fault; none in a fleet that is HEALTHY or LOW.
-        observations: what is no fault of the part, such as SHARED or UNTESTED.
-        undecided: parts that may be at fault but need more rounds, each with a reason in words.
-        simulated: nothing was measured: the provider is a simulator.
-        groups: the number of each host's group; empty if they are not known.
-        assumptions: what logs of other tools do not say, and what is assumed instead.
-        missing: pairs of such logs without a value, each with its reason.
-        replaced: the bad hosts for which new machines were created afterwards.
-        reason: the code and the figures of the answer.
-        suspects: the parts that are undecided, to compute with.
-    """
-
-    run: str = ""
+    run: str = ""  # its folder
+    # in one word. An oversubscribed fabric is reported, and can still be HEALTHY.
     verdict: FleetWord
-    rounds: int
+    rounds: int  # how many were run
+    # the parts that are at fault; none in a fleet that is HEALTHY or LOW
     blamed: tuple[FleetFinding, ...] = ()
+    # what is no fault of the part, such as SHARED or UNTESTED
     observations: tuple[FleetFinding, ...] = ()
+    # parts that may be at fault but need more rounds, each with a reason in words
     undecided: tuple[str, ...] = ()
-    answer: str = ""
-    metric: PairMetric = "bandwidth"
-    tests: int = 0
-    failed: int = 0
+    answer: str = ""  # in one line
+    metric: PairMetric = "bandwidth"  # that was measured
+    tests: int = 0  # how many gave a value
+    failed: int = 0  # how many gave none
+    # what most hosts reach, in bytes per second or seconds; none if no test gave a value
     reference: float | None = None
-    limit: float | None = None
+    limit: float | None = None  # the highest value that a test can reach, if it is known
+    # a test is low if it is below the reference by more than this share of it
     tolerance: float = 0.0
-    simulated: bool = False
-    groups: tuple[int, ...] = ()
+    simulated: bool = False  # nothing was measured: the provider is a simulator
+    groups: tuple[int, ...] = ()  # the number of each host's group; empty if they are not known
+    # what logs of other tools do not say, and what is assumed instead
     assumptions: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # pairs of such logs without a value, each with its reason
+    # the bad hosts for which new machines were created afterwards
     replaced: tuple[HostReplacement, ...] = ()
-    reason: Reason
-    suspects: tuple[Suspect, ...] = ()
+    reason: Reason  # the code and the figures of the answer
+    suspects: tuple[Suspect, ...] = ()  # the parts that are undecided, to compute with
 
     @property
     def findings(self) -> tuple[FleetFinding, ...]:

@@ -16,27 +16,18 @@ HEADER_BYTES = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its t
 
 
 class Access(Value, frozen=True, kw_only=True):
-    """How SSH reaches a host.
+    """How SSH reaches a host."""
 
-    Args:
-        host: an address, or an alias of the user's own `~/.ssh/config`.
-        user: to log in as; if empty, that of the user's own SSH settings.
-        port: of its sshd; that of the user's own settings, if 0.
-        key: file of the private key; the user's own keys and agent, if empty.
-        known_hosts: file of the host keys to trust; the user's own, if empty.
-        alias: the name under which its key is in there; its address, if empty.
-        pin: a key that is not known yet is accepted once, and written into `known_hosts`.
-        jump: the hosts on the way to it, such as `me@bastion`, as `ssh -J` takes them; those of the
-            user's own settings, if empty.
-    """
-
-    host: str
-    user: str = ""
-    port: int = 0
-    key: str = ""
-    known_hosts: str = ""
-    alias: str = ""
+    host: str  # an address, or an alias of the user's own `~/.ssh/config`
+    user: str = ""  # to log in as; if empty, that of the user's own SSH settings
+    port: int = 0  # of its sshd; that of the user's own settings, if 0
+    key: str = ""  # file of the private key; the user's own keys and agent, if empty
+    known_hosts: str = ""  # file of the host keys to trust; the user's own, if empty
+    alias: str = ""  # the name under which its key is in there; its address, if empty
+    # a key that is not known yet is accepted once, and written into `known_hosts`
     pin: bool = False
+    # the hosts on the way to it, such as `me@bastion`, as `ssh -J` takes them; those of the user's
+    # own settings, if empty
     jump: str = ""
 
 
@@ -79,25 +70,18 @@ def ssh_words(access: Access) -> list[str]:
 class Link(Value, frozen=True, kw_only=True):
     """What a host's network interface can do at most.
 
-    Args:
-        rate: bytes per second in each direction, on the line: everything counts.
-        mtu: of the interface of the line: bytes of a packet without its Ethernet frame.
-        encapsulation: bytes of each packet for the headers of an overlay; VXLAN over IPv4: 50.
-        flow: bytes per second in each direction of a single connection, if it has a limit of its
-            own.
-        source: where the figures are from, such as `lab, tbf on both ends`.
-        fabric: the libfabric provider that carries MPI's messages, such as `efa`; empty if TCP
-            carries them.
-
     Raises:
         SpecError: no data could pass such a link.
     """
 
-    rate: float
-    mtu: int = 1500
+    rate: float  # bytes per second in each direction, on the line: everything counts
+    mtu: int = 1500  # of the interface of the line: bytes of a packet without its Ethernet frame
+    # bytes of each packet for the headers of an overlay; VXLAN over IPv4: 50
     encapsulation: int = 0
+    # bytes per second in each direction of a single connection, if it has a limit of its own
     flow: float | None = None
-    source: str
+    source: str  # where the figures are from, such as `lab, tbf on both ends`
+    # the libfabric provider that carries MPI's messages, such as `efa`; empty if TCP carries them
     fabric: str = ""
 
     def __post_init__(self) -> None:
@@ -204,26 +188,18 @@ class Completed(Value, frozen=True, kw_only=True):
 
 
 class Interface(Value, frozen=True, kw_only=True):
-    """A network interface of a host, with its IPv4 address.
+    """A network interface of a host, with its IPv4 address."""
 
-    Args:
-        name: such as `eth0`.
-        address: IPv4.
-        prefix: bits of the address that name its network.
-        mtu: bytes of a packet without its frame.
-        speed: bytes per second in each direction, as the driver reports it, for a bond the sum of
-            its members; none without hardware, or if the driver does not report it.
-        flow: the same for a single connection, if a bond sends each over one of its members.
-        slot: speed and width of its PCIe slot in use, such as `8.0 GT/s PCIe x16`.
-    """
-
-    name: str
-    address: str
-    prefix: int
-    mtu: int
+    name: str  # such as `eth0`
+    address: str  # IPv4
+    prefix: int  # bits of the address that name its network
+    mtu: int  # bytes of a packet without its frame
+    # bytes per second in each direction, as the driver reports it, for a bond the sum of its
+    # members; none without hardware, or if the driver does not report it
     speed: float | None = None
+    # the same for a single connection, if a bond sends each over one of its members
     flow: float | None = None
-    slot: str = ""
+    slot: str = ""  # speed and width of its PCIe slot in use, such as `8.0 GT/s PCIe x16`
 
     @property
     def network(self) -> str:
@@ -238,103 +214,62 @@ class Interface(Value, frozen=True, kw_only=True):
 
 
 class Tuning(Value, frozen=True, kw_only=True):
-    """The settings of a host that affect measurements; empty if the host does not report them.
+    """The settings of a host that affect measurements; empty if the host does not report them."""
 
-    Args:
-        governor: of the processors' frequency; several are separated by ` | `.
-        threads: hardware threads of a core: 1 if SMT is off; 0 if not known.
-        numa: processors of each NUMA node, such as `{"node0": "0-15"}`.
-        huge_pages: when the kernel gives transparent ones: `always`, `madvise` or `never`.
-        sysctls: settings of the kernel that affect messages.
-        board: vendor and product.
-        firmware: vendor and version.
-        microcode: of the processor.
-        storage: type and device of the file system that our folder is on.
-        virtual: whether its processors are those of a virtual machine (x86: the flag `hypervisor`).
-    """
-
-    governor: str = ""
-    threads: int = 0
-    numa: dict[str, str] = {}
-    huge_pages: str = ""
-    sysctls: dict[str, str] = {}
-    board: str = ""
-    firmware: str = ""
-    microcode: str = ""
-    storage: str = ""
+    governor: str = ""  # of the processors' frequency; several are separated by ` | `
+    threads: int = 0  # hardware threads of a core: 1 if SMT is off; 0 if not known
+    numa: dict[str, str] = {}  # processors of each NUMA node, such as `{"node0": "0-15"}`
+    huge_pages: str = ""  # when the kernel gives transparent ones: `always`, `madvise` or `never`
+    sysctls: dict[str, str] = {}  # settings of the kernel that affect messages
+    board: str = ""  # vendor and product
+    firmware: str = ""  # vendor and version
+    microcode: str = ""  # of the processor
+    storage: str = ""  # type and device of the file system that our folder is on
+    # whether its processors are those of a virtual machine (x86: the flag `hypervisor`)
     virtual: bool = False
 
 
 class Facts(Value, frozen=True, kw_only=True):
-    """The properties of a host, as it reports them.
+    """The properties of a host, as it reports them."""
 
-    Args:
-        host: its name.
-        home: the home folder of our user.
-        user: that we are logged in as.
-        system: the distribution.
-        kernel: name, release and architecture.
-        cpu: the model.
-        cores: processors online.
-        usable_cores: processors that a rank may use, given its affinity and cgroup limits.
-        cgroup_cpus: the processor limit of the control group, if any.
-        cgroup_memory: the memory limit of the control group in bytes, if any.
-        memory: in bytes.
-        clock: the kernel's clock source.
-        python: version.
-        mpi: the first line of `mpirun --version`, if there is one.
-        tmux: version, if there is one.
-        libraries: versions of the Python packages that matter.
-        variables: environment variables from an allow-list.
-        interfaces: its network interfaces, without loopback.
-        reached: the address at which our SSH connection reached it; empty without SSH.
-        boot: the boot id of its kernel; hosts with the same id run on the same cores.
-        programs: the version that each requested program prints; its path if it prints none.
-        executable: the Python of our environment.
-        gpus: the model of each GPU.
-        gpu_driver: the version of the GPUs' driver.
-        gpu_slots: the PCIe slot of each GPU, with the speed and width that both the GPU and the
-            host support, as Linux writes them; empty if the driver does not report it.
-        gpu_modules: kernel modules that let other devices access the memory of GPUs, such as
-            nvidia_peermem.
-        topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
-            a run, it is a file in `raw/`.
-        mpi_flags: what Open MPI's `ompi_info` says about CUDA.
-        physical_cores: the processors of each core that a rank may use, hyper-threads
-            together; empty if the kernel does not report which processors share a core.
-        tuning: its settings that affect measurements.
-    """
-
-    host: str
-    home: str
-    user: str
-    system: str
-    kernel: str
-    cpu: str
-    cores: int
-    usable_cores: int
-    cgroup_cpus: float | None
-    cgroup_memory: int | None
-    memory: int
-    clock: str
-    python: str
-    mpi: str | None
-    tmux: str | None
-    libraries: dict[str, str]
-    variables: dict[str, str]
-    interfaces: tuple[Interface, ...] = ()
-    reached: str = ""
-    boot: str = ""
+    host: str  # its name
+    home: str  # the home folder of our user
+    user: str  # that we are logged in as
+    system: str  # the distribution
+    kernel: str  # name, release and architecture
+    cpu: str  # the model
+    cores: int  # processors online
+    usable_cores: int  # processors that a rank may use, given its affinity and cgroup limits
+    cgroup_cpus: float | None  # the processor limit of the control group, if any
+    cgroup_memory: int | None  # the memory limit of the control group in bytes, if any
+    memory: int  # in bytes
+    clock: str  # the kernel's clock source
+    python: str  # version
+    mpi: str | None  # the first line of `mpirun --version`, if there is one
+    tmux: str | None  # version, if there is one
+    libraries: dict[str, str]  # versions of the Python packages that matter
+    variables: dict[str, str]  # environment variables from an allow-list
+    interfaces: tuple[Interface, ...] = ()  # its network interfaces, without loopback
+    reached: str = ""  # the address at which our SSH connection reached it; empty without SSH
+    boot: str = ""  # the boot id of its kernel; hosts with the same id run on the same cores
+    # the version that each requested program prints; its path if it prints none
     programs: dict[str, str] = {}
-    executable: str = ""
-    gpus: tuple[str, ...] = ()
-    gpu_driver: str = ""
+    executable: str = ""  # the Python of our environment
+    gpus: tuple[str, ...] = ()  # the model of each GPU
+    gpu_driver: str = ""  # the version of the GPUs' driver
+    # the PCIe slot of each GPU, with the speed and width that both the GPU and the host support, as
+    # Linux writes them; empty if the driver does not report it
     gpu_slots: tuple[str, ...] = ()
+    # kernel modules that let other devices access the memory of GPUs, such as nvidia_peermem
     gpu_modules: tuple[str, ...] = ()
+    # the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in a run, it is
+    # a file in `raw/`
     topology: str = ""
-    mpi_flags: dict[str, str] = {}
+    mpi_flags: dict[str, str] = {}  # what Open MPI's `ompi_info` says about CUDA
+    # the processors of each core that a rank may use, hyper-threads together; empty if the kernel
+    # does not report which processors share a core
     physical_cores: tuple[tuple[int, ...], ...] = ()
-    tuning: Tuning = Tuning()
+    tuning: Tuning = Tuning()  # its settings that affect measurements
 
 
 class Connection(Value, frozen=True, kw_only=True):

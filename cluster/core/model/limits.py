@@ -58,41 +58,26 @@ class Assumption(Value, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Limit(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """The highest rate that the hardware allows a metric.
-
-    Args:
-        rate: bytes per second.
-        flow: which directions the bytes take, as the definition of the metric says.
-        source: who states the figure of the hardware.
-        assumption: without which it would be another limit; none if all of it was stated.
-        otherwise: the limit without that assumption; none if it is not known.
-        times: the factor between the figure of the hardware and the rate.
-        count: how many of it work together: slots, devices, interfaces, connections.
-        connections: `count` is of TCP connections, each with the rate of `source`.
-        of: how many interfaces a host has, of which `count` work.
-        hosts: of a collective between hosts.
-        boards: of a collective, in groups that bridges join.
-        senders: hosts that send at once; `half_of_hosts` if the log does not say how many.
-        host: it is that of all processes of a host together.
-        line: what the interface carries, with all headers; 0 if it was derived from `source`.
-        per_connection: the limit of one connection on that line; 0 if it has none.
-    """
+    """The highest rate that the hardware allows a metric."""
 
     kind: LimitKind
-    rate: float
+    rate: float  # bytes per second
+    # which directions the bytes take, as the definition of the metric says
     flow: Literal["", "one way", "both ways", "between hosts", "between ranks"] = ""
-    source: str = ""
+    source: str = ""  # who states the figure of the hardware
+    # without which it would be another limit; none if all of it was stated
     assumption: Assumption | None = None
-    otherwise: Limit | None = None
-    times: float = 1.0
-    count: int = 1
-    connections: bool = False
-    of: int = 0
-    hosts: int = 0
-    boards: tuple[int, int] | None = None
-    senders: int = 0
+    otherwise: Limit | None = None  # the limit without that assumption; none if it is not known
+    times: float = 1.0  # the factor between the figure of the hardware and the rate
+    count: int = 1  # how many of it work together: slots, devices, interfaces, connections
+    connections: bool = False  # `count` is of TCP connections, each with the rate of `source`
+    of: int = 0  # how many interfaces a host has, of which `count` work
+    hosts: int = 0  # of a collective between hosts
+    boards: tuple[int, int] | None = None  # of a collective, in groups that bridges join
+    senders: int = 0  # hosts that send at once; `half_of_hosts` if the log does not say how many
     half_of_hosts: bool = False
-    host: bool = False
+    host: bool = False  # it is that of all processes of a host together
     mtu: int = 0
+    # what the interface carries, with all headers; 0 if it was derived from `source`
     line: float = 0.0
-    per_connection: float = 0.0
+    per_connection: float = 0.0  # the limit of one connection on that line; 0 if it has none

@@ -33,23 +33,16 @@ NUMA = "NUMA"  # the name of a NUMA node is this and its number
 
 
 class Device(Value, frozen=True, kw_only=True):
-    """A row of the matrix of `nvidia-smi topo -m`, or of the distances of `numactl --hardware`.
+    """A row of the matrix of `nvidia-smi topo -m`, or of the distances of `numactl --hardware`."""
 
-    Args:
-        name: such as `GPU0`, `NIC0`, `mlx5_0` or `NUMA0`.
-        paths: to each device of `Topology.devices`: `X` itself, `NV4` (bonded NVLinks), `PIX`,
-            `PXB`, `PHB`, `NODE`, `SYS`, or the older `SOC`; of NUMA nodes the distance, such as
-            `10`; `?` where the log lost it.
-        cpus: near it, such as `0-19,40-59`; empty if the log does not say.
-        numa: nodes near it, such as `0`; empty if the log does not say.
-        model: the name of a NIC in the legend, such as `mlx5_0`; empty if there is none.
-    """
-
-    name: str
+    name: str  # such as `GPU0`, `NIC0`, `mlx5_0` or `NUMA0`
+    # to each device of `Topology.devices`: `X` itself, `NV4` (bonded NVLinks), `PIX`, `PXB`, `PHB`,
+    # `NODE`, `SYS`, or the older `SOC`; of NUMA nodes the distance, such as `10`; `?` where the log
+    # lost it
     paths: tuple[str, ...]
-    cpus: str = ""
-    numa: str = ""
-    model: str = ""
+    cpus: str = ""  # near it, such as `0-19,40-59`; empty if the log does not say
+    numa: str = ""  # nodes near it, such as `0`; empty if the log does not say
+    model: str = ""  # the name of a NIC in the legend, such as `mlx5_0`; empty if there is none
 
     @property
     def is_gpu(self) -> bool:
@@ -77,15 +70,11 @@ class Topology(Value, frozen=True, kw_only=True, tag="topology"):
 
 
 class PeerAccess(Value, frozen=True, kw_only=True, tag="peer-access"):
-    """Which GPUs may use which others' memory.
+    """Which GPUs may use which others' memory."""
 
-    Args:
-        devices: such as `GPU0`, in the order of rows and columns.
-        status: a row per device: `X` itself, `OK`, `NS`, `CNS`, `GNS`, `TNS`, `DR`, `U`; `?` where
-            the log lost it.
-    """
-
-    devices: tuple[str, ...]
+    devices: tuple[str, ...]  # such as `GPU0`, in the order of rows and columns
+    # a row per device: `X` itself, `OK`, `NS`, `CNS`, `GNS`, `TNS`, `DR`, `U`; `?` where the log
+    # lost it
     status: tuple[tuple[str, ...], ...]
 
 
@@ -101,24 +90,17 @@ class NcclEdge(Value, frozen=True, kw_only=True):
 
 
 class NcclRank(Value, frozen=True, kw_only=True):
-    """What a log reports about one rank.
+    """What a log reports about one rank."""
 
-    Args:
-        rank: its number.
-        host: it ran on; empty if the log does not say.
-        device: its CUDA device; -1 if the log does not say.
-        bus: PCI address of the device, as NCCL printed it.
-        gpu: the number of the GPU on its host, whatever CUDA_VISIBLE_DEVICES says; -1 if the log
-            does not say.
-        place: the text in brackets after the rank, in lines about its connections: its CUDA
-            device, its PCI address or the number of its GPU, depending on NCCL's version.
-    """
-
-    rank: int
-    host: str = ""
-    device: int = -1
-    bus: str = ""
+    rank: int  # its number
+    host: str = ""  # it ran on; empty if the log does not say
+    device: int = -1  # its CUDA device; -1 if the log does not say
+    bus: str = ""  # PCI address of the device, as NCCL printed it
+    # the number of the GPU on its host, whatever CUDA_VISIBLE_DEVICES says; -1 if the log does not
+    # say
     gpu: int = -1
+    # the text in brackets after the rank, in lines about its connections: its CUDA device, its PCI
+    # address or the number of its GPU, depending on NCCL's version
     place: str = ""
 
 
@@ -139,19 +121,13 @@ class Setting(Value, frozen=True, kw_only=True):
 
 
 class Symptom(Value, frozen=True, kw_only=True):
-    """A line that is a sign of a known problem.
+    """A line that is a sign of a known problem."""
 
-    Args:
-        kind: of the problem, such as `cma`; see `parsers/symptoms.py`.
-        text: of the line.
-        value: the figure in it, such as the value of a kernel setting; empty if there is none.
-        line: its number, from 1; 0 if it is not known.
-    """
-
-    kind: str
-    text: str
+    kind: str  # of the problem, such as `cma`; see `parsers/symptoms.py`
+    text: str  # of the line
+    # the figure in it, such as the value of a kernel setting; empty if there is none
     value: str = ""
-    line: int = 0
+    line: int = 0  # its number, from 1; 0 if it is not known
 
 
 class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
@@ -161,49 +137,29 @@ class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
 
 
 class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
-    """NCCL's log of its decisions (NCCL_DEBUG=INFO).
+    """NCCL's log of its decisions (NCCL_DEBUG=INFO)."""
 
-    Args:
-        versions: of NCCL; more than one if ranks differ.
-        size: ranks of the largest communicator; 0 if the log does not say.
-        nodes: hosts of the largest communicator; 0 if the log does not say.
-        communicators: that were created, as counted in the lines of rank 0.
-        channels: of the collectives; 0 if the log does not say.
-        p2p_channels: of sends and receives; 0 if the log does not say.
-        rings: the order of ranks of each channel, as far as it was printed.
-        trees: the place of each rank in each channel's tree.
-        edges: what carries data between which ranks.
-        ranks: where they ran.
-        gpus: numbers, on their host, of the GPUs that ranks were bound close to.
-        networks: that NCCL uses between hosts, such as `IB` or `Socket`.
-        interfaces: of these networks, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`.
-        settings: from the environment.
-        warnings: each once, in the order of the log.
-        connected: ranks reported connected rings, or a complete set-up.
-        fabric: NVLink joins hosts (MNNVL, multi-node NVLink).
-        copied_sends: receives between hosts are GPUDirect RDMA, and sends are not.
-        torn: how many lines were interrupted by other ranks' lines.
-    """
-
-    versions: tuple[str, ...] = ()
-    size: int = 0
-    nodes: int = 0
-    communicators: int = 0
-    channels: int = 0
-    p2p_channels: int = 0
+    versions: tuple[str, ...] = ()  # of NCCL; more than one if ranks differ
+    size: int = 0  # ranks of the largest communicator; 0 if the log does not say
+    nodes: int = 0  # hosts of the largest communicator; 0 if the log does not say
+    communicators: int = 0  # that were created, as counted in the lines of rank 0
+    channels: int = 0  # of the collectives; 0 if the log does not say
+    p2p_channels: int = 0  # of sends and receives; 0 if the log does not say
+    # the order of ranks of each channel, as far as it was printed
     rings: tuple[tuple[int, ...], ...] = ()
-    trees: tuple[NcclTree, ...] = ()
-    edges: tuple[NcclEdge, ...] = ()
-    ranks: tuple[NcclRank, ...] = ()
-    gpus: tuple[int, ...] = ()
-    networks: tuple[str, ...] = ()
+    trees: tuple[NcclTree, ...] = ()  # the place of each rank in each channel's tree
+    edges: tuple[NcclEdge, ...] = ()  # what carries data between which ranks
+    ranks: tuple[NcclRank, ...] = ()  # where they ran
+    gpus: tuple[int, ...] = ()  # numbers, on their host, of the GPUs that ranks were bound close to
+    networks: tuple[str, ...] = ()  # that NCCL uses between hosts, such as `IB` or `Socket`
+    # of these networks, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`
     interfaces: tuple[str, ...] = ()
-    settings: tuple[Setting, ...] = ()
-    warnings: tuple[str, ...] = ()
-    connected: bool = False
-    fabric: bool = False
-    copied_sends: bool = False
-    torn: int = 0
+    settings: tuple[Setting, ...] = ()  # from the environment
+    warnings: tuple[str, ...] = ()  # each once, in the order of the log
+    connected: bool = False  # ranks reported connected rings, or a complete set-up
+    fabric: bool = False  # NVLink joins hosts (MNNVL, multi-node NVLink)
+    copied_sends: bool = False  # receives between hosts are GPUDirect RDMA, and sends are not
+    torn: int = 0  # how many lines were interrupted by other ranks' lines
 
 
 class Routine(Value, frozen=True, kw_only=True, gc=False):
@@ -250,90 +206,54 @@ class ProfileSection(Value, frozen=True, kw_only=True):
 
 
 class Profile(Value, frozen=True, kw_only=True, tag="profile"):
-    """What one rank spent in MPI, as IBM's mpitrace wrote it.
+    """What one rank spent in MPI, as IBM's mpitrace wrote it."""
 
-    Args:
-        rank: whose file it is.
-        size: ranks of the job.
-        region: that was measured, such as `MPI_Init() to MPI_Finalize()`.
-        context: the name of the part of the program; empty if it is all of it.
-        routines: the flat profile.
-        distributions: a row per routine and size of message.
-        communication: seconds in MPI, without its operations on files.
-        files: seconds in these.
-        elapsed: seconds in all.
-        user: seconds of processor time.
-        system: seconds of it in the kernel.
-        memory: largest resident set in bytes.
-        roles: `minimum`, `median`, `maximum`: those that this rank had in communication time.
-        sections: parts by call site, stack or communicator.
-        tasks: the table of all ranks, which only rank 0 writes.
-        extremes: the ranks with the least, the median and the most time in MPI, as printed.
-        complete: whether the file has its totals.
-    """
-
-    rank: int = -1
-    size: int = 0
-    region: str = ""
-    context: str = ""
-    routines: tuple[Routine, ...] = ()
-    distributions: tuple[Routine, ...] = ()
-    communication: float = 0.0
-    files: float = 0.0
-    elapsed: float = 0.0
-    user: float = 0.0
-    system: float = 0.0
-    memory: float = 0.0
+    rank: int = -1  # whose file it is
+    size: int = 0  # ranks of the job
+    region: str = ""  # that was measured, such as `MPI_Init() to MPI_Finalize()`
+    context: str = ""  # the name of the part of the program; empty if it is all of it
+    routines: tuple[Routine, ...] = ()  # the flat profile
+    distributions: tuple[Routine, ...] = ()  # a row per routine and size of message
+    communication: float = 0.0  # seconds in MPI, without its operations on files
+    files: float = 0.0  # seconds in these
+    elapsed: float = 0.0  # seconds in all
+    user: float = 0.0  # seconds of processor time
+    system: float = 0.0  # seconds of it in the kernel
+    memory: float = 0.0  # largest resident set in bytes
+    # `minimum`, `median`, `maximum`: those that this rank had in communication time
     roles: tuple[str, ...] = ()
-    sections: tuple[ProfileSection, ...] = ()
-    tasks: tuple[TaskTimes, ...] = ()
+    sections: tuple[ProfileSection, ...] = ()  # parts by call site, stack or communicator
+    tasks: tuple[TaskTimes, ...] = ()  # the table of all ranks, which only rank 0 writes
+    # the ranks with the least, the median and the most time in MPI, as printed
     extremes: tuple[RoleTime, ...] = ()
-    complete: bool = True
+    complete: bool = True  # whether the file has its totals
 
 
 Detail = Topology | PeerAccess | NcclLog | Profile | Symptoms
 
 
 class Parsed(Value, frozen=True, kw_only=True):
-    """The results of one run of one tool.
+    """The results of one run of one tool."""
 
-    Args:
-        format: the parser that read it.
-        title: what was run, such as `all_reduce` or `OSU MPI Latency Test v5.7.1`.
-        first: the number of its first line in the log, from 1.
-        measurements: its values, in common units.
-        definitions: of their metrics.
-        detail: what the log says besides measurements, such as a topology.
-        notes: what a reader of the numbers must know.
-        whole: no line of it is missing, as far as known.
-        failures: failures that the log itself records.
-        failed_at: the lines of these failures; 0 where that is not known.
-        expects: what its rows look like, if its only failure is that there is none.
-        operation: the collective, as MPI and NCCL name it without their prefix, such as
-            `all_reduce`; empty if it is none, or if the log does not say.
-        ranks: how many took part; 0 if the log does not say.
-        hosts: how many the ranks were on; 0 if the log does not say.
-        hosts_of_job: `hosts` are those of the whole job, and the ranks may be on fewer.
-        devices: models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`.
-        settings: other settings that the tool prints: `version`, `congestion`, `mss`.
-    """
-
-    format: str
-    title: str = ""
-    first: int = 0
-    measurements: Sequence[Measurement] = ()
-    definitions: tuple[Definition, ...] = ()
-    detail: Detail | None = None
-    notes: tuple[str, ...] = ()
-    whole: bool = True
-    failures: tuple[str, ...] = ()
-    failed_at: tuple[int, ...] = ()
-    expects: str = ""
+    format: str  # the parser that read it
+    title: str = ""  # what was run, such as `all_reduce` or `OSU MPI Latency Test v5.7.1`
+    first: int = 0  # the number of its first line in the log, from 1
+    measurements: Sequence[Measurement] = ()  # its values, in common units
+    definitions: tuple[Definition, ...] = ()  # of their metrics
+    detail: Detail | None = None  # what the log says besides measurements, such as a topology
+    notes: tuple[str, ...] = ()  # what a reader of the numbers must know
+    whole: bool = True  # no line of it is missing, as far as known
+    failures: tuple[str, ...] = ()  # failures that the log itself records
+    failed_at: tuple[int, ...] = ()  # the lines of these failures; 0 where that is not known
+    expects: str = ""  # what its rows look like, if its only failure is that there is none
+    # the collective, as MPI and NCCL name it without their prefix, such as `all_reduce`; empty if
+    # it is none, or if the log does not say
     operation: str = ""
-    ranks: int = 0
-    hosts: int = 0
-    hosts_of_job: bool = False
-    devices: tuple[str, ...] = ()
+    ranks: int = 0  # how many took part; 0 if the log does not say
+    hosts: int = 0  # how many the ranks were on; 0 if the log does not say
+    hosts_of_job: bool = False  # `hosts` are those of the whole job, and the ranks may be on fewer
+    devices: tuple[str, ...] = ()  # models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`
+    # other settings that the tool prints: `version`, `congestion`, `mss`
     settings: tuple[Setting, ...] = ()
 
 

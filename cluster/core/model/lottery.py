@@ -10,54 +10,35 @@ Better = Literal["lower", "higher"]
 
 
 class BestOfDraws(Value, frozen=True, kw_only=True):
-    """What is expected of the best of several draws.
+    """What is expected of the best of several draws."""
 
-    Args:
-        draws: how many.
-        measured: the mean of the best measured value, in the unit of the series.
-        gain: by how much the best draw is better than one draw, as a share: it is less than was
-            measured, as the best draw is in part that with the luckiest jobs.
-        dollars: what the draws cost, if the price is known.
-        hours: of a job that is bound by this metric, after which its gain has paid for the draws
-            beyond the first; none if nothing is gained.
-    """
-
-    draws: int
-    measured: float
+    draws: int  # how many
+    measured: float  # the mean of the best measured value, in the unit of the series
+    # by how much the best draw is better than one draw, as a share: it is less than was measured,
+    # as the best draw is in part that with the luckiest jobs
     gain: float
-    dollars: float | None = None
+    dollars: float | None = None  # what the draws cost, if the price is known
+    # of a job that is bound by this metric, after which its gain has paid for the draws beyond the
+    # first; none if nothing is gained
     hours: float | None = None
 
 
 class DrawnSeries(Value, frozen=True, kw_only=True):
-    """A series over several draws.
+    """A series over several draws."""
 
-    Args:
-        metric: its name.
-        params: the point.
-        unit: of the values.
-        better: which direction is better.
-        draws: the medians of the jobs of each draw.
-        mean: of all jobs.
-        between: standard deviation of draws beyond that of jobs.
-        within: standard deviation of jobs of one draw.
-        chance: that draws differ as much by chance.
-        differs: whether draws differ: by chance, less than one in 20 commands would say so of any
-            of its series.
-        best: of 1, 2, ... draws.
-    """
-
-    metric: str
-    params: dict[str, Scalar]
-    unit: str
-    better: Better
-    draws: tuple[tuple[float, ...], ...]
-    mean: float
-    between: float
-    within: float
-    chance: float
+    metric: str  # its name
+    params: dict[str, Scalar]  # the point
+    unit: str  # of the values
+    better: Better  # which direction is better
+    draws: tuple[tuple[float, ...], ...]  # the medians of the jobs of each draw
+    mean: float  # of all jobs
+    between: float  # standard deviation of draws beyond that of jobs
+    within: float  # standard deviation of jobs of one draw
+    chance: float  # that draws differ as much by chance
+    # whether draws differ: by chance, less than one in 20 commands would say so of any of its
+    # series
     differs: bool
-    best: tuple[BestOfDraws, ...]
+    best: tuple[BestOfDraws, ...]  # of 1, 2, ... draws
 
 
 class DrawCost(Value, frozen=True, kw_only=True):

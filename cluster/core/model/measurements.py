@@ -113,73 +113,49 @@ class Planned(Value, frozen=True, kw_only=True):
 
 
 class Distribution(Value, frozen=True, kw_only=True):
-    """Properties of a series beyond its median.
+    """Properties of a series beyond its median."""
 
-    Args:
-        minimum: of the values.
-        p25: the first quartile.
-        p75: the third.
-        maximum: of the values.
-        outliers: how many values are more than three quartile ranges beyond a quartile; they are
-            counted, and left in.
-        drift: how much the median of the second half is above that of the first, relative to it;
-            none if there are too few values.
-        drifts: that is 3 % or more, and the 95 % intervals of the two medians do not overlap.
-        modes: the values that the series clusters around, if there are several.
-        tail: how many times slower than the median the slowest 1 % of values are, at least.
-    """
-
-    minimum: float
-    p25: float
-    p75: float
-    maximum: float
+    minimum: float  # of the values
+    p25: float  # the first quartile
+    p75: float  # the third
+    maximum: float  # of the values
+    # how many values are more than three quartile ranges beyond a quartile; they are counted, and
+    # left in
     outliers: int
+    # how much the median of the second half is above that of the first, relative to it; none if
+    # there are too few values
     drift: float | None
-    drifts: bool
-    modes: tuple[float, ...]
-    tail: float
+    drifts: bool  # that is 3 % or more, and the 95 % intervals of the two medians do not overlap
+    modes: tuple[float, ...]  # the values that the series clusters around, if there are several
+    tail: float  # how many times slower than the median the slowest 1 % of values are, at least
 
 
 class SummaryFigures(Value, frozen=True, kw_only=True):
-    """The statistics of a series.
+    """The statistics of a series."""
 
-    Args:
-        metric: Name of the metric.
-        unit: Unit of the numbers below: `s` or `B/s`.
-        better: Which direction is better.
-        params: The point; `rank` is among them where each rank has a series of its own.
-        n: Number of values.
-        median: Median of the values.
-        ci: Ends of the median's 95 % confidence interval; None for fewer than 6 values.
-        p5: The 5th percentile.
-        p95: The 95th percentile.
-        p99: The 99th percentile.
-        converged: half of the interval is at most 2.5 % of the median, with 20 values or more, and
-            they do not drift.
-        complete: False if the run ended before all values were measured.
-        bound: the best value that the hardware allows, if that is known: the highest rate, or the
-            shortest time.
-        share: Share of the bound that the median reaches; above 1 is faster than possible.
-        definition: Id of the metric's definition; empty if there is none.
-        shape: Shape of the series, if the values are known.
-    """
-
-    metric: str
-    unit: str
-    better: Literal["lower", "higher"]
+    metric: str  # name of the metric
+    unit: str  # unit of the numbers below: `s` or `B/s`
+    better: Literal["lower", "higher"]  # which direction is better
+    # the point; `rank` is among them where each rank has a series of its own
     params: dict[str, Scalar]
-    n: int
-    median: float
+    n: int  # number of values
+    median: float  # median of the values
+    # ends of the median's 95 % confidence interval; None for fewer than 6 values
     ci: tuple[float, float] | None
-    p5: float
-    p95: float
-    p99: float
+    p5: float  # the 5th percentile
+    p95: float  # the 95th percentile
+    p99: float  # the 99th percentile
+    # half of the interval is at most 2.5 % of the median, with 20 values or more, and they do not
+    # drift
     converged: bool
-    complete: bool = True
+    complete: bool = True  # false if the run ended before all values were measured
+    # the best value that the hardware allows, if that is known: the highest rate, or the shortest
+    # time
     bound: float | None = None
+    # share of the bound that the median reaches; above 1 is faster than possible
     share: float | None = None
-    definition: str = ""
-    shape: Distribution | None = None
+    definition: str = ""  # id of the metric's definition; empty if there is none
+    shape: Distribution | None = None  # shape of the series, if the values are known
 
 
 class Summary(SummaryFigures, frozen=True, kw_only=True):

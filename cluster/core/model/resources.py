@@ -14,23 +14,15 @@ class Price(Value, frozen=True, kw_only=True):
 
 
 class Receipt(Value, frozen=True, kw_only=True):
-    """The cost of machines, from the call that created them until their deletion, or until now.
+    """The cost of machines, from the call that created them until their deletion, or until now."""
 
-    Args:
-        hosts: how many.
-        seconds: how long they existed; a cloud starts to bill a little later.
-        price: of one host, if it is known.
-        dollars: for all hosts, if the price is known.
-        final: the machines are deleted, so the cost does not grow.
-        ended: how many had ended before they were deleted, at an unknown time: the cost is the
-            most that they can have cost.
-    """
-
-    hosts: int
-    seconds: float
-    price: Price | None = None
-    dollars: float | None = None
-    final: bool = False
+    hosts: int  # how many
+    seconds: float  # how long they existed; a cloud starts to bill a little later
+    price: Price | None = None  # of one host, if it is known
+    dollars: float | None = None  # for all hosts, if the price is known
+    final: bool = False  # the machines are deleted, so the cost does not grow
+    # how many had ended before they were deleted, at an unknown time: the cost is the most that
+    # they can have cost
     ended: int = 0
 
 
