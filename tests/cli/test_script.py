@@ -1,4 +1,4 @@
-"""`cluster more script`: scripts that run as printed, and manifests that Kubernetes takes."""
+"""`cluster more script`: scripts that run as printed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ import platform
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.conftest import command, run
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-SCHEMAS = Path(__file__).parent / "schemas"
 SMALL = ("--sizes", "8", "--metrics", "latency", "--iterations", "20")
 # aprun of one host: it takes only the flags that Cray's has, and starts the ranks by mpirun.
 APRUN = """#!/bin/sh
@@ -130,53 +125,6 @@ def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> Non
     assert shown(tmp_path, "torch")["summaries"][0]["n"] == 1
 
 
-@pytest.mark.parametrize("kind", ["mpijob", "jobset"])
-@pytest.mark.parametrize("hosts", ["1", "8"])
-def test_a_manifest_fits_the_published_schema(home: Path, kind: str, hosts: str) -> None:
-    words = ("--hosts", hosts, "--gpus", "8", "--image", "site/cluster:1", "--name", "x")
-    found = json.loads(
-        command("more", "script", kind, "collectives", *words, "--ranks-per-host=2").stdout
-    )
-
-    jsonschema.validate(found, json.loads((SCHEMAS / f"{kind}.json").read_text()))
-    text = json.dumps(found)
-    assert "batch.job begin" in text
-    assert text.count("site/cluster:1") >= (1 if hosts == "1" else 2)
-
-
-def objects(node: object) -> Iterator[dict[str, Any]]:
-    """Give each object of a manifest, from the outside inwards."""
-    if isinstance(node, dict):
-        yield node
-    for one in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        yield from objects(one)
-
-
-@pytest.mark.parametrize("kind", ["mpijob", "jobset"])
-def test_the_schema_refuses_an_unknown_field_wherever_it_is(home: Path, kind: str) -> None:
-    """All objects but those of free names: the limits of a container."""
-    schema = json.loads((SCHEMAS / f"{kind}.json").read_text())
-    words = ("--hosts", "2", "--image", "i", "--name", "x")
-    found = json.loads(command("more", "script", kind, "p2p", *words).stdout)
-    check = jsonschema.Draft202012Validator(schema)
-    places = [one for one in objects(found) if "cpu" not in one]
-    assert len(places) > 15
-    for place in places:
-        place["replica"] = 1
-        assert not check.is_valid(found), place
-        del place["replica"]
-        assert check.is_valid(found), place
-
-
-def test_a_jobset_lists_its_pods_by_the_names_that_it_gives_them(home: Path) -> None:
-    words = ("jobset", "p2p", "--hosts", "3", "--image", "i", "--name", "x", "--ranks-per-host=2")
-    found = json.loads(command("more", "script", *words).stdout)
-    first = found["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
-    listed = first["containers"][0]["command"][2].splitlines()[0]
-
-    assert "'x-launcher-0-0.x slots=2' 'x-workers-0-0.x slots=2' 'x-workers-0-1.x" in listed
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -188,8 +136,6 @@ def test_a_jobset_lists_its_pods_by_the_names_that_it_gives_them(home: Path) -> 
         (("aprun", "check"), "which aprun does not do"),
         (("srun", "p2p", "--time", "1min"), "a batch job needs more than 120 s"),
         (("srun", "p2p", "--size", "8"), "No such option"),
-        (("mpijob", "p2p"), "mpijob needs the image of its pods"),
-        (("mpijob", "p2p", "--image", "i", "--name", "A_b"), "cannot be the name of an object"),
         (("srun", "p2p", "--starter", "mpirun:pmix"), "only srun takes a PMI"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What every shell does, here, over real SSH, and in steps of a real Slurm: the same."""
+"""What every shell does, here, over SSH, in steps of a real Slurm, and in pods: the same."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cluster.remote import host_files
 from cluster.remote.host_files import list_tree
 from cluster.remote.shells import Shell
 from tests.contracts.sshd import Sshd, sshd
+from tests.fakes.kubernetes import Kubernetes
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
@@ -45,6 +46,25 @@ def slurm_node(slurm_here: SlurmHere, slurm_job: str, monkeypatch: pytest.Monkey
     )
 
 
+@pytest.fixture(scope="session")
+def kubernetes() -> Iterator[Kubernetes]:
+    """A test Kubernetes with a pod, reached by the real kubectl."""
+    with Kubernetes() as cluster:
+        cluster.add_node("node0")
+        cluster.add_pod("pod0")
+        yield cluster
+        assert not cluster.gaps
+
+
+@pytest.fixture
+def pod(kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """The pod, as a host."""
+    monkeypatch.setenv("KUBECONFIG", str(kubernetes.settings()))
+    return Machine(  # noqa: S604 - "shell" names a plug-in
+        name="0.mpi.held", id="pod0.team-a@fake", address="", shell="kubectl", folder="", bin=""
+    )
+
+
 @pytest.fixture(params=plugins.names(Shell))
 def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
     """Every shell that there is."""
@@ -52,6 +72,8 @@ def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
     if request.param == "ssh":
         server: Sshd = request.getfixturevalue("sshd")
         machine = server.machine()
+    elif request.param == "kubectl":
+        machine = request.getfixturevalue("pod")
     elif request.param == "srun":
         machine = request.getfixturevalue("slurm_node")
     made = plugins.find(Shell, request.param)(machine)

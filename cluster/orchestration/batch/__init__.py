@@ -1,1 +1,1 @@
-"""Benchmarks as batch jobs and Kubernetes manifests."""
+"""Benchmarks as batch jobs."""

@@ -51,18 +51,14 @@ def shell_script(
     `paths` are `python`, `runs` and `command`: defaults of the script, and what printed it.
     """
     lines = [*HEADERS[system](request, options), *_extra(system, options)]
-    return "\n".join(["#!/bin/bash", *lines, body(request, paths)])
-
-
-def body(request: BatchRequest, paths: Mapping[str, str]) -> str:
-    """Write the part of a script that is the same everywhere; `paths` as in `shell_script`."""
-    return BODY.format(
+    body = BODY.format(
         command=" ".join(paths["command"].splitlines()),
         python=_default(paths["python"]),
         runs=_default(paths["runs"]),
         request=shlex.quote(msgspec.json.encode(request).decode()),
         module=MODULE,
     )
+    return "\n".join(["#!/bin/bash", *lines, body])
 
 
 def _default(path: str) -> str:

@@ -9,25 +9,22 @@ Where Slurm tracks processes by cgroups, what a command leaves in the background
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
-import subprocess
-import threading
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import ssh_command
 from cluster.remote.kernel_watch import KernelWatch
-from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN, MOST_ERRORS, RemoteCommand, RemoteShell
+from cluster.remote.process_command import ProcessCommand, ProcessShell
+from cluster.remote.remote_shell import ENDS_WITHIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from cluster.core.model.hosts import Machine
 
 STARTS_WITHIN = 30.0  # seconds for a first step; a busy slurmctld takes seconds
-TERMINATES_WITHIN = 2.0  # seconds for srun to end its step after SIGTERM
 # What srun itself says when the step could not run, or was lost: no exit status of the command.
 LOST = (
     "srun: error: Slurm job",  # ... has expired
@@ -47,13 +44,8 @@ FORGET = "unset $(env | sed -n 's/^\\(SLURM[A-Z0-9_]*\\)=.*/\\1/p')"
 ENVIRONMENT = "HOME,USER,LOGNAME,SHELL,LANG,PATH"  # as SSH sets it; srun would pass on all of ours
 
 
-class SrunShell(RemoteShell):
+class SrunShell(ProcessShell):
     """Runs commands on a node as steps of its job, by the host of `machine.access` or here."""
-
-    def __init__(self, machine: Machine | None = None) -> None:
-        super().__init__(machine)
-        self._running: set[SrunCommand] = set()
-        self._lock = threading.Lock()
 
     @property
     def host(self) -> str:
@@ -78,14 +70,6 @@ class SrunShell(RemoteShell):
             raise Unreachable(f"srun failed on {self.host}: {errors.strip()}", state="connecting")
         self.state = "ready"
 
-    def close(self) -> None:
-        """End all commands that run."""
-        with self._lock:
-            running = tuple(self._running)
-        self.state = ""
-        for command in running:
-            command.close()
-
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Ask the node's kernel: srun itself waits until slurmctld gives the node up."""
@@ -105,29 +89,7 @@ class SrunShell(RemoteShell):
         """Start a step."""
         if self.machine is None or not self.machine.job:
             raise _without_job()
-        try:
-            process = subprocess.Popen(
-                _words(self.machine, line, reads=reads),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                bufsize=0,
-            )
-        except OSError as error:
-            raise ShellError(
-                f"{label} could not be started on {self.host}: {error.strerror}: {error.filename}.",
-                remedy="Run this where Slurm's commands are, as on a login node.",
-            ) from error
-        by_ssh = self.machine.access is not None
-        command = SrunCommand(process, self.host, self._ended, by_ssh=by_ssh, reads=reads)
-        with self._lock:
-            self._running.add(command)
-        return command
-
-    def _ended(self, command: SrunCommand) -> None:
-        with self._lock:
-            self._running.discard(command)
+        return SrunCommand(self, label, self.machine, line, reads=reads)
 
 
 def _without_job() -> ShellError:
@@ -147,86 +109,27 @@ def _words(machine: Machine, line: str, *, reads: bool) -> list[str]:
     return login_command(machine.access, step)
 
 
-class SrunCommand(RemoteCommand):
-    """A step that runs; a thread collects its standard error."""
+class SrunCommand(ProcessCommand):
+    """A step that runs."""
 
     def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        host: str,
-        ended: Callable[[SrunCommand], None],
-        *,
-        by_ssh: bool,
-        reads: bool,
+        self, shell: SrunShell, label: str, machine: Machine, line: str, *, reads: bool
     ) -> None:
-        self._process = process
-        self._host = host
-        self._ended = ended
-        self._by_ssh = by_ssh
-        self._lasts_with_input = by_ssh and not reads
-        self._complaints: list[bytes] = []
-        self._reader = threading.Thread(target=self._collect, daemon=True)
-        self._reader.start()
-
-    def _collect(self) -> None:
-        size = 0
-        with contextlib.suppress(OSError, ValueError):  # the stream was closed
-            while self._process.stderr and (piece := self._process.stderr.read(CHUNK)):
-                size += len(piece)
-                if size <= MOST_ERRORS:
-                    self._complaints.append(piece)
-
-    def close(self) -> None:
-        """End srun, which ends the step; then close the streams."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(TERMINATES_WITHIN)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        # A connection that several sessions share has our streams until the command has ended.
-        _close(self._process.stdin)
-        self._reader.join(ENDS_WITHIN)
-        _close(self._process.stdout)
-        _close(self._process.stderr)
-        self._ended(self)
-
-    def receive(self, most: int) -> bytes:
-        """Read its output."""
-        with contextlib.suppress(OSError, ValueError):
-            if self._process.stdout is not None:
-                return os.read(self._process.stdout.fileno(), most)
-        return b""
-
-    def send(self, piece: bytes) -> int:
-        """Send to its standard input."""
-        with contextlib.suppress(OSError, ValueError):
-            if self._process.stdin is not None:
-                return os.write(self._process.stdin.fileno(), piece)
-        return 0
-
-    def close_input(self) -> None:
-        """Close its standard input, unless the command would be ended by that."""
-        if self._lasts_with_input:
-            return
-        with contextlib.suppress(OSError):
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-
-    def has_ended(self, within: float = ENDS_WITHIN) -> bool:
-        """Wait for its end, for some seconds."""
-        try:
-            self._process.wait(within)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        self._host = machine.id
+        self._by_ssh = machine.access is not None
+        super().__init__(
+            shell,
+            label,
+            _words(machine, line, reads=reads),
+            keeps_input=self._by_ssh and not reads,
+            remedy="Run this where Slurm's commands are, as on a login node.",
+        )
 
     def end(self) -> tuple[int, str]:
         """Wait for its end; raise if Slurm, and not the command, ended it."""
-        status = self._process.wait()
-        self._reader.join(ENDS_WITHIN if status < 0 else None)
-        lines = b"".join(self._complaints).decode(errors="replace").splitlines(keepends=True)
+        status = self.process.wait()
+        self.reader.join(ENDS_WITHIN if status < 0 else None)
+        lines = self.errors.decode(errors="replace").splitlines(keepends=True)
         ours = [line for line in lines if not _is_noise(line)]
         lost = [line.strip() for line in ours if line.startswith(LOST)]
         if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and self._by_ssh):
@@ -239,12 +142,6 @@ class SrunCommand(RemoteCommand):
                 remedy="Look whether the job still runs: squeue --me",
             )
         return status, "".join(ours)
-
-
-def _close(stream: IO[bytes] | None) -> None:
-    if stream is not None:
-        with contextlib.suppress(OSError):
-            stream.close()
 
 
 def _is_noise(line: str) -> bool:

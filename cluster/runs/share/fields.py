@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 V = TypeVar("V", bound=msgspec.Struct)
 KEPT = frozenset(("localhost", "127.0.0.1", "0.0.0.0", "::1"))  # noqa: S104 - a word
 IPV4 = re.compile(r"\d+(\.\d+){3}")
-PROVIDERS = ("aws", "gcp", "imported", "lab", "local", "log", "sim", "slurm", "ssh")
-SHELLS = ("local", SIMULATED, "srun", "ssh")
+PROVIDERS = ("aws", "gcp", "imported", "kubernetes", "lab", "local", "log", "sim", "slurm", "ssh")
+SHELLS = ("kubectl", "local", SIMULATED, "srun", "ssh")
 ROOM = 250  # hosts in a block of pseudonymous addresses
 
 

@@ -1,4 +1,4 @@
-"""Print a script for a batch system, or a manifest for Kubernetes.
+"""Print a script for a batch system.
 
 Example: cluster more script srun p2p --hosts 8 --sizes 8:1MiB > job.sh; sbatch job.sh
 """
@@ -22,7 +22,6 @@ from cluster.core.model.batch import BatchRequest
 from cluster.core.model.value import Value
 from cluster.core.units import parse_seconds
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.batch import kubernetes_manifests
 from cluster.orchestration.batch import script as batch_script
 from cluster.orchestration.batch.job import checked
 from cluster.orchestration.batch.script import BatchOptions
@@ -41,8 +40,6 @@ SYSTEMS = {
     "lsf": ("lsf", "mpirun"),
     "bsub": ("lsf", "mpirun"),
     "aprun": ("cray", "aprun"),
-    "mpijob": ("mpijob", "mpirun"),
-    "jobset": ("jobset", "mpirun"),
 }
 EMULATED = {"pbs": "PBS", "lsf": "LSF", "cray": "aprun and Cobalt"}
 CHECK = "check"
@@ -63,11 +60,6 @@ class Written(Value, frozen=True, kw_only=True):
     python: Annotated[str, option("--python PATH", "Python with cluster, on every host.")] = ""
     name: Annotated[str, option("--name", "Name under which the run is kept.")] = "batch"
     describe: flags.Describe = ""
-    image: Annotated[str, option("--image", "Kubernetes: of the pods.")] = ""
-    claim: Annotated[str, option("--claim", "Kubernetes: volume claim of the runs.")] = (
-        "cluster-runs"
-    )
-    gpus: Annotated[int, option("--gpus N", "Kubernetes: of each pod.")] = 0
     runs: flags.Runs = None
 
 
@@ -76,7 +68,7 @@ def _print_script(
         str,
         argument(
             "STARTER|SYSTEM",
-            "srun, mpirun, torchrun, aprun, slurm, pbs, lsf, mpijob or jobset.",
+            "srun, mpirun, torchrun, aprun, slurm, pbs or lsf.",
             autocompletion=lambda: list(SYSTEMS),
         ),
     ],
@@ -105,46 +97,16 @@ def _print_script(
         describe=written.describe,
     )
     _check(kind, request)
-    if kind in kubernetes_manifests.KINDS:
-        sys.stdout.write(_manifest(kind, request, options, written))
-        return
     paths = {
         "python": written.python or sys.executable,
         "runs": str(store.root(written.runs)),
-        "command": _command(),
+        "command": shlex.join(["cluster", *sys.argv[1:]]),
     }
     sys.stdout.write(batch_script.shell_script(kind, request, options, paths))
     if kind in EMULATED:
         sys.stderr.write(
             f"{EMULATED[kind]}: the script was proven by emulation only; read its header.\n"
         )
-
-
-def _command() -> str:
-    return shlex.join(["cluster", *sys.argv[1:]])
-
-
-def _manifest(kind: str, request: BatchRequest, options: BatchOptions, written: Written) -> str:
-    if not written.image:
-        raise SpecError(
-            f"{kind} needs the image of its pods.",
-            remedy="Name one with Python, cluster and sshd: --image registry/cluster:1",
-        )
-    paths = {
-        "python": written.python or "python3",
-        "runs": kubernetes_manifests.RUNS,
-        "command": _command(),
-    }
-    pods = kubernetes_manifests.PodOptions(
-        name=request.name,
-        image=written.image,
-        claim=written.claim,
-        cpus=request.ranks_per_host,
-        gpus=written.gpus,
-        seconds=options.seconds,
-        script=batch_script.body(request, paths),
-    )
-    return kubernetes_manifests.manifest(kind, request, pods)
 
 
 def _system(name: str) -> tuple[str, str]:

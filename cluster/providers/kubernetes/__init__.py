@@ -1,0 +1,276 @@
+"""Pods of a Kubernetes as hosts: a Job of ours owns them, and they end with it.
+
+EXPERIMENTAL: tested with kubectl on a strict API server of our own, never on a real cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from datetime import datetime
+from typing import ClassVar, NamedTuple
+
+from cluster.core import decoders, journal
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.kubectl import parse_namespace
+from cluster.core.model.hosts import Machine
+from cluster.core.model.resources import Plan, RemoteCluster, Resource
+from cluster.core.model.spec import ClusterSpec, Environment
+from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.units import format_seconds
+from cluster.providers import (
+    OffersGpus,
+    PreparesHosts,
+    Provider,
+    Regional,
+    Resumes,
+    RevokedAtOnce,
+    Searchable,
+    refuse,
+)
+from cluster.providers.kubernetes.api import Api, choose
+from cluster.providers.kubernetes.objects import JobMark, mark_of, new_mark, write_job
+from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
+from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
+from cluster.providers.kubernetes.refusals import Passing, refusal
+from cluster.providers.kubernetes.startup import POLL, wait_for_pods
+from cluster.providers.kubernetes.states import Object, why_over
+
+BY_LABEL = "choose nodes by their labels: --option nodes=LABEL=VALUE"
+REFUSED_OPTIONS = {
+    **dict.fromkeys(("instance", "zone", "placement", "spot"), BY_LABEL),
+    "accelerator": "ask for GPUs by --option gpus=8",
+    "max_cost": "its pods have no price here; limit their time: --ttl 2h",
+    "idle": "limit their time: --ttl 2h",
+}
+GONE_WITHIN = 90.0  # seconds for the pods of a deleted Job to end
+SEEN_WITHIN = 10.0  # seconds in which a Job is listed, also if its answer was lost
+
+
+class LaunchedJob(NamedTuple):
+    """A Job of ours, and where it is."""
+
+    api: Api
+    job: Object
+    mark: JobMark
+
+    @property
+    def pods(self) -> tuple[Object, ...]:
+        """Its pods that exist."""
+        return self.api.pods(self.mark.token)
+
+
+class KubernetesProvider(
+    Provider, Regional, Searchable, Resumes, PreparesHosts, RevokedAtOnce, OffersGpus
+):
+    """Pods that a Job of ours owns."""
+
+    Options: ClassVar[type[Value]] = KubernetesOptions
+    gpu_advice: ClassVar[str] = "--option gpus={gpus}"
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Ask the API server whether it takes the Job, and whether nodes and quotas have room."""
+        refuse(spec, REFUSED_OPTIONS)
+        if spec.groups:
+            raise SpecError(
+                "The pods of a Job are of one kind, so it has no groups.",
+                remedy="Leave --group out, or launch a cluster for each group.",
+            )
+        options = options_of(spec)
+        api = Api(choose(options.namespace, options.context))
+        check_verbs(api)
+        if options.queue:
+            check_queue(api, options.queue)
+        _, warnings = api.create(write_job(spec, new_mark(spec.name)), dry=True)
+        if "PodSecurity" in warnings:
+            raise refusal(warnings.replace("Warning: ", ""))
+        amounts = "".join(f", {amount} {name}" for name, amount in options.resources.items())
+        notes = (*quota_notes(api, spec.hosts, options), *node_notes(api, spec.hosts, options))
+        place = api.namespace.place
+        lines = (
+            f"a Job in {place}: {spec.hosts} pods, network {options.network}{amounts}",
+            f"ends by itself {format_seconds(time_limit(spec))} after its start",
+        )
+        return Plan(lines=(*lines, *notes), ttl=time_limit(spec), warnings=notes)
+
+    def create(
+        self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
+    ) -> tuple[Machine, ...]:
+        """Create the Job, or find that of an interrupted launch, and wait until its pods run."""
+        options = options_of(spec)
+        with on_failure(lambda: self.destroy(spec.name)):
+            begun = [each for each in self._launched(spec.name) if not why_over(each.job)]
+            api, mark = (begun[0].api, begun[0].mark) if begun else self._create(spec, journal)
+            pods = wait_for_pods(api, mark, spec, options, on_state)
+        return tuple(
+            Machine(  # noqa: S604 - "shell" names a plug-in
+                name=spec.machine_name(number),
+                id=f"{pod.metadata.name}.{api.namespace.place}",
+                address=pod.status.pod_ip,
+                shell="kubectl",
+                folder=f".cluster-{spec.name}",
+                bin=options.bin or f".cluster-{spec.name}/env/bin",
+            )
+            for number, pod in enumerate(pods)
+        )
+
+    def _create(self, spec: ClusterSpec, cluster: journal.Journal) -> tuple[Api, JobMark]:
+        options, mark = options_of(spec), new_mark(spec.name)
+        api = Api(choose(options.namespace, options.context))
+        place = api.namespace.place
+        journal.remember_region(self.name, place)
+        cluster.append(
+            journal.Requested(
+                provider=self.name, region=place, kind="job", token=mark.token, at=time.time()
+            )
+        )
+        try:
+            job, _ = api.create(write_job(spec, mark))
+        except ClusterError as error:
+            if not isinstance(error, Passing):  # otherwise, it may have been created
+                cluster.append(journal.Answered(token=mark.token))
+            raise
+        cluster.append(journal.Answered(token=mark.token, ids=(job.metadata.name,)))
+        return api, mark
+
+    def environment(self, spec: ClusterSpec) -> Environment | None:
+        """Return no environment, so that nothing is installed, if the image has it."""
+        options = decoders.convert(spec.options, KubernetesOptions, strict=False)
+        if options.bin:
+            return None
+        return Environment(source=options.source, mpi=options.mpi, python=options.python)
+
+    def revocation_reason(
+        self, spec: ClusterSpec, machines: tuple[Machine, ...]
+    ) -> ProvisionError | None:
+        """Return why pods are over; none while all run, or if the API server does not answer."""
+        names = {machine.id.partition(".")[0]: machine.name for machine in machines}
+        with suppress(ClusterError):
+            launched = self._launched(spec.name)
+            if machines and not launched:
+                return ProvisionError(f"The Job of {spec.name} does not exist any more.")
+            for each in launched:
+                ends = [
+                    f"{names[pod.metadata.name]} ended: {why_over(pod)}"
+                    for pod in each.pods
+                    if pod.metadata.name in names and why_over(pod)
+                ]
+                if why := why_over(each.job) or "; ".join(ends):
+                    return ProvisionError(f"Pods of {each.mark.job} are over. {why}.")
+        return None
+
+    def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say in which phase the API server has pods that do not answer."""
+        names = {machine.id.partition(".")[0] for machine in machines}
+        try:
+            pods = [pod for each in self._launched(spec.name) for pod in each.pods]
+        except ClusterError:
+            return "the API server does not answer, either"
+        return "; ".join(
+            f"{pod.metadata.name} on {pod.spec.node_name}: {why_over(pod) or pod.status.phase}"
+            for pod in pods
+            if pod.metadata.name in names
+        )
+
+    @classmethod
+    def has_region(cls, text: str) -> bool:
+        """Return whether a text names a namespace and a context, such as `team-a@gke`."""
+        name, at, _ = text.partition("@")
+        return bool(at) and name.replace("-", "").isalnum()
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """List the Jobs of a cluster, and the pods that they own."""
+        return tuple(
+            Resource(kind=kind, id=item.metadata.name)
+            for each in self._launched(name)
+            for kind, item in (("job", each.job), *(("pod", pod) for pod in each.pods))
+        )
+
+    def destroy(self, name: str) -> None:
+        """Delete the Jobs of a cluster, and wait until they and their pods are gone.
+
+        A Job whose creation was never answered may appear late, so that is waited for.
+        """
+        deadline = time.monotonic() + GONE_WITHIN
+        while True:
+            launched = self._launched(name)
+            for each in launched:
+                if not each.job.metadata.deletion_timestamp:
+                    each.api.delete(each.mark.job)
+            if not launched and time.time() > _unanswered(name) + SEEN_WITHIN:
+                return
+            if time.monotonic() > deadline:
+                raise _not_gone(name, self.find(name))
+            time.sleep(POLL)
+
+    def _launched(self, name: str) -> list[LaunchedJob]:
+        """List the Jobs of a cluster; only those of its journal, where there is one."""
+        entries = _entries(name)
+        requests = {e.token: e.region for e in entries if isinstance(e, journal.Requested)}
+        places = tuple(requests.values()) if entries else self._places()
+        return [
+            each
+            for each in _all_launched(places)
+            if each.mark.name == name and (each.mark.token in requests or not entries)
+        ]
+
+    def _places(self) -> tuple[str, ...]:
+        return (*self.regions, *journal.used_regions(self.name))
+
+    def live(self) -> tuple[RemoteCluster, ...]:
+        """List the clusters of all machines in the namespaces that were used from this one."""
+        return tuple(map(_remote, _all_launched(self._places())))
+
+    def search_scope(self, name: str) -> str:
+        """Say which objects are looked for, and where."""
+        requests = (e.region for e in _entries(name) if isinstance(e, journal.Requested))
+        places = ", ".join(dict.fromkeys(tuple(requests) or self._places()))
+        return f"Jobs of Kubernetes in {places}" if places else ""
+
+
+def _entries(name: str) -> tuple[journal.Entry, ...]:
+    return journal.for_cluster(name).entries()
+
+
+def _all_launched(places: tuple[str, ...]) -> list[LaunchedJob]:
+    apis = [Api(parse_namespace(place)) for place in dict.fromkeys(places)]
+    marked = ((api, job, mark_of(job)) for api in apis for job in api.jobs())
+    return [LaunchedJob(api, job, mark) for api, job, mark in marked if mark]
+
+
+def _unanswered(name: str) -> float:
+    """Return when the last Job was asked for whose answer the journal does not have, or 0."""
+    entries = _entries(name)
+    answered = {e.token for e in entries if isinstance(e, journal.Answered)}
+    requests = (e for e in entries if isinstance(e, journal.Requested))
+    return max((e.at for e in requests if e.token not in answered), default=0.0)
+
+
+def _not_gone(name: str, resources: tuple[Resource, ...]) -> ProvisionError:
+    pods = " ".join(resource.id for resource in resources if resource.kind == "pod")
+    force = f"; if a node is gone for good: kubectl delete pod {pods} --force" if pods else ""
+    return ProvisionError(
+        f"{len(resources)} resource(s) of {name} were deleted, and still exist: "
+        + ", ".join(f"{resource.kind} {resource.id}" for resource in resources),
+        means="A node does not answer, or a finalizer of another tool holds them.",
+        remedy=f"Try again later: cluster down {name}{force}",
+    )
+
+
+def _remote(launched: LaunchedJob) -> RemoteCluster:
+    job, pods = launched.job, launched.pods
+    began = _epoch(job.status.start_time)
+    return RemoteCluster(
+        name=launched.mark.name,
+        region=launched.api.namespace.place,
+        host=launched.mark.host,
+        addresses=tuple(pod.status.pod_ip for pod in pods if pod.status.pod_ip),
+        states=tuple(pod.status.phase.lower() for pod in pods) or (why_over(job) or "queued",),
+        since=_epoch(job.metadata.creation_timestamp),
+        expires=began + job.spec.active_deadline_seconds if began else 0.0,
+    )
+
+
+def _epoch(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else 0.0

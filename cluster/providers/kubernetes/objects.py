@@ -1,0 +1,166 @@
+"""The Job that owns the pods of a cluster: one call creates all, and deleting it deletes all."""
+
+from __future__ import annotations
+
+import platform
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.core.kubectl import CONTAINER
+from cluster.core.model.value import Value
+from cluster.providers.kubernetes.options import MULTUS, KubernetesOptions, options_of, time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.kubernetes.states import Object
+
+LAUNCH = "cluster-ruler-launch"  # label with the token of a launch, on all that is ours
+NAME, HOST = "cluster-ruler-name", "cluster-ruler-host"  # annotations of the Job
+QUEUE, NETWORKS = "kueue.x-k8s.io/queue-name", "k8s.v1.cni.cncf.io/networks"
+HOME = "/cluster"  # a volume of the pod: the root file system may be read-only
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - 64 MB unless it is a volume
+KEPT = 600  # seconds for which a Job that ended can be looked at
+# The first process of a pod: it reaps what others leave, and ends at once when it should.
+HOLDER = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+NO_EVICTION = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+Json = dict[str, Any]
+
+
+class JobMark(Value, frozen=True, kw_only=True):
+    """What our objects say of their launch."""
+
+    token: str
+    name: str  # of the cluster
+    host: str  # that launched it
+
+    @property
+    def job(self) -> str:
+        """The name of the Job."""
+        slug = re.sub("[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        return f"cluster-{slug}-{self.token[:8]}"
+
+
+def new_mark(name: str) -> JobMark:
+    """Mark a Job that this machine creates."""
+    return JobMark(token=secrets.token_hex(8), name=name, host=platform.node())
+
+
+def mark_of(job: Object) -> JobMark | None:
+    """Read the mark of a Job; None if it is not ours."""
+    labels, notes = job.metadata.labels, job.metadata.annotations
+    if LAUNCH not in labels or NAME not in notes:
+        return None
+    return JobMark(token=labels[LAUNCH], name=notes[NAME], host=notes.get(HOST, ""))
+
+
+def write_job(spec: ClusterSpec, mark: JobMark) -> str:
+    """Write the Job."""
+    options = options_of(spec)
+    labels = {LAUNCH: mark.token}
+    queue = {QUEUE: options.queue} if options.queue else {}
+    network = options.network.removeprefix(MULTUS)
+    networks = {NETWORKS: network} if network != options.network else {}
+    job: Json = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": mark.job,
+            "labels": labels | queue,
+            "annotations": {NAME: mark.name, HOST: mark.host},
+        },
+        "spec": {
+            "suspend": bool(options.queue),  # Kueue resumes it
+            "completions": spec.hosts,
+            "parallelism": spec.hosts,
+            "completionMode": "Indexed",
+            # A pod that is lost ends no other: the values on those are kept.
+            "backoffLimitPerIndex": 0,
+            "activeDeadlineSeconds": time_limit(spec),
+            "ttlSecondsAfterFinished": KEPT,
+            "template": {
+                "metadata": {"labels": labels, "annotations": NO_EVICTION | networks},
+                "spec": _pod(options, options.image or spec.image or "", mark),
+            },
+        },
+    }
+    return msgspec.json.encode(job).decode()
+
+
+def _pod(options: KubernetesOptions, image: str, mark: JobMark) -> Json:
+    container: Json = {
+        "name": CONTAINER,
+        "image": image,
+        "command": ["sh", "-c", HOLDER],
+        "env": [{"name": "HOME", "value": HOME}],
+        "securityContext": _security(options),
+        "volumeMounts": [
+            {"name": "home", "mountPath": HOME},
+            {"name": "memory", "mountPath": SHARED_MEMORY},
+        ],
+    }
+    if resources := options.resources:
+        container["resources"] = {"limits": resources, "requests": resources}
+    separate = {
+        "labelSelector": {"matchLabels": {LAUNCH: mark.token}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    pod: Json = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 5,
+        "containers": [container],
+        "volumes": [
+            {"name": "home", "emptyDir": {}},
+            {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        ],
+        "affinity": {
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [separate]}
+        },
+        "securityContext": _user(options),
+    }
+    if options.network == "host":
+        pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    if selector := options.selector:
+        pod["nodeSelector"] = selector
+    if options.tolerate:
+        keys = options.tolerate.split(",")
+        pod["tolerations"] = [{"key": key, "operator": "Exists"} for key in keys]
+    return pod
+
+
+def _security(options: KubernetesOptions) -> Json:
+    restricted = options.security == "restricted"
+    capabilities = {"drop": ["ALL"]} if restricted else {}
+    if options.rdma:
+        capabilities["add"] = ["IPC_LOCK"]
+    escalation = {"allowPrivilegeEscalation": False} if restricted else {}
+    return escalation | ({"capabilities": capabilities} if capabilities else {})
+
+
+def _user(options: KubernetesOptions) -> Json:
+    user = {"runAsUser": options.user, "fsGroup": options.user} if options.user else {}
+    if options.security != "restricted":
+        return user
+    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} | user
+
+
+def write_reviews(verbs: Iterable[tuple[str, str, str]], namespace: str) -> str:
+    """Write the questions whether we may do something: verb, group and resource of each."""
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    items = []
+    for verb, group, resource in verbs:
+        name, _, sub = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": name, "subresource": sub}
+        items.append(
+            review | {"spec": {"resourceAttributes": attributes | {"namespace": namespace}}}
+        )
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}).decode()

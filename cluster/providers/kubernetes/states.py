@@ -1,0 +1,192 @@
+"""What the API server says of Jobs, pods, nodes and quotas, and what that means in our words."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+ENDED = ("Failed", "Succeeded")  # phases of a pod
+# A container in these states would wait for ever.
+HOPELESS = ("InvalidImageName", "CreateContainerConfigError", "ErrImageNeverPull")
+NO_IMAGE = re.compile(r"not found|denied|nauthorized|no match for platform|does not exist")
+COUNTED = re.compile(r"(\d+) ((?:[^,.{]|\{[^}]*\}|\.(?! ))+)")
+SCHEDULER = (  # a pattern of the scheduler's words on some nodes, and ours
+    (r"Insufficient (.+)", "have too little {} free"),
+    (
+        r"node\(s\) had untolerated taint \{(.+?)(?:: .*)?\}",
+        "are reserved by the taint {} (--option tolerate={})",
+    ),
+    (r"node\(s\) didn't match Pod's node affinity.*", "lack the labels of --option nodes"),
+    (r"node\(s\) didn't match pod anti-affinity.*", "have a pod of this cluster already"),
+    (r"node\(s\) were unschedulable", "are cordoned"),
+)
+
+
+class ObjectPart(msgspec.Struct, frozen=True, rename="camel"):
+    """Part of an object; fields that we do not read are left out."""
+
+
+class Metadata(ObjectPart, frozen=True):
+    """Of any object."""
+
+    name: str
+    uid: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+
+
+class ObjectCondition(ObjectPart, frozen=True):
+    """Of any object."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class Waiting(ObjectPart, frozen=True):
+    """Why a container does not run yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStatus(ObjectPart, frozen=True):
+    """Of a container."""
+
+    state: dict[str, Waiting] = {}  # by `waiting`, `running` or `terminated`
+
+
+class Resources(ObjectPart, frozen=True):
+    """What a container requests."""
+
+    requests: dict[str, str | int] = {}
+
+
+class Container(ObjectPart, frozen=True):
+    """Of a pod."""
+
+    resources: Resources = Resources()
+
+
+class Taint(ObjectPart, frozen=True):
+    """Of a node."""
+
+    key: str
+    effect: str = ""
+
+
+class Spec(ObjectPart, frozen=True):
+    """Of a Job, a pod, a node or a quota."""
+
+    suspend: bool = False
+    active_deadline_seconds: int = 0
+    node_name: str = ""
+    containers: tuple[Container, ...] = ()
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    hard: dict[str, str | int] = {}
+
+
+class Status(ObjectPart, frozen=True):
+    """Of a Job, a pod, a node, a quota or a Workload."""
+
+    conditions: tuple[ObjectCondition, ...] = ()
+    start_time: str = ""
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    allocatable: dict[str, str | int] = {}
+    used: dict[str, str | int] = {}
+
+    def condition(self, kind: str) -> ObjectCondition | None:
+        """Return a condition by its type."""
+        return next((each for each in self.conditions if each.type == kind), None)
+
+
+class Object(ObjectPart, frozen=True):
+    """An object of any kind; events have a reason and a message."""
+
+    metadata: Metadata
+    spec: Spec = Spec()
+    status: Status = Status()
+    reason: str = ""
+    message: str = ""
+
+
+class ObjectList(ObjectPart, frozen=True):
+    """A list of objects."""
+
+    items: tuple[Object, ...] = ()
+
+
+def index_of(pod: Object) -> int:
+    """Return the number of a pod in its Job, from 0."""
+    return int((pod.metadata.annotations | pod.metadata.labels).get(INDEX, "0"))
+
+
+def runs(pod: Object) -> bool:
+    """Return whether commands can run in a pod."""
+    return pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
+
+
+def why_over(item: Object) -> str:
+    """Say why a Job or a pod is over, such as `DeadlineExceeded: ...`; empty while it is not."""
+    status = item.status
+    ends = [c for c in map(status.condition, ("Failed", "Complete")) if c and c.status == "True"]
+    if ends:
+        return f"{ends[0].reason}: {ends[0].message}"
+    if status.phase in ENDED:
+        why = status.condition("DisruptionTarget")
+        reason = status.reason or (why.reason if why else "its container ended")
+        message = status.message or (why.message if why else "")
+        return f"{reason}: {message}" if message else reason
+    return "it is being deleted" if item.metadata.deletion_timestamp else ""
+
+
+def waiting_of(pod: Object) -> Waiting:
+    """Return why a pod's container does not run yet."""
+    states = (status.state for status in pod.status.container_statuses)
+    return next((state["waiting"] for state in states if "waiting" in state), Waiting())
+
+
+def is_hopeless(pod: Object) -> bool:
+    """Tell whether a pod would wait for ever."""
+    waiting = waiting_of(pod)
+    without_image = "ImagePull" in waiting.reason and NO_IMAGE.search(waiting.message)
+    return waiting.reason in HOPELESS or bool(without_image)
+
+
+def wait_reason(pod: Object) -> str:
+    """Say why a pod does not run yet; empty if it does."""
+    if runs(pod):
+        return ""
+    if (waiting := waiting_of(pod)).reason:
+        return f"{waiting.reason}: {waiting.message}".removesuffix(": ")
+    scheduled = pod.status.condition("PodScheduled")
+    if scheduled and scheduled.reason == "Unschedulable":
+        return f"no node for it: {scheduler_words(scheduled.message)}"
+    return f"starts on {pod.spec.node_name}" if pod.spec.node_name else "waits for a node"
+
+
+def scheduler_words(message: str) -> str:
+    """Say in our words what the scheduler says of the nodes."""
+    head, colon, rest = message.partition(" nodes are available: ")
+    if not colon:
+        return message
+    reasons = COUNTED.findall(rest.partition(" preemption:")[0].rstrip("."))
+    words = [f"{count} {_our_words(reason.strip())}" for count, reason in reasons]
+    return f"of {head.rpartition('/')[2]} nodes, {', '.join(words)}"
+
+
+def _our_words(reason: str) -> str:
+    for pattern, words in SCHEDULER:
+        if match := re.fullmatch(pattern, reason):
+            return words.format(*match.groups() * 2)
+    return reason

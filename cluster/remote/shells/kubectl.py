@@ -1,0 +1,157 @@
+"""Commands in a pod by `kubectl exec`: every way to log in that kubectl has works here, too.
+
+Its connection may be cut with exit status 0 (kubernetes#124571), so that output is shorter and
+nothing says so. Each command therefore ends both of its streams with a mark of its own and its
+status; a stream without the mark was cut, and that is an error.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from cluster.core.errors import ShellError, Unreachable
+from cluster.core.kubectl import CONTAINER, parse_pod
+from cluster.remote.process_command import ProcessCommand, ProcessShell
+from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN
+
+STARTS_WITHIN = 30.0  # seconds for a first command
+DIGITS = 3  # of an exit status
+# The pod does not exist or does not run any more; all else may pass.
+FINAL = re.compile(r"not found|completed pod|orbidden|nauthorized|does not exist|no such host")
+
+# Reads from its standard input how many lines the command has, then these lines: words of `exec`
+# are in the address of the request, whose length proxies limit and which API servers log.
+# $1 is the mark; $2 whether the command reads the rest. If not, that is held open, and its end
+# shows that the other end is gone: without it, the command would go on for ever.
+GUARD = f"""\
+n='
+'
+read -r lines
+line=
+while [ "$lines" -gt 0 ]; do IFS= read -r part; line=$line$part$n; lines=$((lines - 1)); done
+cd
+if [ "$2" = reads ]; then
+  (sh -c "$line")
+  s=$?
+else
+  exec 3<&0
+  $(command -v setsid) sh -c "$line" < /dev/null 3<&- &
+  command=$!
+  (
+    read -r nothing <&3
+    kill -- "-$command" || kill "$command"
+    sleep 2
+    kill -9 -- "-$command" || kill -9 "$command"
+  ) < /dev/null > /dev/null 2>&1 &
+  waiting=$!
+  exec 3<&-
+  wait "$command"
+  s=$?
+  kill "$waiting"
+fi
+printf "$1" >&2
+printf "$1%0{DIGITS}d" "$s"
+"""
+
+
+class KubectlShell(ProcessShell):
+    """Runs commands in a pod."""
+
+    @property
+    def host(self) -> str:
+        """The pod's name."""
+        return parse_pod(self.machine.id)[0] if self.machine else ""
+
+    def connect(self) -> None:
+        """Run one command, so that a pod that is gone is noticed now."""
+        self.state = "connecting"
+        with self.begin("connect", "exit 0") as command:
+            if not command.has_ended(STARTS_WITHIN):
+                raise Unreachable(
+                    f"kubectl started nothing in {self.host} within {STARTS_WITHIN:g} s.",
+                    state="connecting",
+                    transient=True,
+                    means="The API server or the kubelet of the pod's node does not answer.",
+                    remedy=f"Look: kubectl describe pod {self.host}",
+                )
+            command.end()
+        self.state = "ready"
+
+    def begin(self, label: str, line: str, *, reads: bool = False) -> KubectlCommand:
+        """Start a command in the pod."""
+        if self.machine is None or not self.machine.id:
+            raise ShellError("No pod is known for this host.")
+        return KubectlCommand(self, label, self.machine.id, line, reads=reads)
+
+
+class KubectlCommand(ProcessCommand):
+    """A command that runs in a pod."""
+
+    def __init__(
+        self, shell: KubectlShell, label: str, machine_id: str, line: str, *, reads: bool
+    ) -> None:
+        self.mark = secrets.token_hex(16).encode()
+        self._pod, namespace = parse_pod(machine_id)
+        self._held = b""  # of its output: what may be the beginning of the mark
+        self._status: int | None = None
+        guard = ("sh", "-c", GUARD, "sh", self.mark.decode(), "reads" if reads else "")
+        super().__init__(
+            shell,
+            label,
+            namespace.kubectl("exec", "-i", self._pod, f"--container={CONTAINER}", "--", *guard),
+            keeps_input=not reads,
+            remedy="Run this where kubectl is.",
+        )
+        text = f"{line.count(chr(10)) + 1}\n{line}\n".encode()
+        while text and (sent := self.send(text)):
+            text = text[sent:]
+
+    def receive(self, most: int) -> bytes:
+        """Read its output, up to its mark."""
+        while self._status is None:
+            piece = super().receive(most)
+            self._held += piece
+            output, mark, status = self._held.partition(self.mark)
+            if mark and len(status) >= DIGITS:
+                self._status, self._held = int(status[:DIGITS]), b""
+                return output
+            if mark and piece:
+                continue
+            keep = _overlap(self._held, self.mark) if piece else 0
+            at = len(self._held) - keep
+            output, self._held = self._held[:at], self._held[at:]
+            if output or not piece:
+                return output
+        return b""
+
+    def has_ended(self, within: float = ENDS_WITHIN) -> bool:
+        """Wait for its end, for some seconds; what it left in the background may go on."""
+        return self._status is not None or super().has_ended(within)
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; raise if the connection was cut before both marks came."""
+        while self._status is None and self.receive(CHUNK):
+            pass
+        self.reader.join(ENDS_WITHIN)
+        text, mark, _ = bytes(self.errors).partition(self.mark)
+        errors = text.decode(errors="replace")
+        if self._status is not None and mark:
+            return self._status, errors
+        self.process.wait()
+        last = (errors.strip().splitlines() or [f"kubectl ended with {self.process.returncode}"])[
+            -1
+        ]
+        raise Unreachable(
+            f"The command in {self._pod} was cut: {last}",
+            state="broken",
+            transient=not FINAL.search(last),
+            means="Whether it goes on there is not known; nothing of its output is used.",
+            remedy=f"Look whether the pod still runs: kubectl get pod {self._pod}",
+        )
+
+
+def _overlap(text: bytes, mark: bytes) -> int:
+    """Return how many bytes at the end of a text may be the beginning of a mark."""
+    longest = min(len(mark), len(text))
+    return next((n for n in range(longest, 0, -1) if mark.startswith(text[-n:])), 0)

@@ -1,0 +1,134 @@
+"""The kubelets: pods that were given to a node are pulled, started, watched and ended there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.fakes.kubernetes.controllers import say
+from tests.fakes.kubernetes.errors import Refused
+from tests.fakes.kubernetes.store import NODES, PODS, Object, Store, now
+
+if TYPE_CHECKING:
+    from tests.fakes.kubernetes.pods import FolderPods
+
+IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?")
+
+
+class Image(NamedTuple):
+    """An image of the registry."""
+
+    user: int = 1000
+
+
+class Kubelets:
+    """The kubelets of all nodes."""
+
+    def __init__(self, store: Store, runtime: FolderPods) -> None:
+        self.store = store
+        self.runtime = runtime
+        self.images: dict[str, Image] = {}
+        self.dead: set[str] = set()  # nodes whose kubelet does nothing any more
+        self.slow_images: set[str] = set()  # whose pull does not end
+
+    def step(self) -> None:
+        """Look at each pod once."""
+        for pod in self.store.list(PODS):
+            node = pod["spec"].get("nodeName")
+            if not node or node in self.dead:
+                continue
+            try:
+                self._look(pod, self.store.get(NODES, "", node))
+            except Refused as error:
+                if error.code not in (404, 409):
+                    raise
+
+    def _look(self, pod: Object, node: Object) -> None:
+        phase = pod["status"]["phase"]
+        if "deletionTimestamp" in pod["metadata"]:
+            if phase == "Running":
+                self.runtime.stop(pod)
+                pod["status"]["phase"] = "Failed"
+                self.store.update(PODS, pod)
+            elif phase == "Pending":
+                pod["status"]["phase"] = "Failed"
+                self.store.update(PODS, pod)
+            elif not pod["metadata"].get("finalizers"):
+                self.store.remove(PODS, pod)
+            return
+        if phase == "Pending":
+            self._start(pod, node)
+        elif phase == "Running" and (status := self.runtime.ended(pod)) is not None:
+            self.runtime.stop(pod)
+            ended = {"exitCode": status, "reason": "Error" if status else "Completed"}
+            pod["status"]["phase"] = "Failed" if status else "Succeeded"
+            self._containers(pod, {"terminated": ended}, ready=False)
+            self.store.update(PODS, pod)
+
+    def _start(self, pod: Object, node: Object) -> None:
+        waiting = self._obstacle(pod)
+        if waiting:
+            state = {"waiting": dict(zip(("reason", "message"), waiting, strict=True))}
+            old = (pod["status"].get("containerStatuses") or [{}])[0].get("state")
+            if old != state:
+                self._containers(pod, state, ready=False)
+                self.store.update(PODS, pod)
+                if waiting[0] != "ContainerCreating":
+                    say(self.store, pod, "Failed", waiting[1])
+            return
+        self.runtime.start(pod, node)
+        pod["status"]["phase"] = "Running"
+        pod["status"]["startTime"] = now()
+        pod["status"]["podIP"] = self.runtime.address(pod, node)
+        pod["status"]["podIPs"] = [{"ip": pod["status"]["podIP"]}]
+        pod["status"]["hostIP"] = "192.0.2.1"
+        pod["status"].setdefault("conditions", []).append({"type": "Ready", "status": "True"})
+        self._containers(pod, {"running": {"startedAt": now()}}, ready=True)
+        self.store.update(PODS, pod)
+
+    def _containers(self, pod: Object, state: dict[str, Any], *, ready: bool) -> None:
+        pod["status"]["containerStatuses"] = [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": ready,
+                "restartCount": 0,
+                "state": state,
+            }
+            for container in pod["spec"]["containers"]
+        ]
+
+    def _obstacle(self, pod: Object) -> tuple[str, str] | None:
+        container = pod["spec"]["containers"][0]
+        image = container["image"]
+        if not IMAGE.fullmatch(image):
+            return (
+                "InvalidImageName",
+                (
+                    f'Failed to apply default image tag "{image}": couldn\'t parse image name '
+                    f'"{image}": invalid reference format'
+                ),
+            )
+        if image in self.slow_images:
+            return "ContainerCreating", ""
+        if image not in self.images:
+            return (
+                "ImagePullBackOff",
+                (
+                    f'Back-off pulling image "{image}": ErrImagePull: failed to pull and unpack '
+                    f'image "{image}": failed to resolve reference "{image}": not found'
+                ),
+            )
+        shared = pod["spec"].get("securityContext") or {}
+        security = shared | (container.get("securityContext") or {})
+        user = security.get("runAsUser", self.images[image].user)
+        if security.get("runAsNonRoot") and user == 0:
+            return (
+                "CreateContainerConfigError",
+                (
+                    "container has runAsNonRoot and image will run as root "
+                    f'(pod: "{pod["metadata"]["name"]}", container: {container["name"]})'
+                ),
+            )
+        return None

@@ -1,0 +1,122 @@
+"""Pods in the namespaces of hosts of a lab: their network is its overlay, or that of the node."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.providers.lab.network import PREFIX, inside
+from cluster.providers.lab.processes import processes_of
+from cluster.providers.lab.rootfs import GROUP, VNI
+from tests.conftest import until
+from tests.fakes.kubernetes.pods import FolderPods, processes, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.hosts import Machine
+    from tests.fakes.kubernetes.store import Object
+
+USER = 2000  # as a lab numbers the user that it makes
+# $1 the home folder, $2 the host name; the rest is the container's command. Waits for its network.
+INIT = f"""
+set -eu
+mount --make-rprivate /
+mkdir -p "$1"
+mount -t tmpfs -o mode=755,uid={USER},gid={USER} home "$1"
+mount -t tmpfs -o mode=1777 shm /dev/shm
+hostname "$2"
+cat > /dev/null
+shift 2
+exec setpriv --reuid={USER} --regid={USER} --clear-groups "$@"
+"""
+
+
+class LabPods(FolderPods):
+    """Pods on hosts of a lab, each of which is the node of its name."""
+
+    def __init__(self, machines: Sequence[Machine]) -> None:
+        super().__init__()
+        self._machines = {machine.id: machine for machine in machines}
+        self._holders = {p.number: p.pid for p in processes_of(machines[0].name.split(".")[2])}
+        self._inits: dict[str, int] = {}
+
+    def nodes(self) -> list[str]:
+        """Name the nodes."""
+        return list(self._machines)
+
+    def address(self, pod: Object, node: Object) -> str:
+        """Give the address of a pod: its own, or that of its node."""
+        machine = self._machines[node["metadata"]["name"]]
+        if pod["spec"].get("hostNetwork") and machine.access:
+            return machine.access.host
+        return machine.address
+
+    def _node_process(self, node: Object) -> int:
+        """Give the first process of a node."""
+        holder = self._holders[node["metadata"]["name"].rpartition("-")[2]]
+        return int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
+
+    def start(self, pod: Object, node: Object) -> None:
+        """Start the pod's container, in namespaces below those of its node."""
+        uid = pod["metadata"]["uid"]
+        if uid in self._running:
+            return
+        own, init = variables(pod), self._node_process(node)
+        shared = pod["spec"].get("hostNetwork")
+        net = [] if shared else ["--net"]
+        command = pod["spec"]["containers"][0]["command"]
+        process = subprocess.Popen(
+            [
+                *("nsenter", "--target", str(init), "--all"),
+                *("unshare", "--mount", "--pid", "--uts", "--ipc", *net, "--fork", "--kill-child"),
+                *("--mount-proc", "sh", "-c", INIT, "sh", own["HOME"]),
+                *(pod["spec"]["hostname"], *command),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=own,
+            start_new_session=True,
+        )
+        self._running[uid] = process
+        self._inits[uid] = until(lambda: _init_of(uid), "the pod has its first process")
+        if not shared:
+            self._connect(init, self._inits[uid], self.address(pod, node))
+        if process.stdin:
+            process.stdin.close()
+
+    def _connect(self, node: int, pod: int, address: str) -> None:
+        """Give a pod its device of the overlay, whose packets go over the link of its node."""
+        with contextlib.suppress(Exception):
+            inside(node, "ip", "link del vxlan0\n")
+        device = f"type vxlan id {VNI} group {GROUP} dev eth0 dstport 4789"
+        inside(node, "ip", f"link add dev vxlan0 {device}\nlink set vxlan0 netns {pod}\n")
+        lines = ["link set dev lo up", f"addr add {address}/{PREFIX} dev vxlan0"]
+        inside(pod, "ip", "\n".join([*lines, "link set dev vxlan0 mtu 1450 up"]) + "\n")
+
+    def execute(
+        self, pod: Object, words: Sequence[str], stdin: int = subprocess.PIPE
+    ) -> subprocess.Popen[bytes]:
+        """Start a command in a pod."""
+        own = variables(pod)
+        enter = ("nsenter", "--target", str(self._inits[pod["metadata"]["uid"]]), "--all")
+        user = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
+        return self.spawn((*enter, *user, *words), stdin, own, None)
+
+    def close(self) -> None:
+        """Forget what is left."""
+        shutil.rmtree(self.folder)
+
+
+def _init_of(uid: str) -> int:
+    """Find the first process of a pod: number 1 of the innermost of three namespaces."""
+    for pid in processes(uid):
+        with contextlib.suppress(OSError, IndexError):
+            status = Path(f"/proc/{pid}/status").read_text()
+            numbers = next(line for line in status.splitlines() if line.startswith("NSpid"))
+            if numbers.split()[1:][-1] == "1":
+                return pid
+    return 0

@@ -1,0 +1,107 @@
+"""What runs in a pod: processes of this machine, in a folder of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.fakes.kubernetes.store import Object
+
+POD = "FAKE_KUBERNETES_POD"  # variable of all processes of a pod: its uid
+
+
+def variables(pod: Object) -> dict[str, str]:
+    """Give the environment of a pod's container."""
+    container = pod["spec"]["containers"][0]
+    own = {pair["name"]: pair["value"] for pair in container.get("env") or ()}
+    return {"PATH": os.environ["PATH"], POD: pod["metadata"]["uid"], **own}
+
+
+class FolderPods:
+    """Pods that are processes of this machine, whose home is a folder."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="pods"))
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._addresses: dict[str, str] = {}
+
+    def address(self, pod: Object, node: Object) -> str:
+        """Give the address of a pod: one of this machine's, as its processes are."""
+        del node
+        if pod["metadata"]["uid"] not in self._addresses:
+            self._addresses[pod["metadata"]["uid"]] = f"127.0.1.{len(self._addresses) % 254 + 1}"
+        return self._addresses[pod["metadata"]["uid"]]
+
+    def start(self, pod: Object, node: Object) -> None:
+        """Start the pod's container."""
+        del node
+        uid = pod["metadata"]["uid"]
+        if uid in self._running:  # its object changed before that could be noted
+            return
+        (self.folder / uid).mkdir()
+        self._running[uid] = self.execute(
+            pod, pod["spec"]["containers"][0]["command"], stdin=subprocess.DEVNULL
+        )
+
+    def ended(self, pod: Object) -> int | None:
+        """Give the exit status of a container that ended."""
+        return self._running[pod["metadata"]["uid"]].poll()
+
+    def execute(
+        self, pod: Object, words: Sequence[str], stdin: int = subprocess.PIPE
+    ) -> subprocess.Popen[bytes]:
+        """Start a command in a pod."""
+        home = self.folder / pod["metadata"]["uid"]
+        return self.spawn(words, stdin, {**variables(pod), "HOME": str(home)}, home)
+
+    def spawn(
+        self, words: Sequence[str], stdin: int, env: Mapping[str, str], folder: Path | None
+    ) -> subprocess.Popen[bytes]:
+        """Start a process with pipes."""
+        return subprocess.Popen(
+            words,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            cwd=folder,
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    def stop(self, pod: Object) -> None:
+        """End all processes of a pod, and remove its folder."""
+        uid = pod["metadata"]["uid"]
+        while pids := list(processes(uid)):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+        if process := self._running.pop(uid, None):
+            with process:
+                pass
+        shutil.rmtree(self.folder / uid, ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove what is left."""
+        shutil.rmtree(self.folder)
+
+
+def processes(uid: str) -> list[int]:
+    """Find the processes of a pod that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{POD}={uid}".encode() in (path / "environ").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+    return found

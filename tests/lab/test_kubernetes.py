@@ -1,0 +1,51 @@
+"""Pods of a test Kubernetes that are real: namespaces on hosts of a lab, measured over exec."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from tests.conftest import answer, command
+from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
+from tests.fakes.kubernetes.kubelets import Image
+from tests.fakes.kubernetes.lab_pods import USER, LabPods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+UP = ("--provider", "kubernetes", "--hosts", "2", "--option", f"image={IMAGE}")
+
+
+@pytest.fixture
+def kubernetes(own: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
+    """A cluster whose three nodes are hosts of a lab with an overlay network."""
+    options = {"overlay": "vxlan", "rate": "1gbit", "user": "pods"}
+    nodes = cluster.launch("nodes", provider="lab", hosts=3, options=options)
+    runtime = LabPods(nodes.machines)
+    with Kubernetes(runtime) as kubernetes:
+        kubernetes.kubelets.images[IMAGE] = Image(user=USER)
+        for name in runtime.nodes():
+            kubernetes.add_node(name)
+        monkeypatch.setenv("KUBECONFIG", str(kubernetes.settings()))
+        yield kubernetes
+        assert not kubernetes.gaps
+        assert kubernetes.things() == []
+    nodes.down()
+
+
+@pytest.mark.timed
+def test_pods_are_launched_measured_and_taken_down(kubernetes: Kubernetes) -> None:
+    """60 s: packages are installed over exec, an sshd of the user connects the pods."""
+    quick = ("--metrics", "latency", "--sizes", "8", "--iterations", "100")
+    medians = {}
+    for network in ("pod", "host"):
+        command("up", "mine", *UP, "--option", f"network={network}")
+        run = answer("bench", "p2p", "--name", "mine", *quick)
+        assert run["status"] == "done"
+        medians[network] = run
+        said = command("down", "mine").stdout
+        assert "0 left" in said
+    assert kubernetes.pods() == []

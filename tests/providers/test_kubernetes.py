@@ -1,0 +1,409 @@
+"""The provider kubernetes on a strict API server, by the real kubectl."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota, SpecError, Timeout
+from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spec
+from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.providers.kubernetes.plan import parse_quantity
+from cluster.providers.kubernetes.states import scheduler_words
+from tests.conftest import answer, command, until
+from tests.fakes.kubernetes.cluster import NEEDED, USER, Kubernetes
+from tests.fakes.kubernetes.kubelets import Image
+from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES
+from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import cluster
+    from cluster.core.model.spec import ClusterSpec
+    from tests.fakes.kubernetes.store import Object
+
+__all__ = ["kubernetes", "kubernetes_server"]
+LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+def spec_of(hosts: int = 2, options: Mapping[str, str] | None = None) -> ClusterSpec:
+    own = {**OPTIONS, **(options or {})}
+    fields = {"provider": "kubernetes", "hosts": hosts, "options": own}
+    return make_spec("mine", fields)
+
+
+def up(hosts: int = 2, options: Mapping[str, str] | None = None) -> cluster.Cluster:
+    return launch_spec(spec_of(hosts, options))
+
+
+def planned(hosts: int = 2, options: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    return plan_spec(spec_of(hosts, options))[1].lines
+
+
+def test_a_cluster_is_a_job_whose_pods_are_hosts(kubernetes: Kubernetes) -> None:
+    mine = up()
+
+    done = mine.run(["sh", "-c", "echo $JOB_COMPLETION_INDEX; pwd; echo $HOME"])
+    lines = [done[f"{number}.mpi.mine"].stdout.splitlines() for number in (0, 1)]
+    assert [words[0] for words in lines] == ["0", "1"]
+    assert all(words[1] == words[2] for words in lines)
+    [job] = kubernetes.jobs()
+    assert (job["spec"]["activeDeadlineSeconds"], job["spec"]["backoffLimitPerIndex"]) == (14400, 0)
+    assert len({pod["spec"]["nodeName"] for pod in kubernetes.pods()}) == 2
+    assert [one["status"] for one in answer("ls")] == ["idle"]
+
+    mine.down()
+    assert kubernetes.things() == []
+    assert "team-a@fake" in "".join(mine.looked_for)
+
+
+def test_files_and_started_commands(kubernetes: Kubernetes, tmp_path: object) -> None:
+    mine = up(hosts=1)
+    mine.start("echo begun; sleep 600", name="serve")
+    until(lambda: "begun" in mine.jobs["serve"].logs(), "it prints")
+
+    mine.down()
+    assert all(pod["status"]["phase"] != "Running" for pod in kubernetes.pods())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"image": ""}, SpecError, "needs the image"),
+        ({"network": "moon"}, SpecError, "multus:NAME"),
+        ({"rdma": "hca"}, SpecError, "RESOURCE:NUMBER"),
+        ({"nodes": "fast"}, SpecError, "KEY=VALUE"),
+        ({"context": "other"}, SpecError, "does not know which cluster"),
+        ({"namespace": "none"}, SpecError, "no such namespace"),
+        ({"queue": "gpus"}, SpecError, "There is no queue 'gpus'"),
+        ({"cpu": "many"}, ClusterError, "many"),
+    ],
+)
+def test_what_can_never_be_is_refused_before_anything_is_created(
+    kubernetes: Kubernetes, options: dict[str, str], error: type[Exception], words: str
+) -> None:
+    kubernetes.plane.kueue = True
+    with pytest.raises(error) as refused:
+        planned(options=options)
+
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("missing", sorted(NEEDED))
+def test_a_role_that_lacks_a_verb_is_named(
+    kubernetes: Kubernetes, missing: tuple[str, str]
+) -> None:
+    kubernetes.roles[USER] = NEEDED - {missing}
+    with pytest.raises(Denied) as refused:
+        planned()
+
+    assert "you may not: {} {}".format(*missing) in refused.value.what
+
+
+def test_the_verbs_that_are_named_are_enough(kubernetes: Kubernetes) -> None:
+    """A role in the namespace, which may not see nodes, quotas or events."""
+    kubernetes.roles[USER] = NEEDED
+    mine = up()
+
+    assert mine.run(["true"])["0.mpi.mine"].status == 0
+    mine.down()
+
+
+def test_a_plan_says_which_nodes_have_no_room(kubernetes: Kubernetes) -> None:
+    kubernetes.add_pod("other", gpus=1)
+    kubernetes.change(NODES, "node1", lambda node: node["spec"].update(unschedulable=True))
+    taints = [{"key": "team-b", "effect": "NoSchedule"}]
+    kubernetes.change(NODES, "node2", lambda node: node["spec"].update(taints=taints))
+
+    lines = planned(options={"gpus": "8"})
+    assert "1 of 4 nodes have room" in lines[-1]
+    assert "node0 has 7 of 8 nvidia.com/gpu free" in lines[-1]
+    assert "node1 is cordoned" in lines[-1]
+    assert "node2 is reserved by the taint team-b (--option tolerate=team-b)" in lines[-1]
+    assert "lacks the label pool=h100" in planned(options={"nodes": "pool=h100"})[-1]
+    assert len(planned(1, {"gpus": "8"})) == 2
+    kubernetes.remove(PODS, "other")
+
+
+def test_a_plan_says_what_quotas_allow(kubernetes: Kubernetes) -> None:
+    kubernetes.add_quota(requests_nvidia__com="unused", pods="1")
+
+    assert "the quota limits allows 1 pods: 0 are in use, and 2 pods need 2" in planned()[-1]
+
+
+@pytest.mark.parametrize("level", ["restricted", "baseline"])
+def test_pods_keep_the_level_of_pod_security(kubernetes: Kubernetes, level: str) -> None:
+    kubernetes.change(
+        NAMESPACES, "team-a", lambda item: item["metadata"].update(labels={LEVEL: level})
+    )
+    mine = up(1, {"security": level})
+    mine.down()
+
+    with pytest.raises(SpecError) as refused:
+        planned(options={"network": "host"})
+    assert "host namespaces (hostNetwork=true)" in refused.value.what
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        ({"image": "registry.example/none:1"}, ProvisionError, "ImagePullBackOff"),
+        ({"image": "BAD IMAGE"}, ProvisionError, "InvalidImageName"),
+        ({"image": "registry.example/root:1"}, ProvisionError, "runAsNonRoot"),
+        ({"gpus": "9", "wait": "0.5"}, Timeout, "of 4 nodes, 4 have too little nvidia.com/gpu"),
+        ({"nodes": "a=b", "wait": "0.5"}, Timeout, "of 4 nodes, 4 lack the labels"),
+    ],
+)
+def test_pods_that_never_run_end_the_launch_and_leave_nothing(
+    kubernetes: Kubernetes, asked: dict[str, str], error: type[Exception], words: str
+) -> None:
+    kubernetes.kubelets.images["registry.example/root:1"] = Image(user=0)
+    with pytest.raises(error) as failed:
+        up(options=asked)
+
+    assert words in str(failed.value)
+    assert kubernetes.things() == []
+
+
+def test_a_quota_that_refuses_pods_ends_the_launch(kubernetes: Kubernetes) -> None:
+    kubernetes.add_quota(pods="1")
+    with pytest.raises(Quota) as failed:
+        up()
+
+    assert "exceeded quota: limits, requested: pods=1, used: pods=1" in failed.value.what
+    assert kubernetes.things() == []
+
+
+def test_the_reason_why_a_pod_waits_is_shown_and_passes(kubernetes: Kubernetes) -> None:
+    for number in range(1, 4):
+        kubernetes.change(NODES, f"node{number}", lambda node: node["spec"].update(taints=[CORDON]))
+    states: set[str] = set()
+
+    def note(_: str, state: str) -> None:
+        if "cordoned" in state:
+            kubernetes.change(NODES, "node1", lambda node: node["spec"].pop("taints"))
+        states.add(state)
+
+    launch_spec(spec_of(), note).down()
+    assert any(
+        "of 4 nodes, 1 have a pod of this cluster already, 3 are cordoned" in s for s in states
+    )
+
+
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def test_a_queue_starts_the_pods(kubernetes: Kubernetes) -> None:
+    kubernetes.plane.kueue = True
+    kubernetes.add(QUEUES, "gpus", spec={"clusterQueue": "all"})
+    admitted: list[Object] = []
+    kubernetes.plane.admits = lambda _: bool(admitted)
+    states: set[str] = set()
+
+    def note(_: str, state: str) -> None:
+        states.add(state)
+        if "queue" in state:
+            admitted.append({})
+
+    mine = launch_spec(spec_of(2, {"queue": "gpus"}), note)
+    mine.down()
+    assert any("waits in the queue: couldn't assign flavors" in state for state in states)
+
+
+def test_its_end_is_kept_by_the_control_plane(kubernetes: Kubernetes) -> None:
+    """Also when nobody is there any more: the deadline ends the pods, and later the Job goes."""
+    mine = up(hosts=1)
+    kubernetes.change(JOBS, kubernetes.job_name(), lambda j: j["spec"].update(FAST))
+
+    until(lambda: kubernetes.things() == [], "all is gone")
+    mine.down()
+
+
+FAST = {"activeDeadlineSeconds": 0, "ttlSecondsAfterFinished": 0}
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "words"),
+    [
+        ("Evicted", "The node was low on resource: memory.", "Evicted: The node was low"),
+        ("Preempting", "Preempted by a pod of team-b", "Preempting: Preempted by a pod"),
+        ("NodeLost", "Node node0 is gone", "NodeLost: Node node0 is gone"),
+    ],
+)
+def test_a_pod_that_is_taken_away_is_named_and_the_others_stay(
+    kubernetes: Kubernetes, reason: str, message: str, words: str
+) -> None:
+    mine = up()
+    lost = kubernetes.pods()[0]["metadata"]["name"]
+    kubernetes.evict(lost, reason, message)
+
+    with pytest.raises(ClusterError):
+        mine.run(["true"])
+    refused = command("up", "mine", *FLAGS, "--hosts", "2", status=2).stderr
+    assert words in refused
+    assert "0.mpi.mine ended" in refused
+    assert sum(pod["status"]["phase"] == "Running" for pod in kubernetes.pods()) == 1
+    mine.down()
+
+
+FLAGS = ("--provider", "kubernetes", "--option", f"image={OPTIONS['image']}")
+
+
+def test_a_node_that_is_gone_is_said_and_what_to_type(
+    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = up()
+    kubernetes.lose_node("node0")
+    monkeypatch.setattr("cluster.providers.kubernetes.GONE_WITHIN", 1.0)
+
+    with pytest.raises(ProvisionError) as failed:
+        mine.down()
+    pod = kubernetes.pods()[0]["metadata"]["name"]
+    assert f"kubectl delete pod {pod} --force" in failed.value.remedy
+    kubernetes.kubelets.dead.clear()
+    mine.down()
+
+
+def test_a_finalizer_that_never_goes_is_said(
+    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = up(hosts=1)
+    job = kubernetes.job_name()
+    kubernetes.change(JOBS, job, lambda j: j["metadata"].update(finalizers=["other.example/x"]))
+    monkeypatch.setattr("cluster.providers.kubernetes.GONE_WITHIN", 1.0)
+
+    with pytest.raises(ProvisionError, match="still exist"):
+        mine.down()
+    kubernetes.change(JOBS, job, lambda j: j["metadata"].update(finalizers=[]))
+    mine.down()
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ("401", Denied, "has expired"),
+        ("503", ProvisionError, "The API server does not answer"),
+    ],
+)
+def test_an_api_server_that_refuses_says_why(
+    kubernetes: Kubernetes, fault: str, error: type[Exception], words: str
+) -> None:
+    kubernetes.fail("/api", fault, times=100)
+    with pytest.raises(error) as failed:
+        planned()
+
+    assert words in str(failed.value)
+
+
+def test_an_api_server_that_restarts_is_waited_for(kubernetes: Kubernetes) -> None:
+    kubernetes.fail("GET .*/pods$", "503", times=2)
+    kubernetes.fail("GET .*/pods$", "drop", times=1)
+    mine = up(hosts=1)
+
+    mine.down()
+
+
+def test_a_token_that_expires_leaves_what_runs_and_is_said(kubernetes: Kubernetes) -> None:
+    mine = up(hosts=1)
+    kubernetes.tokens.clear()
+    with pytest.raises(ClusterError):
+        mine.run(["true"])
+    with pytest.raises(Denied):
+        mine.down()
+
+    kubernetes.tokens["secret-of-jane"] = USER
+    mine.down()
+
+
+def test_a_webhook_that_adds_a_container_does_no_harm(kubernetes: Kubernetes) -> None:
+    def add(kind: object, item: Object) -> None:
+        if kind == JOBS:
+            container = item["spec"]["template"]["spec"]["containers"][0]
+            sidecar = {**container, "name": "aaa-proxy"}
+            item["spec"]["template"]["spec"]["containers"].append(sidecar)
+
+    kubernetes.webhooks.append(add)
+    mine = up(hosts=1)
+    assert mine.run(["true"])["0.mpi.mine"].status == 0
+    mine.down()
+
+
+def test_a_namespace_that_is_being_deleted_is_refused(kubernetes: Kubernetes) -> None:
+    stamp = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes"]}
+    with kubernetes.store.lock:
+        kubernetes.store.objects[NAMESPACES, "", "team-a"]["metadata"] |= stamp
+
+    with pytest.raises(SpecError, match="being terminated"):
+        planned()
+
+
+def test_gc_finds_ours_by_its_mark_and_nothing_else(kubernetes: Kubernetes) -> None:
+    kubernetes.add_pod("other")
+    mine = up(hosts=1)
+    mine.close()
+    journal.for_cluster("mine").forget()
+
+    [orphan] = find_orphans()
+    assert (orphan.name, orphan.provider) == ("mine", "kubernetes")
+    remove(orphan)
+    assert kubernetes.things() == ["pods other"]
+    kubernetes.remove(PODS, "other")
+
+
+def test_a_server_that_lacks_a_field_is_refused(kubernetes: Kubernetes) -> None:
+    kubernetes.version = "1.27.0"
+    with pytest.raises(SpecError, match="unknown field") as refused:
+        planned()
+    kubernetes.version = "1.32.0"
+
+    assert "older than Kubernetes 1.29" in refused.value.means
+
+
+def test_without_kubectl_the_message_says_where_it_is(
+    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SpecError, match="no kubectl"):
+        planned()
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            (
+                "0/8 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had untolerated "
+                "taint {nvidia.com/gpu: present}, 4 node(s) didn't match Pod's node "
+                "affinity/selector. preemption: 0/8 nodes are available: 8 Preemption is not "
+                "helpful for scheduling."
+            ),
+            (
+                "of 8 nodes, 1 have too little nvidia.com/gpu free, 3 are reserved by the taint "
+                "nvidia.com/gpu (--option tolerate=nvidia.com/gpu), 4 lack the labels of --option "
+                "nodes"
+            ),
+        ),
+        ("0/1 nodes are available: 1 node(s) odd.", "of 1 nodes, 1 node(s) odd"),
+        ("no nodes available to schedule pods", "no nodes available to schedule pods"),
+    ],
+)
+def test_words_of_the_scheduler(message: str, words: str) -> None:
+    assert scheduler_words(message) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"), [("8", 8.0), ("500m", 0.5), ("32Gi", 32 * 2**30), ("1e3", 1e3), (2, 2.0)]
+)
+def test_quantities(text: str, amount: float) -> None:
+    assert parse_quantity(text) == amount
+
+
+def test_time_of_launch_and_teardown(kubernetes: Kubernetes) -> None:
+    began = time.monotonic()
+    up(hosts=4).down()
+
+    assert time.monotonic() - began < 60
