@@ -165,7 +165,6 @@ class Commands(CommandGroup):
         super().__init__(name, commands, no_args_is_help=True, context_settings=SETTINGS, **how)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command."""
         if cmd_name not in self.commands:
             return None
         folder = self._place.relative_to(overview.FOLDER).parts
@@ -196,7 +195,6 @@ class TopCommands(Commands):
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002 - as click has it
-        """Return the help that lists all commands."""
         return overview.help_text()
 
 

@@ -20,7 +20,6 @@ class SafeConsole(Console):
 
 
 def console(*, stderr: bool = False, quiet: bool = True) -> SafeConsole:
-    """Return a console for cluster's own colours and bars."""
     stream = sys.stderr if stderr else sys.stdout
     inner = stream.inner if isinstance(stream, PrintableStream) else stream
     return SafeConsole(

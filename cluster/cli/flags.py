@@ -98,7 +98,6 @@ class _Type(click.ParamType):  # type: ignore[type-arg]
             self.fail(self._needed, param, ctx)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:  # noqa: ANN401, ARG002
-        """Suggest values."""
         words = (*self._suggest(), *self.choices)
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
@@ -111,16 +110,13 @@ class _Argument(click.Argument):
         self._help, self._shown = flag.help, type_name
 
     def make_metavar(self, ctx: click.Context | None = None) -> str:  # noqa: ARG002 - as click has it
-        """Return how the usage shows it."""
         form = "{%s}" if self.required else "[%s]"
         return form % self.metavar + ("..." if self.nargs != 1 else "")
 
     def get_error_hint(self, ctx: click.Context | None) -> str:  # noqa: ARG002 - as click has it
-        """Return how an error names it."""
         return f"'{self.metavar}'"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """Return its line of the help."""
         default = self.get_default(ctx, call=False) if self.nargs == 1 else None
         default_text = "[required]" if self.required else f"[default: {default}]" if default else ""
         return f"{self.metavar} <{self._shown}>", "  ".join(
@@ -198,7 +194,6 @@ class CommandGroup(click.Group):
     """Commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click has it
-        """List them."""
         return list(self.commands)
 
 
@@ -524,12 +519,10 @@ def _param_flag(field: msgspec.structs.FieldInfo, about: str) -> click.Parameter
 
 
 def _choices(kind: Any) -> Callable[[], Iterable[str]]:  # noqa: ANN401 - an annotation
-    """Return the completion of a flag: its values, if the type lists them."""
     return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
 def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
-    """Return the placeholder of a flag's value in the help."""
     if kind is bool:
         return None
     if get_origin(kind) is Literal:

@@ -42,7 +42,6 @@ class Gates(Value, frozen=True, kw_only=True):
 
     @property
     def has_any(self) -> bool:
-        """Whether any of them is used."""
         return bool(self.fail_on or self.junit or self.github)
 
 

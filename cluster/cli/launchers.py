@@ -64,7 +64,6 @@ class ComparedCondition(Value, frozen=True, kw_only=True):
 
     @property
     def trial(self) -> Trial:
-        """The condition as an argument of a launch."""
         return Trial(name=self.verb, params=self.params, variables=self.variables)
 
 

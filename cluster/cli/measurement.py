@@ -131,7 +131,6 @@ def check(
 
 
 def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
-    """Refuse flags that contradict each other."""
     if options.detach and options.keep is False:
         raise SpecError(
             "--no-keep and --detach contradict each other: no process is left to take it down.",

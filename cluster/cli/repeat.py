@@ -95,11 +95,7 @@ class AbAnswer(Value, frozen=True, kw_only=True):
 
 
 def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
-    """Choose how often a benchmark is launched (SpecError: not a positive number).
-
-    It is what --launches or CLUSTER_LAUNCHES says; else what the benchmark needs where all ranks
-    are on one host, and 1 on several hosts.
-    """
+    """Choose --launches, CLUSTER_LAUNCHES, the benchmark's own on one host, or 1 (SpecError)."""
     if options.launches is not None or options.detach or options.profile is not None:
         return check_count(1 if options.launches is None else options.launches, "--launches")
     number = os.environ.get(LAUNCHES)

@@ -95,7 +95,6 @@ def show_run(
     wide: bool = False,
     shared: Path | None = None,
 ) -> Answer | None:
-    """Show a run on standard output."""
     if run.status in ("planned", "running") and not as_json:
         name = run.record.spec.name
         sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
@@ -179,7 +178,6 @@ def print_lines(*lines: str) -> None:
 
 
 def _show_profiles(run: Run) -> None:
-    """Say where the MPI profiles are, or that none was written."""
     profiles = len(list((run.folder / RAW).rglob(PROFILES)))
     if profiles:
         name = "/".join(run.folder.parts[-2:])
@@ -232,7 +230,6 @@ def relative_path(path: Path) -> Path:
 
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
-    """Show what a provider would create."""
     if as_json:
         print_json(plan)
     else:
@@ -260,7 +257,6 @@ def receipt_lines(cluster: Cluster) -> list[str]:
 
 
 def _group_lines(cluster: Cluster, seconds: float) -> Iterator[str]:
-    """Say what each group of hosts cost; nothing of a cluster without groups."""
     for part in cluster.spec.parts:
         hosts = part.spec.hosts
         if price := cluster.state.prices.get(part.group):
@@ -269,7 +265,6 @@ def _group_lines(cluster: Cluster, seconds: float) -> Iterator[str]:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON, and a newline."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(json_printable(text) + "\n")
 
@@ -281,7 +276,6 @@ def table(
     empty: str,
     spare: tuple[tuple[str, ...], ...] = (),
 ) -> None:
-    """Print a table."""
     if not rows:
         print_lines(*empty.splitlines())
         return
@@ -375,7 +369,6 @@ def show_tables(tables: Sequence[Table], report: str, answer: object = None) -> 
 
 
 def check_format(report: str) -> None:
-    """Refuse a format that tables do not have."""
     if report not in flags.FORMATS:
         raise SpecError(
             f"There is no format {report!r} for this.",

@@ -28,12 +28,10 @@ class PrintableStream:
         self.inner = inner
 
     def write(self, text: str) -> int:
-        """Write text, with visible control characters."""
         self.inner.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines in the same way."""
         for line in lines:
             self.write(line)
 
@@ -77,10 +75,7 @@ _verbosity = 0
 
 
 def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
-    """Take -v and -q out of a command line; they may come anywhere before `--`.
-
-    Return the others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
-    """
+    """Take -v and -q before `--` out of a command line; return the rest, and -1 (-q) to 2 (-vv)."""
     ours = list(argv).index("--") if "--" in argv else len(argv)
     levels = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
     words = [word for word in argv[:ours] if word not in FLAGS]

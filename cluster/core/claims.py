@@ -47,10 +47,7 @@ class Controller(Value, frozen=True, kw_only=True):
     boot: str = ""  # of its kernel; empty if that is not known
 
     def has_left(self, folder: Path) -> bool:
-        """Tell for a job that the cluster in a state folder does not know whether nobody does.
-
-        Its cluster was one of this user on this machine, and is down.
-        """
+        """Tell whether its cluster, one of this user here and not that in `folder`, is down."""
         process = this_process()
         is_same_boot = bool(self.boot) and (self.user, self.host, self.boot) == (
             process.user, process.host, process.boot
@@ -82,7 +79,6 @@ class Claim(Value, frozen=True, kw_only=True):
 
 
 def this_process() -> Controller:
-    """Describe this process."""
     program, *words = sys.argv or [""]
     name = Path(program).name
     typed = ["cluster", *words] if name in OWN_COMMANDS else ["python", name, *words]
@@ -126,10 +122,7 @@ def holder(journal: Journal) -> Controller | None:
 
 @contextmanager
 def claim(journal: Journal, *, replace: bool = False) -> Iterator[Claim]:
-    """Claim a cluster during a block.
-
-    InUse: another process has it. ClusterError: another process took the cluster down.
-    """
+    """Claim a cluster during a block (InUse: another process has it; ClusterError: it is down)."""
     if not replace:
         _refuse_if_held(journal)  # at once: who holds the lock may be copying files to the hosts
     path = journal.folder / FILE

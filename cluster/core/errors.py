@@ -50,7 +50,6 @@ class ClusterError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Return the parts that are not empty, a line each, in the form that the reader types."""
         return for_reader("\n".join(part for part in (self.what, self.means, self.remedy) if part))
 
 
@@ -141,7 +140,6 @@ class JobError(ClusterError):
         self.stderr = tail(stderr)
 
     def __str__(self) -> str:
-        """Show the tails between what happened and what to do."""
         tails = [
             f"--- last lines of {name} ---\n{text}"
             for name, text in (("stdout", self.stdout), ("stderr", self.stderr))
@@ -160,7 +158,6 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
     """
 
     def __new__(cls, what: str, errors: Sequence[ClusterError]) -> Self:
-        """Make a group, whose members are its errors."""
         return ExceptionGroup.__new__(cls, what, errors)
 
     def __init__(self, what: str, errors: Sequence[ClusterError]) -> None:
@@ -168,12 +165,10 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
         self.args = (what, errors)  # those of an ExceptionGroup
 
     def __str__(self) -> str:
-        """List what happened, and each error below it."""
         each = "".join(f"\n- {error}" for error in self.exceptions)
         return for_reader("\n".join(filter(None, (f"{self.what}.{each}", self.means, self.remedy))))
 
     def derive(self, errors: Sequence[ClusterError]) -> HostErrors:  # type: ignore[override]
-        """Return the same with other errors, as `except*` needs it."""
         return HostErrors(self.what, errors)
 
 

@@ -32,10 +32,7 @@ def install_command(extra: str) -> str:
 
 
 def foreign_version() -> str:
-    """Return the version of a foreign distribution `cluster`; empty if it is not installed.
-
-    It installs a folder `cluster`, as this project does, so the two overwrite each other's files.
-    """
+    """Return the version of a foreign distribution `cluster`; empty if it is not installed."""
     from importlib import metadata  # noqa: PLC0415 - slow to import
 
     try:

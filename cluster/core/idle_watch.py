@@ -79,7 +79,6 @@ def watch(idle: float, first: float, folder: str) -> None:
 
 
 def main(idle: str, first: str, folder: str, *end: str) -> None:
-    """End this host when it is time."""
     for name, value in KEEPALIVE.items():
         Path(f"/proc/sys/net/ipv4/tcp_keepalive_{name}").write_text(str(value))
     watch(float(idle), float(first), folder)

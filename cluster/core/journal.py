@@ -165,14 +165,10 @@ class Journal(Value, frozen=True, kw_only=True):
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self.folder / "journal.jsonl"
 
     def append(self, entry: Entry) -> None:
-        """Write an entry, and wait until it is on disk; an `Intended` entry opens the journal.
-
-        ClusterError: it cannot be written.
-        """
+        """Write an entry to disk; an `Intended` one opens the journal (ClusterError)."""
         _log.info("%s: %s", self.folder.name, type(entry).__name__)
         with self._writing():
             if isinstance(entry, Intended):
@@ -228,10 +224,7 @@ class Journal(Value, frozen=True, kw_only=True):
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Let one process at a time create or delete resources of the cluster.
-
-        ClusterError: another process has taken the cluster down.
-        """
+        """Let one process at a time create or delete resources (ClusterError: it is down)."""
         try:
             handle = os.open(self.folder, os.O_RDONLY)
         except FileNotFoundError as error:
@@ -272,7 +265,6 @@ class Journal(Value, frozen=True, kw_only=True):
             yield
 
     def busy_error(self) -> SpecError:
-        """Return the error for a second launch at the same time."""
         return SpecError(
             f"Another process is launching the cluster {self.name!r} right now, or replaces hosts.",
             means="It is left alone, and nothing was started.",
@@ -280,7 +272,6 @@ class Journal(Value, frozen=True, kw_only=True):
         )
 
     def is_launching(self) -> bool:
-        """Tell whether a process is launching the cluster."""
         try:
             with (self.folder / "launching").open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -20,14 +20,7 @@ def dollars(price: Price, hosts: int, seconds: float) -> float:
 
 
 def lifetime(spec: ClusterSpec, price: Price | None, usual: float) -> float:
-    """Return after how many seconds machines end: `--ttl`, and when they have cost `--max-cost`.
-
-    Args:
-        usual: seconds, if neither is set.
-
-    Raises:
-        SpecError: their price is not known, or that is less than a minute.
-    """
+    """Return after how many seconds --ttl and --max-cost end machines, else `usual` (SpecError)."""
     if spec.max_cost is None:
         return spec.ttl or usual
     if price is None:

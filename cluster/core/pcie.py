@@ -21,19 +21,13 @@ _SLOT = re.compile(r"([\d.]+) GT/s(?: PCIe)? x(\d+)")
 
 
 def slot_name(generation: str, width: str) -> str:
-    """Return a PCIe slot as Linux writes it: `8.0 GT/s PCIe x16` for generation 3, 16 lanes.
-
-    Empty if the generation or the width is not known.
-    """
+    """Return a PCIe slot as Linux writes it: `8.0 GT/s PCIe x16`; empty if it is not known."""
     speed = SPEEDS.get(int(generation)) if generation.isdigit() else None
     return f"{speed / 1e9:.1f} GT/s PCIe x{width}" if speed and width.isdigit() else ""
 
 
 def slot_bandwidth(slot: str) -> Figure | None:
-    """Return what a PCIe slot carries in one direction, packet headers included.
-
-    15.75 GB/s for `8.0 GT/s PCIe x16`, as Linux prints it; none if the slot is not known.
-    """
+    """Return what a PCIe slot, as Linux prints it, carries one way, with packet headers."""
     match = _SLOT.fullmatch(slot)
     lane = LANES.get(float(match[1]) * 1e9) if match else None
     if match is None or lane is None:

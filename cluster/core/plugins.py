@@ -72,10 +72,7 @@ def load(kind: type[P], name: str) -> P:
 
 
 def find(kind: type[P], name: str) -> type[P]:
-    """Import the class of one plug-in.
-
-    SpecError: there is none of this name, or its file does not hold exactly one.
-    """
+    """Import the class of one plug-in (SpecError: no such file, or not one class in it)."""
     plugins = names(kind)
     if name not in plugins:
         raise SpecError(

@@ -17,8 +17,5 @@ def printable(text: str) -> str:
 
 
 def json_printable(text: str) -> str:
-    r"""Escape the control characters of eight bits in JSON text, such as `\u009b`.
-
-    JSON already escapes those below 0x20; the text still decodes to the same value.
-    """
+    """Escape control characters of eight bits in JSON text, which decodes to the same value."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

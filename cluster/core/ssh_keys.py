@@ -63,10 +63,7 @@ def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
 
 
 def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
-    """Replace the keys of some hosts in a known_hosts file, and keep those of all others.
-
-    The pairs are alias and public key; an alias may occur several times.
-    """
+    """Replace keys, pairs of alias and public key, in a known_hosts file; others stay."""
     new = tuple(hosts)
     aliases = {alias for alias, _ in new}
     write_known_hosts(path, [*(pair for pair in _pairs(path) if pair[0] not in aliases), *new])

@@ -165,11 +165,7 @@ def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
 
 
 def parse_rate(text: str) -> float:
-    """Read the rate of a link, in bytes per second (SpecError).
-
-    In bits, as network engineers write it (`1gbit`, `100mbit`), or in bytes, as for GPUs (`300
-    GB/s`); k, m and g are powers of 1000.
-    """
+    """Read the rate of a link in bytes per second: `1gbit`, `100mbit`, `300 GB/s` (SpecError)."""
     match = _RATE.fullmatch(text.strip())
     bits = 0.0
     if match is not None:

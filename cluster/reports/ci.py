@@ -35,7 +35,6 @@ class Case(Value, frozen=True, kw_only=True):
 
 
 def judgement_cases(suite: str, judged: Answer) -> Iterator[Case]:
-    """Return a case for a run as a whole, and one for each of its series."""
     yield Case(suite=suite, name="run", verdict=judged.word, text=judged.answer)
     for verdict in judged.verdicts:
         text = format_value(verdict.median, verdict.unit)
@@ -51,7 +50,6 @@ def judgement_cases(suite: str, judged: Answer) -> Iterator[Case]:
 
 
 def comparison_cases(comparison: Comparison) -> Iterator[Case]:
-    """Return a case for each data point of a comparison."""
     suite = f"{comparison.other} against {comparison.base}"
     if not comparison.is_possible:
         nothing = "NOT COMPARABLE: they have no data point in common"
@@ -117,7 +115,6 @@ def _xml(text: str) -> str:
 
 
 def github_summary(cases: Iterable[Case]) -> str:
-    """Write the summary of a step of GitHub Actions."""
     table = Table(
         title="cluster",
         columns=("run", "series", "verdict", "figure"),

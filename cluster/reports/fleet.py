@@ -51,7 +51,6 @@ def _host(part: Part) -> str:
 
 
 def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
-    """Say what became of the hosts that were to be replaced."""
     for replaced in verdict.replaced:
         name = f"{replaced.part} ({replaced.name})"
         if replaced.new:
@@ -63,7 +62,6 @@ def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
 
 
 def group_table(placement: Placement) -> Table:
-    """Show the groups of hosts that are near one another."""
     members: dict[int, list[int]] = {}
     for host, group in enumerate(placement.groups):
         members.setdefault(group, []).append(host)

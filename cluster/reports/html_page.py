@@ -56,7 +56,6 @@ class Page(Value, frozen=True, kw_only=True):
 
 
 def render_page(page: Page) -> str:
-    """Write a page."""
     pictures = [picture for section in page.sections for picture in section.pictures]
     tips = {key: texts for picture in pictures for key, texts in picture.tips.items()}
     data = msgspec.json.encode(tips).decode().replace("<", "\\u003c")

@@ -152,7 +152,6 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
 
 
 def _best(topology: GpuTopology) -> Table:
-    """Say which GPUs to use together, and which not."""
     ends = (("best for two ranks", topology.best), ("worst for two ranks", topology.worst))
     if len(topology.best) == len(topology.pairs):
         ends = (("all pairs are alike", topology.best), ("", ()))
@@ -199,7 +198,6 @@ def _name(gpus: tuple[int, int]) -> str:
 
 
 def _pairs(topology: GpuTopology, carried: Transports) -> Table:
-    """Show the measurements of each pair, and the transport that NCCL chose for it."""
     by: dict[tuple[int, int], list[Carrier]] = {}
     for experiment in carried.experiments:
         for carrier in experiment.carriers:

@@ -51,7 +51,6 @@ class Entry(Value, frozen=True, kw_only=True):
 
 
 def logbook(entries: Sequence[Entry]) -> Table:
-    """Show runs as the record of experiments."""
     return Table(
         title=f"{len(entries)} experiment(s)",
         columns=COLUMNS,
@@ -77,7 +76,6 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 
 def _storage(entry: Entry) -> str:
-    """Name the file systems of the servers, and where the run's files are kept."""
     kinds = dict.fromkeys(facts.tuning.storage for facts in entry.record.environment)
     servers = ", ".join(filter(None, kinds)) or "not known"
     return f"servers: {servers}; the run: {entry.place}"

@@ -26,7 +26,6 @@ TIME = (
 
 
 def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
-    """Show how much draws of machines differ: a row per data point."""
     return Table(
         title=f"{draws} draws of machines",
         columns=(
@@ -58,7 +57,6 @@ def _row(drawn: DrawnSeries) -> tuple[str, ...]:
 def lottery_answer(
     series: Sequence[DrawnSeries], jobs: Sequence[int], dollars: float | None
 ) -> str:
-    """Say what the luck of a draw is worth."""
     cost = "" if dollars is None else f" The draws cost ${dollars:.2f}."
     return f"{_luck(series, jobs)}{cost} Nothing is left running: the next launch is another draw."
 

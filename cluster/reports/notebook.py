@@ -22,7 +22,6 @@ MOST_ROWS = 60  # of a table in a notebook
 
 
 def judgement_html(judged: Answer) -> str:
-    """Show the verdict on a run, and the line that explains it."""
     colour = COLOURS.get(judged.word, "inherit")
     word = f'<b style="color: {colour}">{judged.word.upper()}</b>'
     next_ = f" {next_html(judged.next_step)}" if judged.next_step else ""
@@ -30,7 +29,6 @@ def judgement_html(judged: Answer) -> str:
 
 
 def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
-    """Show a run: its verdict, then its summaries and notes."""
     first = summaries[:MOST_ROWS]
     more = len(summaries) - len(first)
     rest = [f"And {more} more: run.summary() has all."] if more else []
@@ -39,11 +37,9 @@ def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Seq
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """Show a comparison: what differs, and a verdict per data point."""
     differing, cells = comparison_tables(comparison)
     return tables_html([cells, differing])
 
 
 def tables_html(tables: Sequence[Table]) -> str:
-    """Show tables below one another."""
     return "\n".join(map(table_html, tables))

@@ -67,7 +67,6 @@ class ReportRun(Value, frozen=True, kw_only=True):
 def report_page(
     runs: Sequence[ReportRun], comparisons: Sequence[Comparison] = (), *, no_plots: str = ""
 ) -> Page:
-    """Lay out a report."""
     single = len(runs) == 1
     no_plots = no_plots and f"No plots: {no_plots}"
     title = runs[0].name if single else f"{len(runs)} runs"
@@ -114,7 +113,6 @@ def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
 
 
 def _index(runs: Sequence[ReportRun]) -> Table:
-    """List many runs: each row links to the run's section."""
     words = ("run", "verdict", "condition", "status", "answer", "benchmark", "started (UTC)")
     return Table(
         title=f"{len(runs)} runs",
@@ -214,7 +212,6 @@ def _ratios(number: int, comparison: Comparison) -> tuple[Picture, ...]:
 
 
 def _fleet(number: int, run: ReportRun, no_plots: str) -> PageSection:
-    """Show the hosts that a check blames, and the map of its pairs."""
     verdict = run.fleet
     assert verdict is not None  # noqa: S101 - for the type checker
     names = tuple(machine.name for machine in run.record.machines)
@@ -240,7 +237,6 @@ def _sweeps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
 
 
 def _steps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
-    """Show what the steps of training are made of."""
     for number, run in enumerate(runs):
         parts = plots.step_parts(run.summaries)
         if parts:
@@ -253,7 +249,6 @@ def _steps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
 
 
 def _efficiency(reported: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
-    """Show how training scales, and between which bounds."""
     runs = [Launch(record=run.record, summaries=run.summaries) for run in reported]
     if scaled := training_scaling(runs):
         yield PageSection(

@@ -39,7 +39,6 @@ WIDEST = 1.0  # the largest span of the strip to each side, in powers of two
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
-    """Show a comparison: what differs, then the result."""
     cells = _cells(comparison) if comparison.is_possible else _nothing_in_common(comparison)
     return _differing(comparison), cells
 
@@ -175,7 +174,6 @@ def _place(value: float, span: float) -> int:
 
 
 def fits_table(fits: Sequence[Fit]) -> Table:
-    """Show fits: a row per piece."""
     intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
     unfit = any(piece.misfit for fit in fits for piece in fit.pieces)
     conditions = any(fit.of for fit in fits)
@@ -264,7 +262,6 @@ def _unpredicted(collective: MeasuredCollective) -> tuple[str, ...]:
 
 
 def scaling_table(scaling: Scaling) -> Table:
-    """Show efficiencies, with their base."""
     bounded = any(row.most is not None for row in scaling.rows)
     printed = any(row.printed is not None for row in scaling.rows)
     columns = ("ranks", "rate", "speedup", "efficiency", "95% CI", "view")

@@ -16,7 +16,6 @@ class _CallablePackage(ModuleType):
     """The type of this package: `cluster.runs` can also be called, and lists the runs."""
 
     def __call__(self, where: str | Path | None = None) -> RunList:
-        """List the runs; see `cluster.runs.catalog.runs`."""
         from cluster.runs.catalog import runs  # noqa: PLC0415 - it imports this package
 
         return runs(where)

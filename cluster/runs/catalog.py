@@ -54,7 +54,6 @@ class RunList(Sequence["Run"]):
     def __getitem__(self, index: slice) -> RunList: ...
 
     def __getitem__(self, index: int | slice) -> Run | RunList:
-        """Read one run, or give a part of the list."""
         if isinstance(index, slice):
             return RunList(self.folders[index])
         return store.read(self.folders[index])

@@ -61,5 +61,4 @@ def kept_answers(folder: Path) -> list[HangAnswer]:
 
 
 def write_answer(folder: Path, answer: HangAnswer) -> None:
-    """Keep the answer beside its evidence."""
     (folder / ANSWER).write_bytes(msgspec.json.encode(answer))

@@ -63,7 +63,6 @@ class Objects:
     store: Any  # obstore has one class per cloud
 
     def read(self, path: str) -> bytes | None:
-        """Return the content of an object, or None if there is none."""
         try:
             return bytes(self.store.get(path).bytes())
         except FileNotFoundError:
@@ -89,7 +88,6 @@ class Files:
     root: str
 
     def read(self, path: str) -> bytes | None:
-        """Return the content of a file, or None if there is none."""
         try:
             return bytes(self.store.cat_file(f"{self.root}/{path}"))
         except FileNotFoundError:
@@ -108,11 +106,7 @@ class Files:
 
 
 def push(folder: Path, url: str) -> str:
-    """Copy a run into a store such as `s3://bucket/prefix`, unless a file holds a secret.
-
-    A run that has not ended, or whose URL another one has, is refused (SpecError); a store that
-    cannot be reached raises a ClusterError.
-    """
+    """Copy a run into a store such as `s3://bucket/prefix`, if it has no secret (SpecError)."""
     record = runs.record(folder)
     _refuse(folder, record)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

@@ -365,10 +365,7 @@ def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Rou
 
 
 def _between_gpus(record: Record, raw: Path) -> Figure | None:
-    """Find the link between the first two GPUs of a host, which its first two ranks use.
-
-    Returns None if CUDA_VISIBLE_DEVICES is set, as that renumbers the GPUs.
-    """
+    """Find the link between a host's first two GPUs; None if a variable renumbers them."""
     hosts = [facts for facts in record.environment if len(facts.gpus) > 1]
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None

@@ -49,7 +49,6 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 def summed(run: SharedRun) -> SharedRun:
-    """Return a shared run with its checksum."""
     bare = msgspec.structs.replace(run, sha256="")
     return msgspec.structs.replace(run, sha256=digest(msgspec.json.encode(bare)))
 
@@ -97,10 +96,7 @@ def decode(content: bytes, name: str) -> SharedRun:
 
 
 def unpack(path: Path) -> Path:
-    """Write the files of a shared run into a folder that is deleted when the process ends.
-
-    A file that was changed or cannot be read, or whose parts find no room, raises a SpecError.
-    """
+    """Write a shared run into a folder that is deleted when the process ends (SpecError)."""
     run = decode(read_file(path, largest=LARGEST), path.name)
     place = Path(tempfile.mkdtemp(prefix="cluster-share-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)

@@ -139,7 +139,6 @@ def write_results(folder: Path, results: Iterable[Parsed]) -> None:
 
 
 def is_run(folder: Path) -> bool:
-    """Tell whether a path is the folder of a run."""
     return (folder / RECORD).is_file()
 
 

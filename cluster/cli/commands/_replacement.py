@@ -76,7 +76,6 @@ def _replaced(
 
 
 def _say_what_is_left(cluster: Cluster) -> None:
-    """Say after a failure whether new machines may exist."""
     if cluster.state.machines_to_keep:
         sys.stderr.write("New or bad machines may still exist. To end them: cluster more gc -y\n")
     else:
@@ -89,7 +88,6 @@ def _test(
     options: BenchOptions,
     pairs: Sequence[tuple[int, int]],
 ) -> Run:
-    """Test pairs of hosts, one after another."""
     from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
 
     named = tuple(f"{source}-{target}" for source, target in pairs)
@@ -106,7 +104,6 @@ def _test(
 
 
 def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOptions) -> None:
-    """Show what will be replaced, and ask if it costs money."""
     plan = replacement_plan(cluster, bad)
     for line in plan.lines:
         sys.stderr.write(f"{line}\n")

@@ -59,11 +59,9 @@ class BenchGroup(click.Group):
     """The sub-commands of `cluster bench`, read from the folder of benchmarks when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click has it
-        """List the benchmarks without importing them."""
         return list(plugins.names(Benchmark))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:  # noqa: ARG002
-        """Make the command of one benchmark."""
         return bench_command(cmd_name)
 
 

@@ -169,7 +169,6 @@ def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
 
 
 def _devices(survey: Survey) -> dict[str, Any]:
-    """Return the parameters of a check within each host (SpecError)."""
     if survey.within not in DEVICES:
         message = f"--within {survey.within} is not known."
         raise SpecError(message, remedy=f"There are: {', '.join(DEVICES)}")
@@ -203,7 +202,6 @@ def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
 
 
 def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | None = None) -> None:
-    """Refuse flags about pairs of hosts, or about logs."""
     typed = {
         "--from": logs and logs.from_,
         "--pairs": survey.pairs,
@@ -339,7 +337,6 @@ SHOWN = 5  # pairs without a value; the others are in verdict.json
 
 
 def show_verdict(verdict: FleetVerdict) -> None:
-    """Show the bad parts of a fleet, then the answer."""
     if verdict.findings:
         sys.stdout.write(table_text(findings_table(verdict), screen_width()))
     print_lines(*_lines(verdict))
@@ -368,7 +365,6 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
 
 
 def _missing_lines(missing: Sequence[str]) -> Iterator[str]:
-    """Show the first pairs that have no value."""
     yield from (f"No value: {pair}" for pair in missing[:SHOWN])
     if len(missing) > SHOWN:
         more = len(missing) - SHOWN

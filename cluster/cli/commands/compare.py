@@ -91,7 +91,6 @@ def command(
 
 
 def _refuse_machines() -> None:
-    """Refuse flags of machines where nothing is measured."""
     source = click.get_current_context().get_parameter_source
     typed = [p for p in MACHINES.parameters if source(p.name or "") is ParameterSource.COMMANDLINE]
     if typed:
@@ -138,7 +137,6 @@ def _side(folders: Sequence[Path]) -> Side:
 def show_comparisons(
     comparisons: Sequence[Comparison], *, report: str = "terminal", as_json: bool
 ) -> None:
-    """Show comparisons on standard output; `report` is `terminal` or `markdown`."""
     tables = [table for comparison in comparisons for table in comparison_tables(comparison)]
     show_tables(tables, "json" if as_json else report, list(map(with_words, comparisons)))
 
@@ -190,7 +188,6 @@ def measure_again(
 
 
 def _check(record: Record, name: str) -> None:
-    """Refuse what cannot be measured again."""
     if record.benchmark not in plugins.names(Benchmark):
         raise SpecError(
             f"{record.id} is of {record.benchmark!r}, which is no benchmark of this installation.",
@@ -210,7 +207,6 @@ def _params(record: Record) -> dict[str, object]:
 
 
 def _announced(record: Record, launches: int) -> Iterator[str]:
-    """Say what is repeated, and what cannot be."""
     spec = record.spec
     yield (
         f"Again {record.id}: {record.benchmark} on {spec.hosts} x {spec.ranks_per_host} ranks, "

@@ -56,7 +56,6 @@ class DoctorCheck(Value, frozen=True, kw_only=True):
 
 
 def examine() -> list[DoctorCheck]:
-    """Check everything that a run on this machine needs."""
     facts = host_facts()
     mpi4py = facts.libraries.get("mpi4py")
     checks = [
@@ -111,7 +110,6 @@ def print_check(check: DoctorCheck) -> None:
 
 
 def optional() -> Iterator[DoctorCheck]:
-    """Check what only some commands need."""
     for label, program, install, needed_for in PROGRAMS:
         place = shutil.which(program)
         yield _optional(label, place, needed_for, install)

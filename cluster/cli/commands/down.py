@@ -110,7 +110,6 @@ def _take_down(target: Cluster | str, regions: Sequence[str]) -> Down:
 
 
 def _down_line(cluster: Cluster, running: int) -> str:
-    """Say that a cluster that costs nothing is down, and what is left of it."""
     if not cluster.leftovers:
         return f"{cluster.name} is down; 0 left."
     remains = f"{running} process(es) left: end those that are not yours" if running else "0 left"

@@ -69,7 +69,6 @@ def command(
 
 
 def show(reply: HangReply, again: str, *, json: bool) -> None:
-    """Print the answer."""
     if json:
         print_json(reply)
         return
@@ -82,10 +81,7 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
 
 
 def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
-    """Return which rank of a job the others wait for, and the folder of the evidence (SpecError).
-
-    By default, of the newest benchmark if it runs, else of the only job.
-    """
+    """Look at a job, by default the newest benchmark if it runs, else the only job (SpecError)."""
     running = [] if name else [key for key, job in cluster.jobs.items() if not job.is_kept]
     if not name and cluster.state.jobs and cluster.job()[1] == "running":
         record, _ = cluster.job()

@@ -103,7 +103,6 @@ def _without_values(reading: Reading) -> Reading:
 
 
 def _lines(imported: Imported) -> list[str]:
-    """Return what was found, a line per run of a tool."""
     lines = []
     for result in imported.results:
         count = sum(len(m.values) for m in result.measurements)

@@ -143,7 +143,6 @@ def is_log(named: Sequence[str]) -> bool:
 
 
 def _check_operation(operation: str) -> str:
-    """Return the name of a collective, or none (SpecError)."""
     if operation and operation not in FACTORS:
         raise SpecError(
             f"There is no collective {operation!r}.", remedy=f"Name one of {', '.join(FACTORS)}."

@@ -21,12 +21,10 @@ class _Lines(Listener):
     """Prints every line that the ranks print."""
 
     def output(self, line: str) -> None:
-        """Print it now."""
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
     def notice(self, line: str) -> None:
-        """Print it now, to standard error."""
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 

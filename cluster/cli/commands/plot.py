@@ -61,7 +61,6 @@ class PlotOptions(Value, frozen=True, kw_only=True):
 
     @property
     def form(self) -> Format:
-        """The form of the file."""
         from cluster.reports.pictures import file_format  # noqa: PLC0415 - it imports NumPy
 
         return file_format(str(self.out))
@@ -184,7 +183,6 @@ def show_fits(
 
 
 def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
-    """Return the fits of one metric, or all of them; there must be some."""
     chosen = tuple(fit for fit in fits if metric in (None, fit.metric))
     if not chosen:
         raise SpecError(
@@ -196,7 +194,6 @@ def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) ->
 
 
 def _messages(fits: Sequence[Fit]) -> Fit:
-    """Find the fit of single messages; refuse none, or several kinds."""
     single = [fit for fit in fits if fit.metric == MESSAGES]
     kinds = dict.fromkeys(fit.of for fit in single)
     if len(kinds) > 1:
@@ -215,7 +212,6 @@ def _messages(fits: Sequence[Fit]) -> Fit:
 
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
-    """Add the predicted times of a run's operations."""
     from cluster.analysis.models.predict import (  # noqa: PLC0415 - NumPy
         differing_conditions,
         measured_collectives,

@@ -198,7 +198,6 @@ def _working_folder(
 
 
 def _names_file(word: str) -> bool:
-    """Tell whether a word is the path of a file in the current folder."""
     path = Path(word)
     with suppress(OSError):  # too long to be a path, such as the text behind python3 -c
         return not path.is_absolute() and ".." not in path.parts and path.is_file()

@@ -122,7 +122,6 @@ def _share(value: float) -> float:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Split the words of a benchmark, and refuse what it would refuse."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -139,7 +138,6 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _printed(watch: Watch, where: Path, kind: TimerKind) -> list[str]:
-    """Return the timer, and what installs it."""
     if kind == "cron":
         return ["Add this line by `crontab -e`:", "", _crontab_line(watch, where), ""]
     unit = _unit_name(watch.name)
@@ -155,7 +153,6 @@ def _printed(watch: Watch, where: Path, kind: TimerKind) -> list[str]:
 
 
 def _unit_name(name: str) -> str:
-    """Return the name of a watch's units, without their suffix."""
     return f"cluster-watch-{name}"
 
 
@@ -170,15 +167,11 @@ def _command_words(watch: Watch, where: Path) -> list[str]:
 
 
 def _unit_folder() -> Path:
-    """Return where systemd looks for the units of a user."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user"
 
 
 def _units(watch: Watch, where: Path) -> dict[Path, str]:
-    """Return the service and the timer of systemd: the text of each path.
-
-    A run that was missed while the machine was off starts 5 minutes after boot.
-    """
+    """Return the text of each unit of systemd; a missed run starts 5 minutes after boot."""
     words = " ".join(_systemd_word(word) for word in _command_words(watch, where))
     service = (
         f"[Unit]\nDescription=Benchmark of the cluster {watch.name}\n\n"
@@ -195,10 +188,7 @@ def _units(watch: Watch, where: Path) -> dict[Path, str]:
 
 
 def _crontab_line(watch: Watch, where: Path) -> str:
-    """Return the line of a crontab.
-
-    Where cron has no such interval, it starts more often, and `watch run` skips what is not due.
-    """
+    """Return the line of a crontab; it may start more often: `watch run` skips what is not due."""
     words = shlex.join(_command_words(watch, where)).replace("%", r"\%")
     return f"{_cron_times(watch.every)} {words} # {_unit_name(watch.name)}"
 
@@ -338,7 +328,6 @@ def _why_not(where: Path, watch: Watch, *, now: bool) -> str:
 
 
 def _measure(where: Path, watch: Watch) -> None:
-    """Run the benchmark, and note its runs or why there are none."""
     before = watches.run_ids(where, watch.name)
     benchmark, *words = watch.bench
     words += ["--name", watch.name, "--runs", str(where)]
@@ -449,7 +438,6 @@ def factor_texts(change: WatchedChange) -> list[str]:
 
 
 def prometheus_text(series: Sequence[WatchedSeries]) -> str:
-    """Write the newest values for node_exporter."""
     return gauges_text(gauge for each in series for gauge in _gauges(each))
 
 

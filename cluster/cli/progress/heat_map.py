@@ -42,7 +42,6 @@ class PairMap:
         self.tests = 0
 
     def add(self, tests: Iterable[PairTest]) -> None:
-        """Add the values of tests."""
         for test in tests:
             self.tests += 1
             row, column = (place * self.side // self._hosts for place in (test.source, test.target))
@@ -111,7 +110,6 @@ class CheckProgress(JobProgress):
         super().__exit__(*error)
 
     def measured(self, measurements: Sequence[Measurement]) -> None:
-        """Draw the new values."""
         tests = tuple(pair_tests(measurements))
         self.map.add(tests)
         if self._live is not None and tests:
@@ -127,7 +125,6 @@ class CheckProgress(JobProgress):
         """Print nothing: the map shows the progress."""
 
     def _show_round(self) -> None:
-        """Print the results of a step, where there is no map."""
         tests, self._of_round = self._of_round, []
         if not tests or self._live is not None:
             return

@@ -35,7 +35,6 @@ class HostProgress:
             self._status.stop()
 
     def __call__(self, host: str, state: str) -> None:
-        """Record that a host has reached a state."""
         with self._turn:
             self._states[host] = state
             line = self._line()

@@ -129,7 +129,6 @@ class JobProgress(Listener):
 
 
 def start_lines(cluster: Cluster, folder: Path) -> list[str]:
-    """Return the lines that say what runs where, for `cluster bench`."""
     spec = cluster.spec
     ranks = f"{spec.hosts * spec.ranks_per_host} ranks on {spec.hosts} x {spec.provider}"
     return [
@@ -139,7 +138,6 @@ def start_lines(cluster: Cluster, folder: Path) -> list[str]:
 
 
 def ready_block(cluster: Cluster) -> list[str]:
-    """Return the lines that tell how to watch the job."""
     return [
         "Job ready for connection, to connect to most recent task, run the following:",
         f"cluster connect {cluster.name}",

@@ -51,7 +51,6 @@ class Fabric(Value, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """How many hosts there is room for."""
         return self.ports**3 // 4 if self.kind == "fattree" else self.leaves * self.hosts
 
     @property
@@ -61,7 +60,6 @@ class Fabric(Value, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """A description for people."""
         shape = {
             "leafspine": f"leaf-spine, {self.leaves} leaves of {self.hosts} hosts",
             "fattree": f"fat tree of switches with {self.ports} ports",
@@ -90,11 +88,7 @@ class Noise(Value, frozen=True, kw_only=True):
 
 
 def parse_noise(text: str, background: float) -> Noise:
-    """Read a noise such as `tails:0.03`.
-
-    Raises:
-        SpecError: there is no such kind, or a share is out of its range.
-    """
+    """Read a noise such as `tails:0.03` (SpecError: no such kind, or a share out of its range)."""
     kind, _, spread = text.partition(":")
     try:
         noise = msgspec.convert(
@@ -155,10 +149,7 @@ def _fabric(
 
 
 def parse_faults(text: str, fabric: Fabric, hosts: int) -> tuple[Fault, ...]:
-    """Read planted faults such as `host:7:rx=0.4,link:3-5=0.5`.
-
-    SpecError: one is not of the form KIND:NUMBER[:tx|rx|both]=SHARE, or there is no such part.
-    """
+    """Read planted faults such as `host:7:rx=0.4,link:3-5=0.5` (SpecError)."""
     return tuple(_fault(word, fabric, hosts) for word in filter(None, text.split(",")))
 
 
@@ -185,7 +176,6 @@ def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
 
 
 def _malformed(text: str) -> SpecError:
-    """Say how a fault of this kind is written."""
     form, example = PARTED.get(text.partition(":")[0], FORM)
     return SpecError(
         f"The fault {text!r} is not {form}.",
@@ -208,7 +198,6 @@ def _share(text: str, share: str) -> float:
 
 
 def _check_part(text: str, fault: Fault, fabric: Fabric, hosts: int) -> None:
-    """Refuse a fault of a part that does not exist."""
     leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
     spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
     counts = dict.fromkeys(("leaf", "misroute", "link", "uplinks"), leaves) | {"spine": spines}

@@ -41,7 +41,6 @@ class Piece(Value, frozen=True, kw_only=True):
         return ""
 
     def seconds(self, size: float) -> float:
-        """Return the time that the line predicts for a size."""
         return self.alpha + size / self.beta
 
 

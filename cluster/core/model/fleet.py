@@ -87,7 +87,6 @@ class Fleet(Value, frozen=True, kw_only=True):
 
     @property
     def grouped(self) -> bool:
-        """Whether groups are known."""
         return len(set(self.groups)) > 1
 
 
@@ -211,5 +210,4 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
 
     @property
     def findings(self) -> tuple[FleetFinding, ...]:
-        """What is blamed, then what is not."""
         return (*self.blamed, *self.observations)

@@ -68,11 +68,7 @@ def ssh_words(access: Access) -> list[str]:
 
 
 class Link(Value, frozen=True, kw_only=True):
-    """What a host's network interface can do at most.
-
-    Raises:
-        SpecError: no data could pass such a link.
-    """
+    """What a host's network interface can do at most (SpecError: no data could pass it)."""
 
     rate: float  # bytes per second in each direction, on the line: everything counts
     mtu: int = 1500  # of the interface of the line: bytes of a packet without its Ethernet frame
@@ -85,7 +81,6 @@ class Link(Value, frozen=True, kw_only=True):
     fabric: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a link that can carry no data."""
         if not 0 < self.rate < math.inf:
             raise SpecError(f"The rate of a link is {self.rate:g} B/s; it must be more than 0.")
         if self.encapsulation < 0 or self.mtu - self.encapsulation <= HEADER_BYTES:
@@ -158,7 +153,6 @@ class Layout(Value, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
         return len(self.addresses) * self.ranks_per_host
 
     @property

@@ -46,13 +46,11 @@ class Device(Value, frozen=True, kw_only=True):
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it is a GPU and no NIC."""
         number = self.name.removeprefix("GPU")
         return number != self.name and number.isascii() and number.isdigit()
 
     @property
     def is_node(self) -> bool:
-        """Whether it is a NUMA node."""
         return self.name.startswith(NUMA)
 
 
@@ -258,10 +256,7 @@ class Parsed(Value, frozen=True, kw_only=True):
 
 
 def first_cause(results: Sequence[Parsed]) -> Symptom | None:
-    """Return the line that decided that a job failed: the first that no launcher added at its end.
-
-    None if the log records no failure.
-    """
+    """Return the line that decided that a job failed: the first of no launcher, if any."""
     failures = [
         Symptom(kind=CAUSE, text=text, line=line)
         for result in results

@@ -38,11 +38,7 @@ def group_words(name: str, group: GroupSpec) -> str:
 
 
 def parse_group(text: str) -> tuple[str, GroupSpec]:
-    """Read `NAME=HOSTS[:INSTANCE]`.
-
-    Raises:
-        SpecError: it is not of that form.
-    """
+    """Read `NAME=HOSTS[:INSTANCE]` (SpecError)."""
     name, _, rest = text.partition("=")
     hosts, _, instance = rest.partition(":")
     if not hosts.isdecimal():
@@ -104,7 +100,6 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
     name: str
 
     def __post_init__(self) -> None:
-        """Refuse what no provider could honour."""
         check_name(self.name)
         check_count("hosts", self.hosts)
         check_count("ranks_per_host", self.ranks_per_host)
@@ -159,10 +154,7 @@ class SpecPart(Value, frozen=True, kw_only=True):
 
 
 def check_name(name: str) -> str:
-    """Return a cluster's name if no shell, tmux or cloud can mistake it for something else.
-
-    SpecError: it is not of the form `[A-Za-z0-9][A-Za-z0-9_-]{0,29}`.
-    """
+    """Return a cluster's name if no shell, tmux or cloud can mistake it (SpecError)."""
     if NAME.fullmatch(name) is None:
         raise SpecError(
             f"{name!r} cannot be the name of a cluster.",
@@ -173,11 +165,7 @@ def check_name(name: str) -> str:
 
 
 def check_group_name(name: str) -> None:
-    """Refuse a name that could be taken for a number, a range or a list of hosts, or is taken.
-
-    Raises:
-        SpecError: it is not of the form `[a-z][a-z0-9_]{0,19}`.
-    """
+    """Refuse a name that could be taken for a number, a range or a list of hosts (SpecError)."""
     if GROUP.fullmatch(name) is None:
         raise SpecError(
             f"{name!r} cannot be the name of a group.",

@@ -18,7 +18,6 @@ class Html(Report):
     """A page with one table; `cluster report` makes one with pictures."""
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
-        """Show a row per summary."""
         table = summaries_table(summaries, title="Medians", notes=notes)
         verdict = f"{len(summaries)} series" if summaries else "No values were measured."
         section = PageSection(title="Results", tables=(table,))

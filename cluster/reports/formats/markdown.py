@@ -17,7 +17,6 @@ class Markdown(Report):
     """A table, and the notes as paragraphs."""
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
-        """Show a row per summary."""
         table = summaries_table(summaries)
         return "\n".join([*_table(table.columns, table.rows), *_paragraphs(notes)]) + "\n"
 

@@ -38,7 +38,6 @@ class Terminal(Report):
     """Aligned columns with notes below; nothing is wrapped or left out."""
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
-        """Show a row per summary."""
         return summaries_text(summaries, notes)
 
 
@@ -230,7 +229,6 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def plain_text(grid: Grid, width: int = WIDE) -> str:
-    """Return a table as text."""
     out = io.StringIO()
     console = Console(
         file=out,

@@ -56,7 +56,6 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
 
 
 def _caption(compared: Comparison, cells: Sequence[ComparisonCell]) -> str:
-    """Explain points and bars, with the number of launches."""
     counts = sorted({count for cell in cells for count in cell.launches})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
@@ -78,7 +77,6 @@ def _speed_ups(cell: ComparisonCell) -> tuple[float, float, float]:
 def _draw_cells(
     axes: Axes, cells: Sequence[ComparisonCell], prefix: str
 ) -> dict[str, tuple[str, ...]]:
-    """Draw a line of points for each verdict."""
     tips = {}
     for verdict, (colour, shape) in VERDICTS.items():
         rows = [(row, cell) for row, cell in enumerate(cells) if cell.verdict == verdict]

@@ -26,7 +26,6 @@ MOST_TICKS = 9
 
 
 def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p") -> Picture:
-    """Draw efficiencies over ranks, with their bounds."""
     figure, axes = new_figure()
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 

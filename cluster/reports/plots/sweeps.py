@@ -97,7 +97,6 @@ def sweep(
 
 
 def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
-    """Explain points, bars and lines, with the number of values."""
     first = curves[0].summaries[0]
     values = _count_words([c for c in curves if c.launches == 1], "value", "values")
     launches = _count_words([c for c in curves if c.launches > 1], "launch", "launches")
@@ -144,7 +143,6 @@ def _bar_words(curves: Sequence[Curve]) -> str:
 
 
 def _with_bars(axes: Axes, curve: Curve, shape: str, label: str) -> Any:  # noqa: ANN401 - of matplotlib
-    """Draw medians, and their intervals as bars."""
     points = curve.points
     places, medians = [_size(s) for s in points], [s.median for s in points]
     bars = [curve.bar(s) or (s.median, s.median) for s in points]
@@ -209,11 +207,7 @@ def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:
 def _draw_limits(
     axes: Axes, curves: Sequence[Curve], colours: Sequence[str], given_bound: float | None
 ) -> list[float]:
-    """Draw the limits over the sizes; give their values.
-
-    One limit of all curves is black. Where curves have different limits, as runs on different
-    networks do, each has the colour of its curve.
-    """
+    """Draw the limits, in the colours of the curves where they differ; return their values."""
     groups: list[tuple[str, dict[int, float]]] = []
     for curve, colour in zip(curves, colours, strict=True):
         own = {_size(s): s.bound for s in curve.summaries if s.bound}

@@ -32,7 +32,6 @@ def with_words(comparison: Comparison) -> Comparison:
 
 
 def reason_words(reason: CellReason) -> str:
-    """Return why a cell has no verdict."""
     match reason.kind:
         case "not_measured":
             failures = f": {' '.join(reason.names)}" if reason.names else ""
@@ -62,7 +61,6 @@ def reason_words(reason: CellReason) -> str:
 
 
 def note_words(note: ComparisonNote) -> str:
-    """Return what a reader of the verdicts must know."""
     match note.kind:
         case "proof" if note.proof is not None:
             return _proof_words(note, note.proof)

@@ -34,5 +34,4 @@ WORDS: dict[ProblemCode, str] = {
 
 
 def entry_problem_words(problem: EntryProblem) -> str:
-    """Word what is wrong with an entry."""
     return f"{problem.id}: {WORDS[problem.code].format(*problem.figures)}"

@@ -106,7 +106,6 @@ def pair_name(part: Part) -> str:
 
 
 def evidence(reason: Reason, fleet: Fleet) -> str:
-    """Say what was seen of a device, or of a pair of devices."""
     words = KINDS[fleet.devices]
     reached = "; ".join(
         f"{_class(group, fleet)} {_reached(group, fleet)}".strip() for group in reason.classes
@@ -127,7 +126,6 @@ def evidence(reason: Reason, fleet: Fleet) -> str:
 
 
 def suspect(part: Suspect, fleet: Fleet) -> str:
-    """Say why it is not certain that a device or a pair is slow."""
     reason, words = part.reason, KINDS[fleet.devices]
     places = (part.place, *(twin for twin, _ in part.twins))
     match reason.code:

@@ -340,7 +340,6 @@ WORDS: dict[FindingKind | FailureKind, FindingWords] = {
 
 
 def finding_words(sign: Sign) -> FindingAnswer:
-    """Word what may be wrong."""
     match sign:
         case AboveLimit():
             return _above_limit(sign)
@@ -370,7 +369,6 @@ def finding_words(sign: Sign) -> FindingAnswer:
 
 
 def _more_remedies(sign: Finding | JobFailure) -> Iterator[str]:
-    """Return what helps in this case besides."""
     match sign:
         case Finding(kind="slow_peers", name=""):
             yield (
@@ -390,7 +388,6 @@ def _evidence(finding: Finding) -> str:
 
 
 def _gpu_evidence(finding: Finding) -> str:
-    """Word the figures that show a problem of GPUs."""
     f, series, other, share = finding, finding.series, finding.other, finding.share or 0.0
     match f.kind:
         case "no_gpudirect" | "efa_without_gpudirect" if f.edge:
@@ -434,7 +431,6 @@ def _gpu_evidence(finding: Finding) -> str:
 
 
 def _host_evidence(finding: Finding) -> str:
-    """Word the figures that show a problem of hosts."""
     f, series, other, share = finding, finding.series, finding.other, finding.share or 0.0
     match f.kind:
         case "oversubscribed":
@@ -463,7 +459,6 @@ def _host_evidence(finding: Finding) -> str:
 
 
 def _network_evidence(finding: Finding) -> str:
-    """Word the figures that show a problem of networks."""
     f, series, other, share = finding, finding.series, finding.other, finding.share or 0.0
     match f.kind:
         case "one_flow" if series and other:
@@ -539,7 +534,6 @@ def _bound_rank(rank: RankProcess) -> str:
 
 
 def load_words(load: OtherLoad) -> str:
-    """Return what else ran on a host."""
     stolen = f", and other virtual machines {load.stolen:.1f}" if load.stolen >= STOLEN else ""
     return f"other processes used {load.used:.1f} of {load.processors} processors{stolen}"
 

@@ -135,7 +135,6 @@ def _hosts(numbers: Sequence[int]) -> str:
 
 
 def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
-    """Say what was seen of a group, a link, or the fabric as a whole."""
     reason = finding.reason
     share, capacity = f"{reason.share:.0%}", value(finding.capacity or 0.0, fleet.metric)
     match reason.code:
@@ -208,7 +207,6 @@ def _busy(reason: Reason) -> str:
 
 
 def host_words(reason: Reason, direction: Way, capacity: str) -> str:
-    """Say what a host, or a NIC, reaches at best."""
     if reason.failed == reason.low:
         return f"none of {reason.low} tests gave a value: {reason.message}"
     failed = f"; {reason.failed} gave nothing: {reason.message}" if reason.failed else ""
@@ -227,7 +225,6 @@ def _variation(reason: Reason) -> str:
 
 
 def _pair_evidence(reason: Reason) -> str:
-    """Say what is known of a pair of good hosts."""
     hosts_text = "both hosts are good with others; between them"
     if reason.of > reason.low:
         message = f" ({reason.message})" if reason.message else ""
@@ -262,7 +259,6 @@ def _low_pairs(reason: Reason, fleet: Fleet) -> str:
 
 
 def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
-    """Name the pairs without a value, each with its reason."""
     for test in believable(tests):
         source, target = fleet.names[test.source], fleet.names[test.target]
         if test.value:
@@ -274,7 +270,6 @@ def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
 
 
 def suspect_words(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
-    """Say why it is not certain that a part is at fault."""
     if fleet.devices:
         return devices.suspect(suspect, fleet)
     reason, name = suspect.reason, _end(suspect.place, suspect.direction, fleet)
@@ -431,12 +426,10 @@ def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> 
 
 
 def value(number: float, metric: str) -> str:
-    """Format a value of a metric."""
     return format_value(number, "B/s" if metric == "bandwidth" else "s")
 
 
 def _some(names: Sequence[str], count: int, before: str) -> str:
-    """Name the first few."""
     more = f"{before}{len(names) - count} more" if len(names) > count else ""
     return f"{', '.join(names[:count])}{more}"
 

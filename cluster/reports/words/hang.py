@@ -76,7 +76,6 @@ def answer_lines(answer: HangAnswer, again: str) -> Iterator[str]:
 
 
 def answer_line(answer: HangAnswer) -> str:
-    """Return the answer in one line."""
     lines = list(_cause_lines(answer.cause)) if answer.cause else []
     return "; ".join([VERDICTS[answer.verdict], *lines])
 

@@ -34,5 +34,4 @@ ASSUMED: dict[AssumptionCode, str] = {
 
 
 def assumption_words(assumed: PairAssumption) -> str:
-    """Say what is assumed."""
     return ASSUMED[assumed.code].format(", ".join(assumed.names))

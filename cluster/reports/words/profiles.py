@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 
 def profile_words(finding: ProfileFinding) -> tuple[str, str]:
-    """Return what a finding says, and its arithmetic."""
     share, row, total = f"{finding.share:.0%}", finding.row, finding.of
     match finding.name:
         case "share":

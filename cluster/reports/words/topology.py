@@ -40,7 +40,6 @@ def with_words(host: HostTopology) -> HostTopology:
 
 
 def finding_words(finding: PeerGain | TransportFinding) -> str:
-    """Return what follows from rates and transports."""
     if isinstance(finding, PeerGain):
         return _gain_words(finding)
     share, experiment, other = finding.share, finding.experiment, finding.other
@@ -85,7 +84,6 @@ def _gain_words(gain: PeerGain) -> str:
 
 
 def experiment_name(experiment: NcclExperiment) -> str:
-    """Return which GPUs an experiment ran on."""
     more = len(experiment.carriers) - MOST_SHOWN
     names = [carrier.name for carrier in experiment.carriers[:MOST_SHOWN]]
     return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
@@ -102,7 +100,6 @@ def carried_words(experiment: NcclExperiment) -> str:
 
 
 def rate_words(experiment: NcclExperiment) -> str:
-    """Return the throughput of an experiment."""
     return f"{experiment.rate:.0f} {experiment.unit}" if experiment.rate is not None else "-"
 
 
@@ -111,7 +108,6 @@ def _settings(experiment: NcclExperiment) -> str:
 
 
 def misfit_words(misfit: UnusualPair) -> str:
-    """Return how the rate of a pair does not match its links."""
     rate, links = format_value(misfit.rate, "B/s"), nvlinks(misfit.path)
     match misfit.kind:
         case "as_without_nvlink":
@@ -130,7 +126,6 @@ def misfit_words(misfit: UnusualPair) -> str:
 
 
 def note_words(note: TopologyNote) -> str:
-    """Return what else a reader of a topology must know."""
     match note.kind:
         case "misread":
             a, b = note.names

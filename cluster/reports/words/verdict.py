@@ -155,7 +155,6 @@ class Answer(Value, frozen=True, kw_only=True):
 
 
 def answer(judged: Judgement) -> Answer:
-    """Word a judgement."""
     return Answer(
         word=judged.word,
         answer=_answer(judged),

@@ -60,7 +60,6 @@ class Imported(Value, frozen=True, kw_only=True):
 
     @property
     def results(self) -> tuple[Parsed, ...]:
-        """All results of all logs."""
         return tuple(result for reading in self.readings for result in reading.results)
 
 
@@ -213,7 +212,6 @@ def _read_named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
 
 
 def raw_places(raw: Path, stem: str) -> Iterator[Path]:
-    """Return names for the copy of a log."""
     yield raw / stem
     number = 2
     while True:

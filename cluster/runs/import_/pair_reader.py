@@ -150,10 +150,7 @@ def _of_tables(
 
 
 def _by_full_names(pairs: Iterable[LoggedPair]) -> tuple[tuple[LoggedPair, ...], tuple[str, ...]]:
-    """Return the pairs under one name for each host, and what is left out, with the reason.
-
-    A pair of two names of one host is left out.
-    """
+    """Return the pairs with one name per host, and those of one host, which are left out."""
     all_pairs = tuple(pairs)
     full = full_names(host for pair in all_pairs for host in pair.hosts)
     renamed, left_out = [], []
@@ -167,7 +164,6 @@ def _by_full_names(pairs: Iterable[LoggedPair]) -> tuple[tuple[LoggedPair, ...],
 
 
 def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]:
-    """Parse the logs; some have no result."""
     readings, unread = [], []
     for log in texts:
         try:
@@ -180,7 +176,6 @@ def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]
 def _results(
     readings: Sequence[ReadLog], options: PairLogOptions, left_out: list[str]
 ) -> Iterator[PairResult]:
-    """Return the results of the logs with their hosts; say which are left out."""
     unknown: list[str] = []
     for log, reading in readings:
         every = _hosts(log, reading, options.pattern)

@@ -88,7 +88,6 @@ def log_files(words: Sequence[str]) -> list[str]:
 
 
 def _read_and_copy(file: str, raw: Path) -> LogText:
-    """Read a log, and keep a copy without secrets."""
     raw.mkdir(exist_ok=True)
     parts: list[bytes] = []
     size = 0

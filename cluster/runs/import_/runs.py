@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def import_run(folder: Path, where: Path, name: str = "") -> Path:
-    """Copy the folder of a run that a batch job left or somebody sent; return that of the copy.
-
-    `name` replaces its cluster's name, unless empty. What is no run is refused (SpecError), as is a
-    damaged one (ParseError).
-    """
+    """Copy a run's folder, for the cluster `name` if given (SpecError; ParseError: damaged)."""
     record = store.read(folder).record
     spec = replace(record.spec, name=name or record.spec.name)
     is_name = PurePath(record.id).name == record.id  # it may come from anywhere

@@ -74,7 +74,6 @@ class Names:
 
     @property
     def originals(self) -> frozenset[str]:
-        """All names that were met."""
         return frozenset(original for _, original in self.pseudonyms)
 
     def pseudonym(self, kind: str, original: str) -> str:
@@ -129,7 +128,6 @@ def _drop(_: Names, __: str) -> None:
 
 
 def _words(names: Names, text: str) -> str:
-    """Keep the words that name nobody."""
     return " ".join("…" if names.hides(word) else plain(word) for word in text.split())
 
 

@@ -58,7 +58,6 @@ _MOST_DIGITS = 7  # an account of a cloud has twelve
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether a text names nobody."""
     return all(map(_is_plain_word, text.split()))
 
 

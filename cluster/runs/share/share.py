@@ -46,10 +46,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
-    """Put what of a run may be shared into one value (ClusterError: it is damaged).
-
-    `with_logs` adds the files in `raw/` without secrets; the names in them stay.
-    """
+    """Put what of a run may be shared into one value; names in logs stay (ClusterError)."""
     run = store.read(folder)
     networks = {i.address: i.network for facts in run.record.environment for i in facts.interfaces}
     first = Names(networks)

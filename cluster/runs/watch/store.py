@@ -89,7 +89,6 @@ def find(where: Path, name: str) -> Watch:
 
 
 def names(where: Path) -> tuple[str, ...]:
-    """List the watches in their alphabetical order."""
     return tuple(sorted(path.parent.name for path in where.glob(f"*/{WATCH}")))
 
 
@@ -138,10 +137,7 @@ def _is_locked(handle: int) -> bool:
 
 
 def why_not_due(watch: Watch, events: Sequence[WatchEvent], now: float) -> str:
-    """Return why it is too early to measure at `now`, in epoch seconds; empty if a run is due.
-
-    A newest run in the future means that the clock was set back, and then it is due.
-    """
+    """Return why it is too early to measure at `now`, in epoch seconds; empty if a run is due."""
     newest = next((e.at for e in reversed(events) if e.outcome == "measured"), None)
     if newest is None or not 0 <= now - newest < EARLY * watch.every:
         return ""
@@ -166,7 +162,6 @@ def in_order(folders: Sequence[Path], events: Sequence[WatchEvent]) -> list[Path
 
 
 def run_ids(where: Path, name: str) -> frozenset[str]:
-    """Return the ids of all runs of a cluster."""
     return frozenset(path.parent.name for path in (where / name).glob(f"*/{RECORD}"))
 
 

@@ -156,7 +156,6 @@ def check(json: flags.Json = False) -> None:
 
 
 def _check_origin(source: str, hardware: str, hosts: int) -> None:
-    """Refuse what no entry can have, before the log is read."""
     if not source.startswith("https://"):
         raise SpecError(
             f"--source {source!r} is no address that begins with https://.",
@@ -270,7 +269,6 @@ def _source(url: str) -> PublishedSource:
 
 
 def _toml(entry: PublishedRun) -> Iterator[str]:
-    """Write an entry in the format of the corpus's files."""
     fields = msgspec.to_builtins(entry)
     yield "[[run]]"
     for key, value in fields.items():

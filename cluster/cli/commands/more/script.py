@@ -118,7 +118,6 @@ def _system(name: str) -> tuple[str, str]:
 
 
 def _check(kind: str, request: BatchRequest) -> None:
-    """Refuse what the job would refuse, before it waits in a queue."""
     checked(request)
     name = request.starter.partition(":")[0]
     if (name == "srun" and kind != "slurm") or (name == "aprun" and kind != "cray"):
@@ -131,7 +130,6 @@ def _check(kind: str, request: BatchRequest) -> None:
 
 
 def _params(benchmark: str, words: Sequence[str]) -> dict[str, str]:
-    """Read the benchmark's own flags, as `cluster bench` takes them."""
     kind: Benchmark[Any] = plugins.load(Benchmark, benchmark)
     reader = Command(None, params=list(param_flags(kind.Params)))
     context = reader.make_context(f"cluster bench {benchmark}", list(words))

@@ -141,10 +141,7 @@ def _text(group: Sequence[HostTopology]) -> str:
 
 
 def _matrix(topology: Topology, width: int | None) -> str:
-    """Draw the matrix; each class has its colour, where there are colours.
-
-    What is wider than the screen is drawn in parts, one below the other.
-    """
+    """Draw the matrix in colours, in parts below one another where it is wider than the screen."""
     names = [printable(device.model or device.name) for device in topology.devices]
     columns = [
         (
@@ -179,7 +176,6 @@ def _parts(
 
 
 def _texts(columns: Sequence[MatrixColumn]) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the names and the rows of columns."""
     cells = ([text.plain for text in texts] for _, texts in columns)
     return [name for name, _ in columns], list(zip(*cells, strict=True))
 

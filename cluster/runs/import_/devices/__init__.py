@@ -59,7 +59,6 @@ class DeviceLogs(NamedTuple):
 
     @property
     def results(self) -> list[Parsed]:
-        """All results."""
         return [result for log in self.readings for result in log.reading.results]
 
     @property
@@ -90,7 +89,6 @@ class DeviceKindReader(Protocol):
 
 
 def readers() -> dict[str, DeviceKindReader]:
-    """Return the reader of each kind of device."""
     names = sorted(module.name for module in iter_modules(__path__))
     return {name: cast("DeviceKindReader", import_module(f"{__name__}.{name}")) for name in names}
 
@@ -108,10 +106,7 @@ def matrix_kinds(result: Parsed) -> list[str]:
 
 
 def only_matrix(logs: DeviceLogs, kind: str, noun: str, tool: str) -> ReadLog | None:
-    """Return the log with the matrix of a kind of device; None if values of hosts are there, too.
-
-    Several logs with such a matrix, or one of another kind, are refused (SpecError).
-    """
+    """Return the only log with the matrix of a kind (SpecError); None if hosts have values, too."""
     kinds = {log.log.file: {k for r in log.reading.results for k in matrix_kinds(r)}
              for log in logs.readings}  # fmt: skip
     own = [log for log in logs.readings if kind in kinds[log.log.file]]

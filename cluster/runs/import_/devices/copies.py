@@ -27,7 +27,6 @@ class NodeResult(NamedTuple):
 
 
 def _has_copies(result: Parsed) -> bool:
-    """Tell whether a result has a matrix of copies between a host and its GPUs."""
     names = {d.metric for d in result.definitions if d.medium == MEDIUM}
     return any(m.metric in names and "column" in m.params for m in result.measurements)
 
@@ -69,7 +68,6 @@ def read(logs: DeviceLogs) -> PairLogs | None:
 
 
 def _results(log: ReadLog) -> Iterator[NodeResult]:
-    """Return the results with copies between host and GPUs that name a NUMA node."""
     results = [result for result in log.reading.results if _has_copies(result)]
     firsts = [result.first for result in results]
     nodes = nodes_of_results(log.log.text, Path(log.log.file).name, firsts)

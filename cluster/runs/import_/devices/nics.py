@@ -67,7 +67,6 @@ def _results(log: ReadLog) -> Iterator[NicResult]:
 
 
 def _failures(logs: DeviceLogs) -> tuple[list[LoggedPair], list[str]]:
-    """Return the tests without a result, and the files that are left out, with the reason."""
     failed: list[LoggedPair] = []
     left_out: list[str] = []
     for log, why in logs.unread:
