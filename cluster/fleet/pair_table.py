@@ -36,16 +36,12 @@ Flags = NDArray[np.bool_]
 
 
 class Parts(NamedTuple):
-    """The parts on the path of each test.
+    """The parts on the path of each test."""
 
-    Args:
-        paths: of the shape (tests, hops), padded with -1.
-        endpoints: how many; for endpoint e, part e is its sending direction and part
-            `endpoints + e` its receiving direction.
-    """
-
-    paths: Numbers
+    paths: Numbers  # of the shape (tests, hops), padded with -1
     kinds: Numbers
+    # how many; for endpoint e, part e is its sending direction and part `endpoints + e` its
+    # receiving direction
     endpoints: int
     groups: int
 
@@ -112,24 +108,19 @@ NO_FLAGS: Flags = np.zeros((2, 0), dtype=np.bool_)
 
 
 class PairTable(NamedTuple):
-    """The tests that were tried, as arrays.
-
-    Args:
-        source: endpoint (`host * nics + nic`) that sent.
-        rates: bytes per second; for latencies, the usual latency over that of the test.
-        busy: whether the processor of the source, and that of the target, limited each test; of
-            the shape (2, tests).
-    """
+    """The tests that were tried, as arrays."""
 
     tests: tuple[PairTest, ...]
-    source: Numbers
+    source: Numbers  # endpoint (`host * nics + nic`) that sent
     target: Numbers
-    rates: Values
+    rates: Values  # bytes per second; for latencies, the usual latency over that of the test
     alone: Flags
     between: Flags
     groups: Numbers
     directed: bool = True
     foreign: bool = False
+    # of the shape (2, tests): whether the processor of the source, and that of the target, limited
+    # each test
     busy: Flags = NO_FLAGS
 
     @property

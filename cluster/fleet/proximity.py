@@ -36,23 +36,16 @@ NoGroups = Literal["few_pairs", "no_gap", "contradictions", "chance"]
 
 
 class NearGroups(NamedTuple):
-    """Groups of hosts, or why there are none.
+    """Groups of hosts, or why there are none."""
 
-    Args:
-        groups: the number of each host's group; empty if none are claimed.
-        gap: between near and far pairs, as a ratio.
-        edge: the longest latency of a near pair, in seconds.
-        chance: that near pairs at random would be as transitive; none if it was not asked for.
-        pairs: that have a latency.
-    """
-
-    groups: tuple[int, ...]
+    groups: tuple[int, ...]  # the number of each host's group; empty if none are claimed
     reason: NoGroups | None = None
-    gap: float = 1.0
-    edge: float = 0.0
+    gap: float = 1.0  # between near and far pairs, as a ratio
+    edge: float = 0.0  # the longest latency of a near pair, in seconds
     contradictions: int = 0
+    # that near pairs at random would be as transitive; none if it was not asked for
     chance: float | None = None
-    pairs: int = 0
+    pairs: int = 0  # that have a latency
 
 
 def near_groups(latency: Latencies) -> NearGroups:

@@ -42,16 +42,12 @@ _BETWEEN = re.compile(r"([_.-])(?:to|vs|and)\1|__+|--+")
 
 
 class HostLine(NamedTuple):
-    """The hosts that a line, or a list of ranks, names.
+    """The hosts that a line, or a list of ranks, names."""
 
-    Args:
-        line: its number, from 1.
-        place: whether the results that follow were measured between them (`ahead`), the result in
-            which the line is (`inside`), or all results of the log (`anywhere`).
-    """
-
-    line: int
+    line: int  # its number, from 1
     hosts: tuple[str, ...]
+    # whether the results that follow were measured between them (`ahead`), the result in which the
+    # line is (`inside`), or all results of the log (`anywhere`)
     place: Literal["ahead", "inside", "anywhere"]
 
 

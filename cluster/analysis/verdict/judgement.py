@@ -76,33 +76,20 @@ class SmallSizes(Value, frozen=True, kw_only=True):
 
 
 class Judgement(Value, frozen=True, kw_only=True):
-    """The judgement of a run.
+    """The judgement of a run."""
 
-    Args:
-        word: for the whole run.
-        figures: the series that decide it.
-        next_step: what to do next; none if nothing would help.
-        verdicts: one for each series.
-        not_judged: the points whose messages are too small to say anything.
-        training: what limits it, if the run is of training.
-        fleet: the verdict on the hosts, if the run is a check of a fleet.
-        failure: why it failed; empty if it did not, or if that is not known.
-        interrupted: it has measured only a part.
-        launches: how many it is the median of.
-        load: what else ran on a host meanwhile; none if that was little.
-    """
-
-    word: Judged
-    figures: tuple[Verdict, ...] = ()
-    next_step: Advice | None = None
-    verdicts: tuple[Verdict, ...] = ()
+    word: Judged  # for the whole run
+    figures: tuple[Verdict, ...] = ()  # the series that decide it
+    next_step: Advice | None = None  # what to do next; none if nothing would help
+    verdicts: tuple[Verdict, ...] = ()  # one for each series
+    # the points whose messages are too small to say anything
     not_judged: tuple[SmallSizes, ...] = ()
-    training: TrainingVerdict | None = None
-    fleet: FleetVerdict | None = None
-    failure: str = ""
-    interrupted: bool = False
-    launches: int = 1
-    load: OtherLoad | None = None
+    training: TrainingVerdict | None = None  # what limits it, if the run is of training
+    fleet: FleetVerdict | None = None  # the verdict on the hosts, if the run is a check of a fleet
+    failure: str = ""  # why it failed; empty if it did not, or if that is not known
+    interrupted: bool = False  # it has measured only a part
+    launches: int = 1  # how many it is the median of
+    load: OtherLoad | None = None  # what else ran on a host meanwhile; none if that was little
 
 
 def judge(

@@ -55,50 +55,33 @@ CHECKS: dict[Medium, Check] = {
 
 
 class VerdictFigures(Value, frozen=True, kw_only=True):
-    """The figures of the verdict on one series.
+    """The figures of the verdict on one series."""
 
-    Args:
-        word: `normal` or `low`, compared with healthy hardware; `plausible` if it is below its
-            bound, but the share of healthy hardware is not known; `impossible` above its bound;
-            `unknown` without a bound, or above a bound that is based on an assumption.
-        benchmark: that measured it.
-        metric: its name.
-        unit: of the median.
-        params: its best point.
-        n: how many values there are at that point.
-        median: of the values.
-        ci: the 95 % interval of the median; none for fewer than 6 values.
-        bound: the best possible value; none if it is not known.
-        share: of the bound that the median reaches.
-        share_ci: of the bound that the ends of the interval reach.
-    """
-
+    # `normal` or `low`, compared with healthy hardware; `plausible` if it is below its bound, but
+    # the share of healthy hardware is not known; `impossible` above its bound; `unknown` without a
+    # bound, or above a bound that is based on an assumption
     word: Word
-    benchmark: str
-    metric: str
-    unit: str
-    params: dict[str, Scalar]
-    n: int
-    median: float
+    benchmark: str  # that measured it
+    metric: str  # its name
+    unit: str  # of the median
+    params: dict[str, Scalar]  # its best point
+    n: int  # how many values there are at that point
+    median: float  # of the values
+    # the 95 % interval of the median; none for fewer than 6 values
     ci: tuple[float, float] | None = None
-    bound: float | None = None
-    share: float | None = None
-    share_ci: tuple[float, float] | None = None
+    bound: float | None = None  # the best possible value; none if it is not known
+    share: float | None = None  # of the bound that the median reaches
+    share_ci: tuple[float, float] | None = None  # of the bound that the ends of the interval reach
 
 
 class Verdict(VerdictFigures, frozen=True, kw_only=True):
-    """The verdict on one series.
+    """The verdict on one series."""
 
-    Args:
-        limit: what sets the bound; none if it is not known.
-        usual: what healthy hardware reaches; none if that is not known.
-        reason: of the word, or why there is no limit; none if the figures say it.
-        published: published results of the same test; none if we know of none.
-    """
-
-    limit: Limit | None = None
-    usual: Usual | None = None
+    limit: Limit | None = None  # what sets the bound; none if it is not known
+    usual: Usual | None = None  # what healthy hardware reaches; none if that is not known
+    # of the word, or why there is no limit; none if the figures say it
     reason: Reason | None = None
+    # published results of the same test; none if we know of none
     published: Published | None = None
 
 

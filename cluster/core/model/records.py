@@ -48,66 +48,40 @@ class JobRecord(Value, frozen=True, kw_only=True):
 
 
 class Record(Value, frozen=True, kw_only=True):
-    """What `run.json` holds.
+    """What `run.json` holds."""
 
-    Args:
-        version: Version of this format.
-        id: Name of the run's folder.
-        benchmark: Benchmark that was run.
-        status: How far the run got.
-        at: When it was started, in seconds since the epoch.
-        spec: The cluster asked for.
-        machines: Machines that it ran on, in the order of the ranks.
-        params: Parameters of the benchmark, as JSON.
-        command: Command line that started the ranks.
-        argv: Command line of the process that started the run.
-        definitions: Definitions of the metrics, by their ids.
-        environment: Facts of each host.
-        notes: What a reader of the numbers must know.
-        phases: Seconds spent in each phase.
-        receipt: What the machines cost, if they cost anything.
-        exit_status: Exit status of the job, once it ended.
-        reason: Why it is not `done`.
-        software: Version of `cluster`.
-        revision: Revision of its sources, which changes when any of them does.
-        variables: Environment variables that the user set for every rank.
-        condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
-            none.
-        description: Description by the user who started it.
-        expected: The result that the user expects, if given.
-        planned: Every series that it should measure, if the benchmark lists them.
-        hardware: Hardware of the hosts that an imported log was written on, if known.
-        launch_of: What all launches of one command share; empty for a single launch.
-        order: Numbers that the machines have in their cluster, if the ranks were handed out along a
-            placement (`--order near`); `machines` and `environment` are in this order, too.
-    """
-
-    version: int = 1
-    id: str
-    benchmark: str
-    status: Status
-    at: float
-    spec: ClusterSpec
-    machines: tuple[Machine, ...] = ()
+    version: int = 1  # Version of this format
+    id: str  # Name of the run's folder
+    benchmark: str  # Benchmark that was run
+    status: Status  # How far the run got
+    at: float  # When it was started, in seconds since the epoch
+    spec: ClusterSpec  # The cluster asked for
+    machines: tuple[Machine, ...] = ()  # Machines that it ran on, in the order of the ranks
+    # Parameters of the benchmark, as JSON
     params: msgspec.Raw = msgspec.field(default_factory=partial(msgspec.Raw, b"{}"))
-    command: tuple[str, ...] = ()
-    argv: tuple[str, ...] = ()
-    definitions: dict[str, Definition] = {}
-    environment: tuple[Facts, ...] = ()
-    notes: tuple[str, ...] = ()
-    phases: dict[str, float] = {}
-    receipt: Receipt | None = None
-    exit_status: int | None = None
-    reason: str = ""
-    software: str = ""
-    revision: str = ""
-    variables: dict[str, str] = {}
+    command: tuple[str, ...] = ()  # Command line that started the ranks
+    argv: tuple[str, ...] = ()  # Command line of the process that started the run
+    definitions: dict[str, Definition] = {}  # Definitions of the metrics, by their ids
+    environment: tuple[Facts, ...] = ()  # Facts of each host
+    notes: tuple[str, ...] = ()  # What a reader of the numbers must know
+    phases: dict[str, float] = {}  # Seconds spent in each phase
+    receipt: Receipt | None = None  # What the machines cost, if they cost anything
+    exit_status: int | None = None  # Exit status of the job, once it ended
+    reason: str = ""  # Why it is not `done`
+    software: str = ""  # Version of `cluster`
+    revision: str = ""  # Revision of its sources, which changes when any of them does
+    variables: dict[str, str] = {}  # Environment variables that the user set for every rank
+    # of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was none
     condition: str = ""
-    description: str = ""
-    expected: ExpectedResult | None = None
+    description: str = ""  # Description by the user who started it
+    expected: ExpectedResult | None = None  # The result that the user expects, if given
+    # Every series that it should measure, if the benchmark lists them
     planned: tuple[Planned, ...] = ()
+    # Hardware of the hosts that an imported log was written on, if known
     hardware: Hardware | None = None
-    launch_of: str = ""
+    launch_of: str = ""  # What all launches of one command share; empty for a single launch
+    # Numbers that the machines have in their cluster, if the ranks were handed out along a
+    # placement (`--order near`); `machines` and `environment` are in this order, too
     order: tuple[int, ...] = ()
 
     @property

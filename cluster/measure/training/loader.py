@@ -28,33 +28,20 @@ JOINED_WITHIN = 0.02  # seconds between two looks whether a thread has ended
 
 
 class Batch(NamedTuple):
-    """What the training takes for one step.
+    """What the training takes for one step."""
 
-    Attributes:
-        samples: Prepared.
-        fetch_wait: Seconds that the training waited for the source.
-        preparation_wait: Seconds that it waited for the preparation, or for a thread's turn.
-    """
-
-    samples: Digits
-    fetch_wait: float
-    preparation_wait: float
+    samples: Digits  # Prepared
+    fetch_wait: float  # Seconds that the training waited for the source
+    preparation_wait: float  # Seconds that it waited for the preparation, or for a thread's turn
 
 
 class Stages(NamedTuple):
-    """What is done with a shard.
+    """What is done with a shard."""
 
-    Attributes:
-        fetch: Reads its file by name.
-        decode: Gives the samples in the file's content.
-        prepare: Makes a batch of some of them.
-        batch: Samples of a batch; a shard holds a whole number of batches.
-    """
-
-    fetch: Callable[[str], bytes]
-    decode: Callable[[bytes, str], Digits]
-    prepare: Callable[[Digits], Digits]
-    batch: int
+    fetch: Callable[[str], bytes]  # Reads its file by name
+    decode: Callable[[bytes, str], Digits]  # Gives the samples in the file's content
+    prepare: Callable[[Digits], Digits]  # Makes a batch of some of them
+    batch: int  # Samples of a batch; a shard holds a whole number of batches
 
 
 def stages_of(source: ShardSource, prepare: Callable[[Digits], Digits], batch: int) -> Stages:

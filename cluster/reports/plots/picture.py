@@ -41,18 +41,14 @@ UNDATED: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 class Picture(Value, frozen=True, kw_only=True):
-    """A picture, with a tooltip for each of its points.
-
-    Args:
-        tips: for each group of points, by its id in an SVG, the tooltip of each point.
-        caption: an explanation of points, bars and lines; empty if the title is enough.
-    """
+    """A picture, with a tooltip for each of its points."""
 
     title: str
     image: bytes
+    # for each group of points, by its id in an SVG, the tooltip of each point
     tips: dict[str, tuple[str, ...]]
     form: Format = "svg"
-    caption: str = ""
+    caption: str = ""  # an explanation of points, bars and lines; empty if the title is enough
 
     def __repr__(self) -> str:
         return f"<Picture {self.title!r}: {len(self.image)} bytes of {self.form}>"

@@ -88,29 +88,21 @@ class ProfileFinding(Value, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobProfile(Value, frozen=True, kw_only=True):
-    """The time that the ranks of one job spent in MPI.
-
-    Args:
-        context: the part of the program; empty if it is all of it.
-        size: ranks of the job; 0 if no file says so.
-        communication: seconds in MPI, of all ranks that are known.
-        elapsed: seconds in all, of the same ranks.
-        share: of that time that MPI took; 0 if it is not known.
-        extremes: the ranks with the least, the median and the most time in MPI, as a file says.
-    """
+    """The time that the ranks of one job spent in MPI."""
 
     job: str
-    context: str
-    size: int
+    context: str  # the part of the program; empty if it is all of it
+    size: int  # ranks of the job; 0 if no file says so
     ranks: tuple[int, ...]
     calls: int
     bytes: float
-    communication: float
-    elapsed: float
-    share: float
+    communication: float  # seconds in MPI, of all ranks that are known
+    elapsed: float  # seconds in all, of the same ranks
+    share: float  # of that time that MPI took; 0 if it is not known
     routines: tuple[Total, ...]
     bins: tuple[Bin, ...]
     tasks: tuple[TaskTimes, ...]
+    # the ranks with the least, the median and the most time in MPI, as a file says
     extremes: tuple[RoleTime, ...] = ()
     checks: tuple[SumCheck, ...]
     findings: tuple[ProfileFinding, ...]
