@@ -18,11 +18,12 @@ from cluster.remote import host_files
 from cluster.remote.host_files import list_tree
 from cluster.remote.shells import Shell
 from tests.contracts.sshd import Sshd, sshd
-from tests.fakes.kubernetes import Kubernetes
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.fakes.kubernetes import Kubernetes
 
 __all__ = ["slurm_here", "sshd"]
 ODD = ["a 0", 'a"=0"', "a'; echo foo", "a\n0", "$(exit 1)", "*", "-n", "ü", "\\"]
@@ -49,6 +50,8 @@ def slurm_node(slurm_here: SlurmHere, slurm_job: str, monkeypatch: pytest.Monkey
 @pytest.fixture(scope="session")
 def kubernetes() -> Iterator[Kubernetes]:
     """A test Kubernetes with a pod, reached by the real kubectl."""
+    from tests.fakes.kubernetes import Kubernetes  # noqa: PLC0415 - few tests need its schemas
+
     with Kubernetes() as cluster:
         cluster.add_node("node0")
         cluster.add_pod("pod0")

@@ -37,6 +37,7 @@ from tests.fakes.kubernetes.store import (
     Object,
     Store,
 )
+from tests.fakes.kubernetes.websocket import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,8 @@ class Kubernetes:
         self.tokens = {TOKEN: USER}
         self.roles: dict[str, frozenset[tuple[str, str]]] = {USER: ALL}
         self._faults: list[tuple[re.Pattern[str], str, int]] = []
-        self.cuts: list[int] = []  # after how many bytes of output the next commands are cut
+        # After how many bytes of which way (`in`, `out`) the next commands are cut.
+        self.cuts: list[tuple[str, int]] = []
         self.add(NAMESPACES, NAMESPACE)
         self.gaps.clear()
         self.calls.clear()
@@ -232,11 +234,11 @@ class Kubernetes:
 
     def allowance(self) -> Callable[[int, int], int]:
         """Give a function that says how many more bytes of a command's output may be sent."""
-        left = [self.cuts.pop(0)] if self.cuts else None
+        way, most = self.cuts.pop(0) if self.cuts else ("", 0)
+        left = [most]
 
         def allowed(channel: int, size: int) -> int:
-            del channel
-            if left is None:
+            if way != ("in" if channel == STDIN else "out"):
                 return size
             granted = min(size, left[0])
             left[0] -= granted

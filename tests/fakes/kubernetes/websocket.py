@@ -162,7 +162,11 @@ class Session:
             while message := self._socket.receive():
                 channel, data = message
                 if channel == STDIN and self._process.stdin:
-                    view = memoryview(data)
+                    allowed = self._watch(STDIN, len(data))
+                    if allowed < len(data):
+                        self._cut.set()
+                        self._process.kill()
+                    view = memoryview(data[:allowed])
                     while view:
                         view = view[self._process.stdin.write(view) or 0 :]
                 elif channel == CLOSE and data == bytes([STDIN]):

@@ -1,0 +1,155 @@
+"""A process that is killed at any of its calls of kubectl: the next one leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.launch.launch import launch_spec
+from cluster.orchestration.launch.orphans import find_orphans, remove
+from tests import killed_processes
+from tests.fakes.kubernetes.store import PODS
+from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.fakes.kubernetes import Kubernetes
+
+__all__ = ["kubernetes", "kubernetes_server"]
+SPEC = ClusterSpec(name="mine", provider="kubernetes", hosts=2, options=OPTIONS)
+MOMENTS = 30
+# Counts the calls, and kills the process that made one of them: before it, or after it did
+# everything, when its answer is lost.
+WRAPPER = """\
+#!/bin/sh
+echo "$*" | tr '\\n' ' ' >> "$KILLS/calls"
+echo >> "$KILLS/calls"
+if [ "$(wc -l < "$KILLS/calls")" = "$(cat "$KILLS/at")" ]; then
+  [ "$(cat "$KILLS/when")" = before ] || {program} "$@" > /dev/null 2>&1
+  kill -9 $PPID
+  exit 1
+fi
+exec {program} "$@"
+"""
+WAYS = ("down", "gc", "gc without a journal")
+
+
+class Kills:
+    """kubectl, one of whose calls kills the process that made it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = folder / "kubectl"
+        path.write_text(WRAPPER.format(program=shutil.which("kubectl")))
+        path.chmod(0o755)
+        self.at(0, "before")
+
+    def at(self, call: int, when: str) -> None:
+        """Choose the call, from 1, or none. The count begins again."""
+        (self.folder / "calls").write_text("")
+        (self.folder / "at").write_text(str(call))
+        (self.folder / "when").write_text(when)
+
+    def calls(self) -> list[str]:
+        """Give the calls."""
+        return (self.folder / "calls").read_text().splitlines()
+
+
+@pytest.fixture
+def kills(
+    kubernetes: Kubernetes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Kills]:
+    """The wrapped kubectl; a pod of others is there before and after."""
+    folder = tmp_path / "kills"
+    folder.mkdir()
+    monkeypatch.setattr("cluster.providers.kubernetes.SEEN_WITHIN", 0.3)
+    made = Kills(folder)
+    monkeypatch.setenv("KILLS", str(folder))
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    kubernetes.add_pod("other")
+    yield made
+    assert kubernetes.things() == ["pods other"]
+    kubernetes.remove(PODS, "other")
+
+
+def clear(way: str) -> None:
+    """Do what `cluster down` and `cluster more gc -y` do."""
+    if way == "gc without a journal":
+        journal.for_cluster("mine").forget()
+    if way == "down":
+        if journal.for_cluster("mine").entries():
+            attach("mine").down(reachable=False)
+        return
+    for orphan in find_orphans():
+        remove(orphan)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
+    kills: Kills, kubernetes: Kubernetes, way: str
+) -> None:
+    """Each call is a place to die, before it and after it; each way gets a third of them."""
+    launch_spec(SPEC).close()
+    calls = kills.calls()
+    clear("down")
+    writes = [call for call in calls if "create --raw" in call and "dryRun" not in call]
+    assert len(writes) == 1
+
+    moments = [(at, when) for at in range(1, len(calls) + 1) for when in ("before", "after")]
+    for at, when in moments[WAYS.index(way) :: len(WAYS)]:
+        kills.at(at, when)
+        status = killed_processes.status(killed_processes.launch, SPEC)
+        assert status in (-signal.SIGKILL, 0), (at, when)  # 0: it has polled less often this time
+        kills.at(0, when)
+        clear("down" if status == 0 and way == "gc" else way)
+        assert kubernetes.things() == ["pods other"], (at, when, calls[at - 1])
+
+
+def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
+    kills: Kills, kubernetes: Kubernetes
+) -> None:
+    launch_spec(SPEC).close()
+    kills.at(0, "before")
+    killed_processes.down("mine")
+    calls = kills.calls()
+
+    for at in range(1, len(calls) + 1):
+        launch_spec(SPEC).close()
+        kills.at(at, "after" if at % 2 else "before")
+        killed_processes.status(killed_processes.down, "mine")
+        kills.at(0, "before")
+        clear("down")
+        assert kubernetes.things() == ["pods other"], calls[at - 1]
+
+
+def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
+    kills: Kills, kubernetes: Kubernetes
+) -> None:
+    """30 moments, a third of which the same command goes on from."""
+    began = time.monotonic()
+    launch_spec(SPEC).close()
+    took = time.monotonic() - began
+    clear("down")
+    draw = random.Random(43)
+    for moment in range(MOMENTS):
+        with killed_processes.begun(killed_processes.launch, SPEC) as process:
+            time.sleep(draw.uniform(0, took))
+            process.kill()
+        if moment % len(WAYS) == 0:
+            launch_spec(SPEC).close()
+            assert len(kubernetes.jobs()) == 1
+        clear("down" if moment % len(WAYS) == 0 else WAYS[moment % len(WAYS)])
+        if journal.for_cluster("mine").entries():  # it was up when it was killed
+            clear("down")
+        assert kubernetes.things() == ["pods other"], moment
