@@ -22,12 +22,19 @@ FEWEST = 10  # values of a series, however long they take
 
 
 class Repetitions(Value, frozen=True, kw_only=True):
-    """The parameters that all benchmarks with repetitions share."""
+    """The parameters that all benchmarks with repetitions share.
 
-    iterations: int | None = None  # Values per size. [default: as OSU]
-    warm_up: int | None = None  # Untimed repetitions before. [default: as OSU]
-    until_precise: bool = False  # Stop when the median is known to 2.5%
-    max_iterations: int | None = None  # Limit of --until-precise. [default: 20000]
+    Args:
+        iterations: Values per size. [default: as OSU]
+        warm_up: Untimed repetitions before. [default: as OSU]
+        until_precise: Stop when the median is known to 2.5%.
+        max_iterations: Limit of --until-precise. [default: 20000]
+    """
+
+    iterations: int | None = None
+    warm_up: int | None = None
+    until_precise: bool = False
+    max_iterations: int | None = None
 
     def check(self) -> None:
         """Refuse numbers that are too small, and flags without effect (SpecError)."""
