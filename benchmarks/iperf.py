@@ -99,7 +99,6 @@ class IperfTest(Value, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """The name of the file for iperf3's output."""
         return f"iperf3.{self.definition.metric}.{self.streams}.{self.number}.json"
 
 
@@ -131,7 +130,6 @@ class Iperf(Benchmark[IperfParams]):
     programs: ClassVar[tuple[str, ...]] = (IPERF,)
 
     def check(self, params: IperfParams, ranks: int) -> None:
-        """Refuse unknown metrics, what iperf3 would refuse, and ranks that do not exist."""
         self.selected(params)
         if not params.streams:
             raise SpecError("There are no streams.", remedy="Give some: --streams 1,8")
@@ -142,16 +140,13 @@ class Iperf(Benchmark[IperfParams]):
         check_pair(params.pair, ranks)
 
     def transport(self, params: IperfParams) -> str:
-        """Iperf3's own connections, without MPI."""
         del params
         return "tcp"
 
     def selected(self, params: IperfParams) -> tuple[Definition, ...]:
-        """Return the definitions of the metrics asked for, in that order."""
         return self.named(params.metrics)
 
     def planned(self, params: IperfParams, ranks: int) -> Iterator[Planned]:
-        """Return every direction with every number of streams."""
         del ranks
         for definition in self.selected(params):
             for streams in dict.fromkeys(params.streams):
@@ -211,7 +206,6 @@ class IperfRank:
         return self.params.seconds + self.params.omit + SLACK
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
-        """Run every test."""
         own = self.params
         cells = [(definition, n) for definition in definitions for n in dict.fromkeys(own.streams)]
         for done, (definition, streams) in enumerate(cells):
@@ -225,7 +219,6 @@ class IperfRank:
         self.rank.progress(len(cells), len(cells), label)
 
     def once(self, trial: IperfTest) -> list[float]:
-        """Run one test."""
         raise NotImplementedError
 
 
@@ -233,7 +226,6 @@ class IperfServer(IperfRank):
     """Starts a server for each test, and waits until the other rank connects at its end."""
 
     def once(self, trial: IperfTest) -> list[float]:
-        """Serve one test."""
         argv = [IPERF, "-s", "-1", "-B", self.address, "-p", "PORT"]
         del trial  # the client knows all parameters
         with (
@@ -254,7 +246,6 @@ class IperfClient(IperfRank):
     """Connects to the server, and keeps the output of iperf3."""
 
     def once(self, trial: IperfTest) -> list[float]:
-        """Run one client, and read the receiver's rate from its output."""
         port, end = self.rank.receive(self.comm, source=1)
         try:
             value = self._result(trial, port)

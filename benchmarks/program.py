@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main_without_mpi as main
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 RUN_TIME = Definition(
     benchmark="program",
@@ -50,7 +47,6 @@ class Program(Benchmark[ProgramParams]):
     variables: ClassVar[Mapping[str, str]] = {}  # the command gets the user's environment
 
     def check(self, params: ProgramParams, ranks: int) -> None:
-        """Refuse an empty command."""
         del ranks
         if not params.command.strip():
             raise SpecError(

@@ -6,18 +6,15 @@ One rank of each host measures, one pair after another, in both directions.
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar, Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 NUMA, CORES, GPUS = "numa", "cores", "gpus"
 ROUNDS = 10  # of disjoint pairs of cores; up to 17 cores, all pairs
@@ -71,7 +68,6 @@ class Within(Benchmark[WithinParams]):
     metrics = (COPY,)
 
     def check(self, params: WithinParams, ranks: int) -> None:
-        """Refuse negative sizes and counts."""
         del ranks
         if params.size < 0 or params.iterations < 0:
             raise SpecError("--size and --iterations must not be negative.")
@@ -99,7 +95,6 @@ class _Host:
         self.cores = cores(cpus)
 
     def measure(self) -> None:
-        """Measure all pairs."""
         devices = self._devices()
         if devices == GPUS:
             self._between_gpus()

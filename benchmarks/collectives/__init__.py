@@ -9,10 +9,12 @@ Iteration and warm-up counts are those of the OSU Micro-Benchmarks 7.4 (c/util/o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cluster.benchmarks.collectives.compiled_loops import MOST_AT_ONCE, CompiledLoops
+from cluster.benchmarks.collectives.loops import CollectiveLoops
 from cluster.benchmarks.collectives.mpi_loops import MpiLoops
 from cluster.benchmarks.collectives.nccl_loops import NcclLoops
 from cluster.benchmarks.collectives.operations import (
@@ -32,14 +34,8 @@ from cluster.core.units import Sizes, format_value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.kernels import Choice, definitions_for, load
 from cluster.measure.nccl_group import INSTEAD
+from cluster.measure.rank import Rank
 from cluster.measure.repetitions import Repetitions, samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.benchmarks.collectives.loops import CollectiveLoops
-    from cluster.measure.rank import Rank
-
 
 LARGE = 8192  # bytes; above it OSU does fewer iterations
 MOST = 2**31 - 1  # bytes: the largest count of MPI
@@ -72,7 +68,6 @@ class Collectives(Benchmark[CollectivesParams]):
     )
 
     def check(self, params: CollectivesParams, ranks: int) -> None:
-        """Refuse unknown operations, no operations or sizes, and sizes that no library accepts."""
         unknown = [name for name in params.operations if name not in NAMED]
         if unknown or not params.operations:
             raise SpecError(
@@ -103,7 +98,6 @@ class Collectives(Benchmark[CollectivesParams]):
             )
 
     def selected(self, params: CollectivesParams) -> tuple[Definition, ...]:
-        """Return the definitions of the operations asked for, with their bandwidths."""
         return _with_rates(TIMED[name] for name in dict.fromkeys(params.operations))
 
     def recorded(self, params: CollectivesParams) -> tuple[Definition, ...]:
@@ -114,7 +108,6 @@ class Collectives(Benchmark[CollectivesParams]):
         return _with_rates(definitions_for(bases, choice))
 
     def transport(self, params: CollectivesParams) -> str:
-        """Return what carries the messages, for any caller."""
         return "nccl" if params.transport in ON_GPUS else params.transport
 
     def gpus(self, params: CollectivesParams, ranks_per_host: int) -> int:
@@ -122,7 +115,6 @@ class Collectives(Benchmark[CollectivesParams]):
         return ranks_per_host if params.transport in ON_GPUS else 0
 
     def instead_of_gpus(self, params: CollectivesParams) -> str:
-        """Use the processors."""
         del params
         return INSTEAD
 
@@ -133,7 +125,6 @@ class Collectives(Benchmark[CollectivesParams]):
                 yield Planned(metric=TIMED[name].metric, params={"size": size} if size else {})
 
     def measure(self, rank: Rank, params: CollectivesParams) -> None:
-        """Measure every operation at every size."""
         cells = [
             CollectiveSeries(rank.comm, NAMED[name], size)
             for name in dict.fromkeys(params.operations)

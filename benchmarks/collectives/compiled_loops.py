@@ -52,11 +52,9 @@ class CompiledLoops(CollectiveLoops):
         self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
 
     def defined(self, definition: Definition) -> Definition:
-        """Return the definition under which values are recorded."""
         return timed_in_c(definition)
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Return the function that repeats an operation."""
         collect, nanoseconds = self._collect, self._nanoseconds
         places = tuple(None if result is None else result.ctypes.data for result in cell.expected)
         group = GroupStruct(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.benchmarks.collectives.series import CollectiveSeries
-    from cluster.core.model.measurements import Definition
+from cluster.benchmarks.collectives.series import CollectiveSeries
+from cluster.core.model.measurements import Definition
 
 
 class CollectiveLoops:

@@ -23,7 +23,6 @@ class MpiLoops(CollectiveLoops):
     """MPI's collectives, timed by a loop in Python."""
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Return the function that repeats an operation."""
         comm, result = cell.comm, cell.result
         operate: dict[str, Callable[[Data], object]] = {
             "allreduce": lambda data: comm.Allreduce(data, result),

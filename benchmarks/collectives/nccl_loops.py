@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
+from cluster.benchmarks.collectives.series import CollectiveSeries
 from cluster.measure import nccl_group
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.benchmarks.collectives.series import CollectiveSeries
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 
 class NcclLoops(CollectiveLoops):
@@ -29,7 +26,6 @@ class NcclLoops(CollectiveLoops):
         )
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Return the function that repeats an operation."""
         gpu, comm = self._gpu, cell.comm
         inputs = [gpu.put(g) for g in cell.given]
         receives = cell.expected[0] is not None
@@ -74,5 +70,4 @@ class NcclLoops(CollectiveLoops):
         return calls[name]
 
     def close(self) -> None:
-        """Leave the communicator."""
         self._group.destroy()

@@ -39,7 +39,6 @@ class CollectiveSeries:
         return {**sized, "ranks": self.comm.Get_size()}
 
     def fill(self) -> None:
-        """Make the data: the inputs, room for the result, and the results expected."""
         n, me = self.comm.Get_size(), self.comm.Get_rank()
         numbers = self.operation.reduces
         data = _numbers(self.size, n, me) if numbers else _bytes(self.size)
@@ -52,7 +51,6 @@ class CollectiveSeries:
             self.result = self.result.view("float32")
 
     def check(self, number: int) -> None:
-        """Compare the result of a repetition with the expected one."""
         expected = self.expected[number % 2]
         if expected is not None:
             check_data(self.result.view("uint8"), expected.view("uint8"), self.what)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
 from cluster.benchmarks.collectives.operations import BARRIER
+from cluster.benchmarks.collectives.series import CollectiveSeries
 from cluster.measure import torch_group
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.benchmarks.collectives.series import CollectiveSeries
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 
 class TorchLoops(CollectiveLoops):
@@ -27,7 +24,6 @@ class TorchLoops(CollectiveLoops):
         torch_group.join(rank, self._torch, backend)
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Return the function that repeats an operation."""
         torch, comm = self._torch, cell.comm
         dist = torch.distributed
         result = torch.from_numpy(cell.result).to(self._device)
@@ -72,5 +68,4 @@ class TorchLoops(CollectiveLoops):
             self._torch.cuda.synchronize()
 
     def close(self) -> None:
-        """Leave the process group."""
         self._torch.distributed.destroy_process_group()

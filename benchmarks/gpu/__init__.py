@@ -6,17 +6,15 @@ the clock of the GPU's memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cluster.benchmarks.gpu import definitions
 from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
 from cluster.core.units import Sizes
 from cluster.measure.benchmark import Benchmark
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 
 class GpuParams(Value, frozen=True, kw_only=True):
@@ -40,7 +38,6 @@ class Gpu(Benchmark[GpuParams]):
     metrics: ClassVar[tuple[Definition, ...]] = definitions.METRICS
 
     def check(self, params: GpuParams, ranks: int) -> None:
-        """Refuse counts and sizes that cannot be."""
         del ranks
         if params.iterations < 0 or params.kernels < 1:
             raise SpecError("--iterations must not be negative, and --kernels at least 1.")
@@ -48,27 +45,22 @@ class Gpu(Benchmark[GpuParams]):
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 4,1GiB")
 
     def instead_of_gpus(self, params: GpuParams) -> str:
-        """Name a host that has some: nothing replaces them."""
         del params
         return "name one: --provider ssh --option hosts=HOST"
 
     def transport(self, params: GpuParams) -> str:
-        """Nothing is sent to another rank."""
         del params
         return "cuda"
 
     def gpus(self, params: GpuParams, ranks_per_host: int) -> int:
-        """One is enough; all that are there are measured."""
         del params, ranks_per_host
         return 1
 
     def libraries(self, params: GpuParams) -> tuple[str, ...]:
-        """Ask for torch, which makes the copies."""
         del params
         return ("torch",)
 
     def measure(self, rank: Rank, params: GpuParams) -> None:
-        """Measure on the first rank, while the others wait."""
         if rank.number == 0:
             from cluster.benchmarks.gpu.host import measure_host  # noqa: PLC0415 - only there
 

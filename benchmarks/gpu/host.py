@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from statistics import median
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.agent.gpu_state import GpuState, ask_gpus
 from cluster.benchmarks.gpu import GpuParams, definitions
 from cluster.core import pcie
 from cluster.core.errors import ClusterError
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.measure.gpu.copies import CudaCopies, CudaLaunches
 from cluster.measure.gpu_requirements import missing_gpus_error
+from cluster.measure.rank import Rank
 from cluster.measure.within.processors import numa_nodes, usable_cpus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
-    from cluster.measure.rank import Rank
-
 
 SMALL = 1 << 20  # bytes; below it the latency of a copy decides, which takes more copies to know
 MANY, FEW = 200, 20
@@ -84,7 +80,6 @@ class _GpuHost:
         self._latencies(gpu)
 
     def peers(self, gpu: int, peer_gpus: list[int]) -> None:
-        """Measure copies from one GPU to each other."""
         for other in peer_gpus:
             direct = self._torch.cuda.can_device_access_peer(gpu, other)
             for size in self._params.sizes:

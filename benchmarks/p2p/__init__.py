@@ -6,7 +6,8 @@ The numbers of iterations and warm-ups, and the window of 64, are those of the O
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 from cluster.benchmarks.p2p.compiled_loops import CompiledPairLoops
 from cluster.benchmarks.p2p.definitions import (
@@ -23,16 +24,12 @@ from cluster.benchmarks.p2p.memory import PairMemory
 from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
 from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Definition, Planned
 from cluster.measure.benchmark import Benchmark, check_pair
 from cluster.measure.buffers import on_gpus, open_memory
 from cluster.measure.kernels import definitions_for, load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.core.model.hosts import Facts
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 
 class P2P(Benchmark[P2PParams]):
@@ -45,7 +42,6 @@ class P2P(Benchmark[P2PParams]):
     launches_on_one_host = 3  # where a message takes 0.2 us, launches differ
 
     def check(self, params: P2PParams, ranks: int) -> None:
-        """Refuse unknown metrics, no metrics or sizes, and ranks that do not exist."""
         if not self.selected(params):
             raise SpecError(
                 "--buffer cuda leaves nothing to measure: memory_copy measures host memory.",
@@ -92,7 +88,6 @@ class P2P(Benchmark[P2PParams]):
         return 2 if first == second else 1
 
     def notes(self, params: P2PParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
-        """Say that memory_copy is left out with GPUs."""
         del facts
         if params.buffer == "cpu" or COPY.metric not in params.metrics:
             return ()
@@ -110,7 +105,6 @@ class P2P(Benchmark[P2PParams]):
         rank.barrier()
 
     def planned(self, params: P2PParams, ranks: int) -> Iterator[Planned]:
-        """Return every metric at every size."""
         del ranks
         for definition, size in series_of(self.selected(params), params):
             yield Planned(metric=definition.metric, params={"size": size})

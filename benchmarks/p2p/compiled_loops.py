@@ -53,11 +53,9 @@ class CompiledPairLoops:
         self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
 
     def defined(self, definition: Definition) -> Definition:
-        """Return the definition under which values are recorded."""
         return timed_in_c(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
-        """Return the function that repeats a metric's exchange."""
         count, kind = _counted(messages.size)
         outgoing, incoming = messages.message(0)
         pair = PairStruct(

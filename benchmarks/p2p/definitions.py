@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.model.measurements import Definition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.benchmarks.p2p.params import P2PParams
 
 LARGE = 8192  # bytes; above it OSU does fewer iterations
 WINDOW = 64  # messages

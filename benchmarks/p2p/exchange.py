@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import median
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
 from cluster.benchmarks.p2p.definitions import BLOCKING, COPY, LARGE, LATENCY, WINDOWED, series_of
 from cluster.benchmarks.p2p.memory import Messages, PairMemory
+from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
+from cluster.benchmarks.p2p.params import P2PParams
+from cluster.core.model.measurements import Definition
 from cluster.core.units import format_size, format_value
+from cluster.measure.rank import Rank
 from cluster.measure.repetitions import BUDGET, FEWEST, Counts, samples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
-    from cluster.benchmarks.p2p.params import P2PParams
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.rank import Rank
-
 
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 WINDOW_WITHIN = BUDGET / FEWEST  # seconds of a window, or it has fewer messages
@@ -46,7 +41,6 @@ class Exchange:
         self._budget = BUDGET  # seconds of a series
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
-        """Measure every metric at every size."""
         cells = series_of(definitions, self.params)
         sizes = self.params.sizes
         start, whole = self._probe(LATENCY, min(sizes)), self._probe(LATENCY, max(sizes))

@@ -54,7 +54,6 @@ class Messages:
         return self.patterns[lap % 2], self._incoming[place]
 
     def check(self, number: int) -> None:
-        """Compare what arrived with what was sent."""
         outgoing, incoming = self.message(number)
         self._check(incoming, outgoing, self._what)
 

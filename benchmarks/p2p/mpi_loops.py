@@ -34,11 +34,9 @@ class MpiPairLoops:
         self.moves = data.memory.moves(data.comm)
 
     def defined(self, definition: Definition) -> Definition:
-        """Return the definition under which values are recorded."""
         return self.data.memory.defined(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
-        """Return the function that repeats a metric's exchange."""
         if definition is LATENCY:
             return self._latency(messages)
         if definition is COPY:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cluster.core.errors import SpecError
 from cluster.core.units import Sizes
-from cluster.measure.buffers import Buffers  # noqa: TC001 - msgspec reads annotations
-from cluster.measure.kernels import Choice  # noqa: TC001
+from cluster.measure.buffers import Buffers
+from cluster.measure.kernels import Choice
 from cluster.measure.repetitions import Repetitions
 
 

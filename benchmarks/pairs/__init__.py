@@ -90,7 +90,6 @@ class PairsParams(Value, frozen=True, kw_only=True):
         )
 
     def fleet(self, names: Iterable[str], nics: int = 1) -> Fleet:
-        """Return the hosts."""
         all_names = tuple(names)
         groups = self.groups or (0,) * len(all_names)
         metric: PairMetric = self.metric
@@ -113,7 +112,6 @@ class Pairs(Benchmark[PairsParams]):
     starter: ClassVar[str] = "first_host"
 
     def check(self, params: PairsParams, ranks: int) -> None:
-        """Refuse too few hosts, negative numbers, and hosts that do not exist."""
         if ranks < 2:  # noqa: PLR2004 - a pair
             raise SpecError("One host has no partner.", remedy="Check two hosts or more: --hosts 4")
         if params.rounds < 0 or params.alone < 0 or params.milliseconds < 1:
@@ -133,11 +131,9 @@ class Pairs(Benchmark[PairsParams]):
                 raise SpecError(f"--pairs {pair[0]}-{pair[1]}: the hosts are 0 to {ranks - 1}.")
 
     def selected(self, params: PairsParams) -> tuple[Definition, ...]:
-        """Return the definition of the metric asked for."""
         return self.named(["allreduce" if params.allreduce else params.metric])
 
     def model(self, params: PairsParams, fleet: FleetSimulator) -> Iterator[Measurement]:
-        """Test pairs of simulated hosts."""
         (definition,) = self.selected(params)
         nics = fleet.fabric_links.fabric.nics
         hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
@@ -156,7 +152,6 @@ class Pairs(Benchmark[PairsParams]):
             yield measurement_of(test, definition, f"sim-{test.source}")
 
     def measure(self, rank: Rank, params: PairsParams) -> None:
-        """Run the tests on all hosts, from the first one."""
         from cluster.measure.pairs.coordinator import coordinate  # noqa: PLC0415 - not for simulated hosts
 
         (definition,) = self.selected(params)

@@ -7,19 +7,15 @@ differences between them are stalls, and not the drift of a busy machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 from cluster.benchmarks.training import definitions
 from cluster.benchmarks.training.params import TrainingParams
 from cluster.core.model.measurements import Definition, Planned
 from cluster.measure.benchmark import Benchmark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.measure.rank import Rank
-    from cluster.measure.training.digits import Digits
-
+from cluster.measure.rank import Rank
+from cluster.measure.training.digits import Digits
 
 TORCH = "torch==2.13.0+cpu"  # for CUDA it brings gigabytes, which are no use to a processor
 
@@ -31,11 +27,9 @@ class Training(Benchmark[TrainingParams]):
     metrics: ClassVar[tuple[Definition, ...]] = definitions.METRICS
 
     def check(self, params: TrainingParams, ranks: int) -> None:
-        """Refuse data that cannot be divided among the ranks."""
         params.check(ranks)
 
     def libraries(self, params: TrainingParams) -> tuple[str, ...]:
-        """Ask for torch and the digits, and for a client of the store."""
         store = ("obstore", "boto3") if params.in_store else ()
         return ("torch" if params.device == "cuda" else TORCH, "scikit-learn", *store)
 
@@ -60,11 +54,9 @@ class Training(Benchmark[TrainingParams]):
                 yield Planned(metric=own.metric)
 
     def gpus(self, params: TrainingParams, ranks_per_host: int) -> int:
-        """Each rank of a host needs a GPU of its own."""
         return ranks_per_host if params.device == "cuda" else 0
 
     def instead_of_gpus(self, params: TrainingParams) -> str:
-        """Train on the processors."""
         del params
         return "the processors: --device cpu"
 
@@ -73,13 +65,11 @@ class Training(Benchmark[TrainingParams]):
         return "nccl" if params.device == "cuda" else "gloo"
 
     def memory(self, params: TrainingParams, ranks: int) -> int:
-        """Tell how much memory the shards take that a rank keeps."""
         from cluster.benchmarks.training.rounds import KEPT, SAMPLE_BYTES  # noqa: PLC0415
 
         return ranks * min(KEPT, params.dataset.shards) * params.shard * SAMPLE_BYTES * 2
 
     def measure(self, rank: Rank, params: TrainingParams) -> None:
-        """Train in rounds, judge, and train to an accuracy if one is asked for."""
         from cluster.benchmarks.training.rounds import train  # noqa: PLC0415 - only on the hosts
 
         train(rank, params, self.prepare)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from statistics import fmean
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cluster.benchmarks.training import definitions
+from cluster.benchmarks.training.params import TrainingParams
+from cluster.measure.rank import Rank
 from cluster.measure.training.digits import Digits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.benchmarks.training.params import TrainingParams
-    from cluster.measure.rank import Rank
-    from cluster.measure.training.trainer import Trainer
+from cluster.measure.training.trainer import Trainer
 
 GLOBAL_BATCH = 64  # samples of a step of all ranks: the same training on any number of them
 

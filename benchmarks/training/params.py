@@ -51,12 +51,10 @@ class TrainingParams(Value, frozen=True, kw_only=True):
 
     @property
     def dataset(self) -> Dataset:
-        """The data."""
         return Dataset(samples=self.samples, shard=self.shard, seed=self.seed)
 
     @property
     def in_store(self) -> bool:
-        """Whether the data are in an object store."""
         return self.source.startswith(STORES)
 
     @property

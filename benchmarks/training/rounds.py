@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.analysis.models.step_limits import WORK, StepParts, Trained, judge
 from cluster.benchmarks.training import definitions
 from cluster.benchmarks.training.accuracy import train_to_accuracy
+from cluster.benchmarks.training.params import TrainingParams
 from cluster.benchmarks.training.utilisation import Utilisation
+from cluster.core.model.measurements import Definition
 from cluster.core.units import format_bytes
 from cluster.measure import torch_group
 from cluster.measure.buffers import place_on_host
+from cluster.measure.rank import Rank
 from cluster.measure.training import digits, shards
+from cluster.measure.training.digits import Digits
 from cluster.measure.training.loader import Batch, Loader, Stages, stages_of
 from cluster.measure.training.sources import MemorySource, ShardSource
 from cluster.measure.training.trainer import Trainer
 from cluster.reports.words.step_limits import training_answer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.benchmarks.training.params import TrainingParams
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.rank import Rank
-    from cluster.measure.training.digits import Digits
 
 KEPT = 32  # shards that a rank keeps in memory, and goes through again and again
 SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its label
@@ -314,7 +311,6 @@ def _probe(setting: _Setting, results: _Results, number: int) -> None:
 
 
 def _conclude(setting: _Setting, results: _Results, phases: Sequence[_Phase]) -> None:
-    """Judge, and say it."""
     rank, params = setting.rank, setting.params
     own = phases[0].parts
     works = [sum(parts) for parts in zip(*(own[part] for part in WORK), strict=True)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.analysis.limits.hardware import peak_flops
 from cluster.benchmarks.training import definitions
+from cluster.core.model.measurements import Definition
 from cluster.measure.gpu.busy import BusySampler
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 ON_CPU = (
     "GPU utilisation and model FLOPs utilisation are not given: processors trained, and no list "
@@ -58,7 +56,6 @@ class Utilisation:
             self._share[phase].append(100 * rate * flops / (self._peak * self._rank.size))
 
     def close(self) -> None:
-        """Stop the sampling."""
         if self._sampler is not None:
             self._sampler.close()
 

@@ -36,7 +36,6 @@ from cluster.agent.supervise import kill_ranks, run_job, stop_job
 
 
 def main(verb: str, *words: str) -> int:
-    """Run one verb."""
     if verb == "run":
         return run_job(float(words[0]), list(words[1:]))
     if verb.startswith("task"):

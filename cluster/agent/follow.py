@@ -6,18 +6,14 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import FOLLOWED, HEARTBEAT, Ended, Event, Lost, Running, Wrote
-
-if TYPE_CHECKING:
-    from cluster.core.model.hang import HostReport
-    from cluster.core.model.hosts import Facts
-    from cluster.core.model.jobs import TaskOutput, TaskState
-
+from cluster.core.model.hang import HostReport
+from cluster.core.model.hosts import Facts
+from cluster.core.model.jobs import TaskOutput, TaskState
 
 POLL = 0.1  # seconds between two polls of a job's files; each may interrupt a rank
 CHUNK = 1 << 20
@@ -25,7 +21,6 @@ GRACE = 10.0  # seconds for a job to begin
 
 
 def job_state(folder: Path) -> Running | Ended | Lost:
-    """Return the state of a job."""
     try:
         age = time.time() - (folder / "job.sh").stat().st_mtime
     except FileNotFoundError:

@@ -55,7 +55,6 @@ class Peers:
         self._probes = Probes(tell)
 
     def connect(self) -> None:
-        """Connect to each peer, and begin to probe it."""
         for peer in self._list.peers:
             if self._list.probed:
                 self._probes.watch(peer.name, peer.address)
@@ -88,7 +87,6 @@ class Peers:
                 process.communicate()
 
     def disconnect(self) -> None:
-        """Close all connections, and probe no more."""
         self._probes.end()
         for process in self._connections.values():
             process.kill()

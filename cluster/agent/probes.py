@@ -34,7 +34,6 @@ class Probes:
         self._silent: dict[str, str] = {}
 
     def watch(self, name: str, address: str) -> None:
-        """Begin to ask a host."""
         threading.Thread(target=self._watch, args=(name, address), daemon=True).start()
 
     def silent(self) -> dict[str, str]:
@@ -42,7 +41,6 @@ class Probes:
         return dict(self._silent)
 
     def end(self) -> None:
-        """Ask no more."""
         self._over.set()
 
     def _watch(self, name: str, address: str) -> None:

@@ -443,7 +443,6 @@ def begun(folder: Path) -> TaskState:
 
 
 def main(verb: str, first: str, *words: str) -> int:
-    """Run one verb of the agent that is about tasks."""
     folder = Path(first).absolute()
     match verb:
         case "task":

@@ -15,7 +15,6 @@ CACHES = ("__pycache__", "node_modules")  # folders that are neither copied nor 
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -78,7 +78,6 @@ def _json_ends(text: str) -> Iterator[HostLine]:
 
 
 def _rank_lists(text: str) -> Iterator[HostLine]:
-    """Return the hosts of each list of ranks."""
     hosts: dict[str, None] = {}
     first = last = 0
     for number, line in enumerate(text.splitlines(), 1):

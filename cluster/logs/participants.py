@@ -37,7 +37,6 @@ class Participants:
         self._mentions: list[_NamedHosts] = []
 
     def scan(self, text: str, first: int) -> None:
-        """Look for hosts in lines, of which the first has a number."""
         if not any(mark in text for mark in _MARKS):
             return
         at, line, mentions = 0, first, []

@@ -166,7 +166,6 @@ class _Reader:
         return False
 
     def reading(self) -> Reading:
-        """Return the results that were read."""
         self._collect()
         if all(map(_is_only_suspect, self._results)):
             raise self._nothing()
@@ -298,7 +297,6 @@ class _Reader:
         return bool(awake)
 
     def _offer(self, line: str, lineno: int) -> bool:
-        """Offer a line to the active parsers."""
         if len(line) > LONGEST:
             return False
         for at, parser in enumerate(self._active):
@@ -422,7 +420,6 @@ def _is_row(line: str) -> bool:
 
 
 def _on_hosts(result: Parsed, hosts: int, *, is_job: bool) -> Parsed:
-    """Add the hosts that a log names, where the result itself names none."""
     if result.hosts or not hosts:
         return result
     return structs.replace(result, hosts=hosts, hosts_of_job=is_job)
@@ -487,7 +484,6 @@ def _is_only_suspect(result: Parsed) -> bool:
 
 
 def _readers() -> list[str]:
-    """Return the parsers that are offered lines, by their names."""
     return [name for name in _names() if name != DIAGNOSIS]
 
 

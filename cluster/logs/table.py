@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster.core.model.logs import Detail, Parsed, Setting
 from cluster.core.model.measurements import Definition, Measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from cluster.core.model.value import Scalar
+from cluster.core.model.value import Scalar
 
 MIXED = (
     "{} row(s) may be of another run, which began before this one and has none: the lines of two "
@@ -104,7 +101,6 @@ class ResultBuilder:
         return series.values
 
     def note(self, text: str) -> None:
-        """Add a note for readers of the numbers, once."""
         self._notes[text] = None
 
     def lack(self, text: str) -> None:
@@ -113,7 +109,6 @@ class ResultBuilder:
         self.note(text)
 
     def says(self, note: str) -> bool:
-        """Tell whether a note was added."""
         return note in self._notes
 
     def fail(self, text: str, lineno: int = 0) -> None:
@@ -127,7 +122,6 @@ class ResultBuilder:
             self._lacks, self._expects = text[:500], expects
 
     def set_device(self, device: str) -> None:
-        """Record that a GPU of this model took part."""
         self._devices[device] = None
 
     def doubt(self) -> None:
@@ -145,11 +139,9 @@ class ResultBuilder:
 
     @property
     def empty(self) -> bool:
-        """Whether there are no values."""
         return not self._series
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
-        """Return the complete result."""
         if self._is_doubted and not self.empty:
             rows = {tuple(series.params.items()) for series in self._series.values()}
             self.clear()

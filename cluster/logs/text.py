@@ -278,7 +278,6 @@ class _Splitter:
         )
 
     def feed(self, text: str) -> Iterator[Lines | JsonDocument]:
-        """Split the next portion."""
         at = 0
         while at < len(text):
             if self._parts:
@@ -628,11 +627,9 @@ class SavedPage(HTMLParser):
 
     @property
     def visible_text(self) -> str:
-        """The text that a reader of the page sees."""
         return "".join(self._shown)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin an element."""
         if tag in _HIDDEN:
             self._hidden.append(tag)
             self._is_data = tag == "script" and ("type", "application/json") in attrs
@@ -643,7 +640,6 @@ class SavedPage(HTMLParser):
         self.has_blocks |= tag in ("pre", "br")
 
     def handle_endtag(self, tag: str) -> None:
-        """End an element."""
         if tag in self._hidden:
             self._hidden.remove(tag)
             self._is_data = False
@@ -651,7 +647,6 @@ class SavedPage(HTMLParser):
             self._shown.append("\n")
 
     def handle_data(self, data: str) -> None:
-        """Keep text, or JSON."""
         if self._is_data:
             self.data.append(data)
         elif not self._hidden:

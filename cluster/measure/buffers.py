@@ -77,7 +77,6 @@ class CpuMemory(Memory):
     """The processor's memory."""
 
     def put(self, bytes_: Buffer) -> Buffer:
-        """Return the array itself."""
         return bytes_
 
     def zeros(self, size: int) -> Buffer:
@@ -85,11 +84,9 @@ class CpuMemory(Memory):
         return aligned(size)
 
     def clear(self, block: Buffer) -> None:
-        """Set all bytes to 0."""
         block[:] = 0
 
     def check(self, arrived: Buffer, expected: Buffer, label: str) -> None:
-        """Compare them on the processor."""
         check_data(arrived, expected, label)
 
     def moves(self, comm: Comm) -> Moves:
@@ -99,7 +96,6 @@ class CpuMemory(Memory):
         return Moves(comm.Barrier, comm.Send, comm.Recv, comm.Isend, comm.Irecv, Request.Waitall)
 
     def defined(self, definition: Definition) -> Definition:
-        """Return the definition itself."""
         return definition
 
 
@@ -129,17 +125,14 @@ class GpuMemory(Memory):
         self._library = library
 
     def put(self, bytes_: Buffer) -> Block:
-        """Copy the bytes to the GPU."""
         block = Block(self._library, self._library.put(bytes_))
         self._library.synchronise()
         return block
 
     def zeros(self, size: int) -> Block:
-        """Allocate the block on the GPU."""
         return Block(self._library, self._library.zeros(size))
 
     def clear(self, block: Block) -> None:
-        """Set all bytes to 0, on the GPU."""
         self._library.clear(block.array)
         self._library.synchronise()
 
@@ -185,7 +178,6 @@ class GpuMemory(Memory):
         )
 
     def defined(self, definition: Definition) -> Definition:
-        """Return a definition with an id of its own."""
         return on_gpus(definition)
 
 

@@ -25,13 +25,13 @@ class Library(Protocol):
 
     module: ClassVar[str]
 
-    def put(self, bytes_: Data) -> Piece: ...  # noqa: D102
-    def zeros(self, size: int) -> Piece: ...  # noqa: D102
-    def clear(self, array: Piece) -> None: ...  # noqa: D102
-    def address(self, array: Piece) -> int: ...  # noqa: D102
-    def equal(self, first: Piece, second: Piece) -> bool: ...  # noqa: D102
-    def fetch(self, array: Piece) -> Buffer: ...  # noqa: D102
-    def synchronise(self) -> None: ...  # noqa: D102
+    def put(self, bytes_: Data) -> Piece: ...
+    def zeros(self, size: int) -> Piece: ...
+    def clear(self, array: Piece) -> None: ...
+    def address(self, array: Piece) -> int: ...
+    def equal(self, first: Piece, second: Piece) -> bool: ...
+    def fetch(self, array: Piece) -> Buffer: ...
+    def synchronise(self) -> None: ...
 
 
 class TorchLibrary:
@@ -97,7 +97,6 @@ class CupyLibrary:
 
     @staticmethod
     def count() -> int:
-        """Tell how many GPUs this process sees."""
         import cupy  # noqa: PLC0415
 
         try:
@@ -106,32 +105,25 @@ class CupyLibrary:
             return 0
 
     def put(self, bytes_: Data) -> Piece:
-        """Copy an array to the GPU."""
         return self._cupy.asarray(bytes_)
 
     def zeros(self, size: int) -> Piece:
-        """Make an array of zeros on the GPU."""
         return self._cupy.zeros(size, dtype=self._cupy.uint8)
 
     def clear(self, array: Piece) -> None:
-        """Set all bytes to 0."""
         array.fill(0)
 
     def address(self, array: Piece) -> int:
-        """Return its address."""
         return int(array.data.ptr)
 
     def equal(self, first: Piece, second: Piece) -> bool:
-        """Tell whether all bytes are equal."""
         return bool(self._cupy.array_equal(first, second))
 
     def fetch(self, array: Piece) -> Buffer:
-        """Copy bytes to the processor's memory."""
         bytes_: Buffer = self._cupy.asnumpy(array)
         return bytes_
 
     def synchronise(self) -> None:
-        """Wait until the GPU has finished all its work."""
         self._device.synchronize()
 
 

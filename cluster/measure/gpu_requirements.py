@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from cluster.agent.gpus import BUILT, ENABLED, PACKAGES
 from cluster.core.errors import SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.core.model.hosts import Facts
+from cluster.core.model.hosts import Facts
 
 INSTEAD = "the processor's memory: --buffer cpu"  # of messages between ranks
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.agent.interfaces import list_interfaces
 from cluster.core.errors import ClusterError
 from cluster.measure import gpu_libraries, gpu_requirements
 from cluster.measure.buffers import place_on_host
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.measure.gpu_libraries import Library
-    from cluster.measure.rank import Rank
+from cluster.measure.gpu_libraries import Library
+from cluster.measure.rank import Rank
 
 # What NCCL logs while it connects, not while it sends; the run keeps it, as the only proof of what
 # its variables did. What the user sets is left as it is.

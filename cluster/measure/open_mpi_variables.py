@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Layout
+from cluster.core.model.hosts import Layout
 
 PREFIXES = ("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_")  # of all of them
 LAUNCHED_BY = {"PRTE_MCA_plm": "ssh", "OMPI_MCA_plm": "rsh"}  # never by srun, also inside of Slurm

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Layout
+from cluster.core.model.hosts import Layout
 
 
 def step_words(layout: Layout, tasks: int, *, pmi: str = "", overcommit: bool) -> list[str]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.core.errors import ClusterError
 from cluster.measure import nccl_group
 from cluster.measure.buffers import place_on_host
+from cluster.measure.rank import Rank
 from cluster.measure.subprocesses import free_port
-
-if TYPE_CHECKING:
-    from cluster.measure.rank import Rank
 
 
 def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a module that is optional

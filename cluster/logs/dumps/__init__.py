@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from cluster.core import plugins
 from cluster.core.errors import SpecError
+from cluster.core.model.hang import Snapshot
 from cluster.core.plugins import Plugin
-
-if TYPE_CHECKING:
-    from cluster.core.model.hang import Snapshot
 
 MOST_RANK = 1 << 17
 _RANK = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)

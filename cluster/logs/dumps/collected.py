@@ -13,6 +13,5 @@ class HostDump(DumpReader):
     marks = (b'"source":"',)
 
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        """Decode the snapshots."""
         del name, at
         return decoders.decode(content, tuple[Snapshot, ...])

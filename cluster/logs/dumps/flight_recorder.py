@@ -55,7 +55,6 @@ class FlightRecorder(DumpReader):
     marks = (b"pg_config",)
 
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        """Decode both forms into the same fields."""
         raw: Any = (
             decoders.decode(content, Any) if content.lstrip()[:1] == b"{" else plain_value(content)
         )

@@ -50,7 +50,6 @@ class NcclRas(DumpReader):
     marks = (b'"nccl_version"',)
 
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        """Join all communicators by process."""
         del name
         start, end = content.find(b"{"), content.rfind(b"}")  # replies to SET FORMAT come before
         answer = decoders.decode(content[start : end + 1], _Answer)

@@ -95,7 +95,6 @@ class NcclRasText(DumpReader):
     marks = (b"Job summary", b"Communicators...", b"Ranks     Ranks     Ranks")
 
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        """Read the summary's table, then the sections of errors and warnings."""
         del name
         text = content.decode(errors="replace")
         sizes = {row[1]: min(int(row[3] or row[2]), MOST_RANK) for row in _rows(text)}

@@ -26,7 +26,6 @@ class PythonStacks(DumpReader):
     marks = (b"(most recent call first)", b"Thread ")
 
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        """Read the heads of threads, and their frames below them."""
         pid = 0
         threads: list[list[Frame]] = []
         kinds: list[str] = []

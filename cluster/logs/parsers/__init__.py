@@ -10,19 +10,16 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from textwrap import dedent
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
+from typing import ClassVar, NamedTuple, get_args
 
 from cluster.core import decoders
+from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Aggregation, Definition, Flow, Medium
+from cluster.core.model.value import Scalar
 from cluster.core.plugins import Plugin
 from cluster.logs.table import ResultBuilder as ResultBuilder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.value import Scalar
 
 KB, MB, GB = 1e3, 1e6, 1e9
 DIGITS = 18  # of a number that fits into 64 bits
@@ -108,7 +105,6 @@ class RunParser(Parser):
     """The title of a run if the log does not name it."""
 
     def __init__(self) -> None:
-        """Begin outside any run."""
         self._parsed: list[Parsed] = []
         self._run: ResultBuilder | None = None
         self._tables: set[object] = set()  # of the open run

@@ -8,12 +8,9 @@ https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, RunParser, SizeColumn, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 BUSBW, ALGBW = DEFINITIONS = define(
     "all_reduce_bench",
@@ -64,7 +61,6 @@ class AllReduceBench(RunParser):
         self._is_table = False
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a header, a row, or a figure of the old form."""
         begin = line.lstrip()[:1]
         title = _TITLE.match(line) if begin == "T" else None
         row = _ROW.match(line) if begin == "|" else None

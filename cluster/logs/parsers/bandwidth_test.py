@@ -7,13 +7,10 @@ bytes. A copy within the device counts its bytes twice: read and written.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, MIB, ResultBuilder, RunParser, count, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.value import Scalar
 
 SCALE = {"MB/s": MIB, "GB/s": GB}
 
@@ -77,7 +74,6 @@ class BandwidthTest(RunParser):
         self._unit = ""
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a row, or the verdict."""
         if _START.match(line):
             is_mixed = self._run is not None and self._run.empty and not self._ended
             run = self._begin(lineno)
@@ -90,7 +86,6 @@ class BandwidthTest(RunParser):
         return self._csv(line, lineno) or self._heading(line, lineno) or self._rest(line, lineno)
 
     def awaits(self, line: str) -> bool:
-        """Tell whether a row may be the first of the open table."""
         is_open = self._run is not None and self._run.empty and bool(self._unit)
         return is_open and _ROW.match(line) is not None
 
@@ -154,7 +149,6 @@ class BandwidthTest(RunParser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per test."""
         if self._run and not self._ended:
             self._run.lack("its verdict is missing: it was stopped, or the log is cut off")
         return super().results()

@@ -8,12 +8,9 @@ https://www.deepspeed.ai/tutorials/comms-logging
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import RunParser, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 TIME, TPUT, BUSBW = DEFINITIONS = define(
     "deepspeed_comm",
@@ -77,7 +74,6 @@ class DeepspeedComm(RunParser):
         self._last = -1  # bytes of the last row of the operation
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a call, a header, the name of an operation, or a row."""
         call, bench = _CALL.match(line), _BENCH.match(line)
         if call:
             self._add(call.group(3, 4), _ms(call[2]), call.group(5, 6), call[1], lineno)
@@ -103,7 +99,6 @@ class DeepspeedComm(RunParser):
         return self._scale if self._kind == "bench" and self._scale else GBIT
 
     def _table(self, line: str, lineno: int) -> bool:
-        """Read a line of the table that is open."""
         head = _BENCH_HEAD.match(line)
         if head and self._kind == "bench":
             self._is_raw, self._scale = head[1] is not None, GBIT if head[2] == "Gbps" else 1e9

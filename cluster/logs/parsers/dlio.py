@@ -8,19 +8,15 @@ the readers. What it prints as MB and GB are MiB and GiB.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from math import dist, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import MIB, Parser, ResultBuilder, define
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.logs import Parsed
 
 _KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
 CLOSE = 1e-6  # relative: figures are written with all their digits
@@ -70,7 +66,6 @@ class Dlio(Parser):
         self._cut: ResultBuilder | None = None
 
     def take(self, line: str, lineno: int) -> bool:
-        """Take a line of a document that is cut off: other parsers would take it for their own."""
         if not _KEY.match(line):
             return False
         if not self._cut:
@@ -80,7 +75,6 @@ class Dlio(Parser):
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
-        """Read a summary."""
         if self.marks[0] not in text:
             return False
         try:
@@ -99,12 +93,10 @@ class Dlio(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per summary."""
         return tuple(builder.parsed() for builder in self._builders)
 
 
 def _doubts(summary: _Summary) -> Iterator[str]:
-    """Say which figures do not hold."""
     metric = summary.metric
     for name, values, mean, deviation in (
         (

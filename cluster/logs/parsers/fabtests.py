@@ -57,7 +57,6 @@ class Fabtests(RunParser):
         self._command = ""
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a header, a row, or what went wrong."""
         command, named = _COMMAND.search(line), _NAMED_ROW.match(line)
         if named:
             return self._figures(self._open(lineno), int(named[1]), named[2], named[3])

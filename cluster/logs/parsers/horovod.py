@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from statistics import median
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import Parser, ResultBuilder, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.value import Scalar
 
 MOST = 1000  # descriptions of runs that are kept, as the runs of a log have few
 NEAR = 0.2  # relative difference of the iterations from their mean that is accepted
@@ -63,7 +60,6 @@ class Horovod(Parser):
         self._unclear: list[float] = []  # of iterations, of one GPU or of all
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read an iteration, a mean or the total."""
         begin = line.lstrip()[:2]
         iteration = _ITERATION.match(line) if begin == "It" else None
         mean = _MEAN.match(line) if begin == "Im" else None
@@ -129,7 +125,6 @@ class Horovod(Parser):
         self._builder = None
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per run."""
         if self._builder and not self._ended:
             self._builder.lack("there is no total: it was stopped, or the log is cut off")
         self._end()

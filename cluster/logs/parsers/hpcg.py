@@ -6,12 +6,9 @@ https://www.hpcg-benchmark.org
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, RunParser, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
 
 RATE, MEMORY = DEFINITIONS = define(
     "hpcg",
@@ -69,7 +66,6 @@ class Hpcg(RunParser):
         self._said.clear()
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line of the report."""
         valid, invalid = _VALID.match(line), _INVALID.match(line)
         total, ranks = _TOTAL.match(line), _RANKS.match(line)
         if _START.match(line):

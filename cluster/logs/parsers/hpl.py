@@ -6,12 +6,9 @@ https://www.netlib.org/benchmark/hpl
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 RATE, TIME = DEFINITIONS = define(
     "hpl",
@@ -54,7 +51,6 @@ class Hpl(RunParser):
     _is_checked = False
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a header, a row, or whether the solution is right."""
         start, row, check = _START.match(line), _ROW.match(line), _CHECK.match(line)
         if row:
             return self._row(row, lineno)

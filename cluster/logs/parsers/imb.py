@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import MB, MIB, ResultBuilder, RunParser, count, define, numbers
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 _imb = partial(
     define,
@@ -138,14 +135,12 @@ class Imb(RunParser):
         self._is_any = False  # "Benchmarking" alone may be a heading in some document
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a header or a row."""
         is_row = self._read(line, lineno)
         if is_row and self._next:
             self._next = lineno + 1
         return is_row
 
     def awaits(self, line: str) -> bool:
-        """Tell whether a row may be the first of the open table."""
         return bool(self._next and self._columns) and len(line.split()) == len(self._columns)
 
     def _read(self, line: str, lineno: int) -> bool:
@@ -189,7 +184,6 @@ class Imb(RunParser):
         self._next = begins
 
     def _read_note(self, line: str) -> bool:
-        """Read a line between the name of a benchmark and its columns."""
         processes, groups, mode = _PROCESSES.match(line), _GROUPS.match(line), _MODE.match(line)
         invalid, waiting = _INVALID.match(line), _WAITING.match(line)
         if processes:
@@ -306,7 +300,6 @@ class Imb(RunParser):
             builder.fail(f"{self._name}, {size} B: {value:g} defects: what arrived is wrong")
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per run."""
         return super().results() if self._is_any else ()
 
 

@@ -36,7 +36,6 @@ class Ipm(RunParser):
     title = "IPM"
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line of the report, which begins with a comment sign."""
         if start := _START.match(line):
             self._begin(lineno, f"IPM {start[1]}")
             return True

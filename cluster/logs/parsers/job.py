@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.table import ALIKE, kind_of
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 _FAILED = re.compile(
     r".*(?:"
@@ -88,7 +85,6 @@ class JobFailures(Parser):
         self._is_harmless = False
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line that says that the job failed."""
         if not self._traceback and not any(mark in line for mark in self.marks):
             return False
         if _HARMLESS.match(line):
@@ -127,7 +123,6 @@ class JobFailures(Parser):
             self._builder.fail(line.strip(), lineno)
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return one result."""
         if self._traceback:
             self._end_traceback("a Python traceback whose end is missing")
         if self._builder is None:

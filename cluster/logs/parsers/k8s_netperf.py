@@ -6,12 +6,9 @@ https://github.com/cloud-bulldozer/k8s-netperf
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder, RunParser, count, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 STREAM, RATE, TAIL = DEFINITIONS = define(
     "k8s_netperf",
@@ -44,7 +41,6 @@ class K8sNetperf(RunParser):
         self._columns: list[str] = []
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a header, a row or a border."""
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if cells[0] in _NAMES and "HOST NETWORK" in cells:
             self._open(lineno)

@@ -6,12 +6,9 @@ https://github.com/InfraBuilder/k8s-bench-suite
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 (BANDWIDTH,) = DEFINITIONS = define(
     "knb",
@@ -52,7 +49,6 @@ class Knb(RunParser):
     _protocols: tuple[str, ...] = ()  # of this path
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read the path of the packets, or a bandwidth."""
         path, protocol, figure = _PATH.match(line), _PROTOCOL.match(line), _FIGURE.match(line)
         if _START.match(line):
             self._begin(lineno)

@@ -8,15 +8,12 @@ algorithm bandwidth.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import MIB, Parser, ResultBuilder, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 FLOAT = 4  # bytes of an element
 SLACK = 0.01  # by which bytes over time may differ from the printed rate
@@ -53,7 +50,6 @@ class MlBench(Parser):
         self._parsed: list[Parsed] = []
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read what the program printed while it ran."""
         match = _SUMMARY.match(line)
         if match is None:
             return _KNOWN.match(line) is not None
@@ -67,7 +63,6 @@ class MlBench(Parser):
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
-        """Read a JSON line."""
         try:
             report = decoders.decode(text, _MlBenchJson)
         except (msgspec.DecodeError, UnicodeEncodeError):
@@ -80,7 +75,6 @@ class MlBench(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per length."""
         return tuple(self._parsed)
 
 
@@ -102,7 +96,6 @@ class _MlBenchJson(msgspec.Struct):
         return self.throughput or self.elapsed
 
     def fill(self, builder: ResultBuilder) -> None:
-        """Add all values to a result."""
         size = self.length * FLOAT
         first, then = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)
         scale = MIB if self.throughput else 1.0

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
 
+from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MB, ResultBuilder, RunParser, define, number, numbers
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
 
 _mlc = partial(define, "mlc", synchronisation="none: one node reads at a time", warm_up="not known")
 (LATENCY,) = _mlc(
@@ -80,7 +77,6 @@ class Mlc(RunParser):
         self._is_peak = False  # whether rows of mixes of reads and writes follow
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a header or a row."""
         if self._figures(line):
             return True
         first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
@@ -119,7 +115,6 @@ class Mlc(RunParser):
         return is_loaded or (bool(self._left) and self._row(line.split()))
 
     def expects(self, line: str) -> bool:
-        """Tell whether a row is the next one of the open matrix."""
         cells = line.split()
         return bool(self._left) and cells[:1] == [str(self._left[0])] and self._fits(cells)
 

@@ -7,12 +7,9 @@ timed by each rank separately: by rank 0 until its buffer is free again, by rank
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import MB, Parser, ResultBuilder, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 MILLI = 1e3  # milliseconds per second
 SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms
@@ -49,7 +46,6 @@ class MpiTest(Parser):
         self._builder: ResultBuilder | None = None
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a transfer, if its time and its rate agree."""
         match = _LINE.match(line)
         if match is None:
             return _KNOWN.match(line) is not None
@@ -64,7 +60,6 @@ class MpiTest(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return one result."""
         return () if self._builder is None else (self._builder.parsed(),)
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder, RunParser, count, define, numbers
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 RUN, MPI, SITE, BYTES = DEFINITIONS = define(
     "mpip",
@@ -47,7 +44,6 @@ class MpiP(RunParser):
         self._hosts: dict[int, str] = {}  # of ranks
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line of the report."""
         section = _SECTION.match(line)
         if _START.match(line):
             self._begin(lineno, self.title)

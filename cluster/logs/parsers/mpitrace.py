@@ -103,7 +103,6 @@ class MpiTrace(Parser):
         self._profiles: list[_Profile] = []
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line of a profile."""
         begins = line.lstrip().startswith("Data for")
         rank = _RANK.match(line) if begins else None
         context = _CONTEXT.match(line) if begins else None
@@ -128,7 +127,6 @@ class MpiTrace(Parser):
         self._profiles.append(_Profile(lineno, rank, size))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return result per rank and context; what they are made of is let go as they are made."""
         waiting = self._profiles[::-1]
         self._profiles = []
         parsed: list[Parsed] = []
@@ -333,7 +331,6 @@ def _task_times(rank: int, host: str, figures: dict[str, float], scale: float) -
 
 
 def _doubts(profile: Profile) -> Iterable[str]:
-    """Find sums in a profile that do not agree."""
     calls = {routine.name: routine.calls for routine in profile.routines}
     binned: dict[str, int] = {}
     for row in profile.distributions:

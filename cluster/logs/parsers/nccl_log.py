@@ -127,7 +127,6 @@ class NcclDebug(Parser):
         }
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line."""
         at = line.find(INFO)
         if at < 0:
             return self._other(line, lineno)
@@ -156,7 +155,6 @@ class NcclDebug(Parser):
         return line
 
     def _new(self, messages: Iterable[str]) -> None:
-        """Read the messages that have not come before."""
         for message in [message for message in messages if message not in self._seen]:
             handler = self._words.get(message[: message.find(" ")], self._rare)
             handler(message)
@@ -281,7 +279,6 @@ class NcclDebug(Parser):
         self._connected |= message.startswith(("Connected all rings", "Connected all trees"))
 
     def _rare(self, message: str) -> None:
-        """Read messages that are rare in a log."""
         if "CCL version" in message:
             self._named(message)
         if message.startswith("NET/"):
@@ -304,7 +301,6 @@ class NcclDebug(Parser):
             self._warnings.setdefault(text, set()).add(_process(_PREFIX.search(line)))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a single result, because lines of ranks do not show which run they belong to."""
         log = self._log()
         if log == NcclLog():
             return ()
@@ -339,7 +335,6 @@ class NcclDebug(Parser):
         return bool(own) and all(trial.succeeded for trial in own)
 
     def _placed(self) -> Iterable[NcclRank]:
-        """Combine what all lines say about each rank."""
         for rank in sorted(self._ranks.keys() | self._places.keys()):
             placed = self._ranks.get(rank, NcclRank(rank=rank))
             yield structs.replace(placed, place=self._places.get(rank, ""))
@@ -399,7 +394,6 @@ class LoggedTest:
         return bool(self._last) and not self._failed
 
     def follow(self, mark: re.Match[str], lineno: int) -> None:
-        """Read a line before or after its rows."""
         if mark[2]:
             self.processes.add(f"{mark[3]}:{mark[2]}")
         elif mark[4] is not None:
@@ -414,7 +408,6 @@ class LoggedTest:
 
 
 def _process(prefix: re.Match[str] | None) -> str:
-    """Name the process that wrote a line, by its host and number."""
     return f"{prefix[1]}:{prefix[2]}" if prefix else ""
 
 

@@ -7,13 +7,10 @@ https://hewlettpackard.github.io/netperf
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import KIB, ResultBuilder, RunParser, count, define, number, numbers
 from cluster.logs.tcp import WITHIN, is_within_host
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 STREAM, SENT, LOST, RATE, OMNI, TIME = DEFINITIONS = define(
     "netperf",
@@ -83,7 +80,6 @@ class Netperf(RunParser):
         self._heads: list[str] = []  # of the columns that -o asks for, one row of which follows
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a header or a row."""
         is_row = line.lstrip()[:1].isdigit()
         title = _TITLE.search(line) if " TEST" in line else None
         table = "" if is_row or title else _table(line)
@@ -99,7 +95,6 @@ class Netperf(RunParser):
         return self._said_of(self._run, line, table)
 
     def _said_of(self, run: ResultBuilder, line: str, table: str) -> bool:
-        """Read a header, a key, what failed, or the rest of a title that a mail has broken."""
         self._ends(line)
         if unit := _UNITS.match(line):
             self._scale = _scale(unit)

@@ -32,7 +32,6 @@ class Numactl(Parser):
         self._nodes: _Nodes | None = None  # of the list that was read last
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read the cores of a node, or a row of distances."""
         if _FIRST.match(line) or (_TITLE.match(line) and not self._is_open):
             self._end()
             self._nodes = _Nodes(lineno, has_title=bool(_TITLE.match(line)))
@@ -49,7 +48,6 @@ class Numactl(Parser):
         self._nodes = None
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per list of nodes."""
         self._end()
         return tuple(self._parsed)
 
@@ -94,7 +92,6 @@ class _Nodes:
 
 
 def _topology(columns: tuple[str, ...], rows: _Texts, cpus: _Texts) -> Detail:
-    """Return the nodes of a host; most hosts of a log have the same."""
     distances = {node: tuple(text.split()) for node, text in rows}
     cores = {node: ",".join(text.split()) for node, text in cpus}
     unknown = ("?",) * len(columns)

@@ -7,17 +7,14 @@ A copy within a device counts its bytes once, although the memory reads and writ
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 NANO = 1e9  # nanoseconds per second
 
@@ -104,7 +101,6 @@ class NvBandwidth(Parser):
         self._is_next = False  # whether another test begins on the next line
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read the name of a test, its matrix, or an error."""
         alone = None if self._builders else _SUM.match(line)
         if alone and _SUMMED.match(alone[1]) and number(alone[2]) is not None:
             self._open(lineno).lack("only its sum is there: the matrix is missing")
@@ -134,7 +130,6 @@ class NvBandwidth(Parser):
         return True
 
     def expects(self, line: str) -> bool:
-        """Tell whether a row is the next one of a matrix of pairs."""
         cells = line.split()
         is_open = bool(self._unit and self._columns) and cells[:1] == [str(len(self._rows))]
         is_of_pairs = "device_to_device" in self._test
@@ -264,7 +259,6 @@ class NvBandwidth(Parser):
         self._builders.append(builder)
 
     def take_document(self, text: str, lineno: int) -> bool:
-        """Read what `-j` wrote."""
         try:
             report = decoders.decode(text, _NvBandwidthJson).nvbandwidth
         except (msgspec.DecodeError, UnicodeEncodeError):
@@ -300,7 +294,6 @@ class NvBandwidth(Parser):
             builder.add(SUM, case.sum * GB, {"test": case.name})
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per run."""
         self._settle()
         if self._builders:
             self._leave(self._builders[-1])

@@ -10,14 +10,11 @@ latency if they take less time.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import Parsed, PeerAccess
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, numbers
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # microseconds per second
 
@@ -89,7 +86,6 @@ class P2PMatrix(Parser):
         self._models: dict[int, str] = {}  # of the devices
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a header or a row."""
         if "[P2P" in line and _FIRST.match(line):
             self._end()  # another run begins
         title = _TITLE.match(line) if "P2P=" in line else None
@@ -127,7 +123,6 @@ class P2PMatrix(Parser):
         return bool(_KNOWN.match(line)) or self._row(line.split())
 
     def expects(self, line: str) -> bool:
-        """Tell whether a row is the next one of the open matrix."""
         cells = line.split()
         is_next = bool(self._columns) and cells[:1] == [str(len(self._rows))]
         return is_next and len(self._rows) < len(self._columns) == len(cells) - 1
@@ -183,7 +178,6 @@ class P2PMatrix(Parser):
     def _cell(
         self, title: re.Match[str], pair: tuple[int, int]
     ) -> tuple[Definition, dict[str, Scalar]]:
-        """Return what a cell measures, and where."""
         params: dict[str, Scalar] = {"row": pair[0], "column": pair[1]}
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
         if title[4]:
@@ -206,7 +200,6 @@ class P2PMatrix(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per run, with all its matrices."""
         self._end()
         return tuple(self._parsed)
 

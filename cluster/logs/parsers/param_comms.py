@@ -6,12 +6,9 @@ GB/s are 1e9 bytes. https://github.com/facebookresearch/param
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, RunParser, SizeColumn, count, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 (BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH) = DEFINITIONS = (
     define(
@@ -78,7 +75,6 @@ class ParamComms(RunParser):
         self._columns: list[str] = []
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a header or a row."""
         head, row = _HEAD.match(line), _ROW.match(line)
         if head:
             self._begin(lineno)
@@ -104,6 +100,5 @@ class ParamComms(RunParser):
 
 
 def _params(row: re.Match[str]) -> dict[str, Scalar]:
-    """Return what a row says beside its size."""
     params: dict[str, Scalar] = {"type": row[2]} if row[2] else {}
     return {**params, "operation": row[1]} if row[1] else params

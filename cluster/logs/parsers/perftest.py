@@ -9,8 +9,9 @@ https://github.com/linux-rdma/perftest
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import (
     MIB,
     ResultBuilder,
@@ -21,10 +22,6 @@ from cluster.logs.parsers import (
     number,
     numbers,
 )
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 (ONE_WAY, BOTH, UNTITLED, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL) = DEFINITIONS = define(
     "perftest",
@@ -109,7 +106,6 @@ class Perftest(RunParser):
         self._ends: list[str] = []  # addresses
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a setting, a header or a row."""
         title = _TITLE.match(line)
         if title:
             self._begin(lineno, title[1])
@@ -167,7 +163,6 @@ class Perftest(RunParser):
                 column.add(run, value, point, size)
 
     def _column(self, run: ResultBuilder, head: str) -> SizeColumn | None:
-        """Find what a column measures."""
         name, _, unit = head.rstrip("]").partition("[")
         if name == "BW peak" and unit in _SCALES:
             return SizeColumn(PEAK, _SCALES[unit], moved=True)

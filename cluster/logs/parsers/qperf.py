@@ -6,13 +6,10 @@ GB/sec are 1e9 bytes. `tcp_lat` and its kind are one way. https://github.com/lin
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import RunParser, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 LATENCY, BANDWIDTH, RDMA, BOTH, OTHER, RATE = DEFINITIONS = define(
     "qperf",
@@ -65,7 +62,6 @@ class Qperf(RunParser):
         self._waiting: list[tuple[Definition, float, str]] = []
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read the name of a test, or one of its figures."""
         test, value, size = _TEST.match(line), _VALUE.match(line), _SIZE.match(line)
         if test:
             self._flush()

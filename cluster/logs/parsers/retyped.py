@@ -8,15 +8,11 @@ everywhere.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, MB, MIB, RunParser, SizeColumn, define, number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.value import Scalar
 
 SIZE = "size"
 BUS, ALGORITHM, BANDWIDTH, LATENCY, TIME = DEFINITIONS = define(
@@ -70,7 +66,6 @@ class Retyped(RunParser):
         self._columns: tuple[SizeColumn | str | None, ...] = ()
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a header or a row."""
         for separator in ("|", ",", ";", "\t"):
             if separator in line and (columns := _columns(line.strip(" #"), separator)):
                 self._begin(lineno)

@@ -6,12 +6,9 @@ https://github.com/ROCm/rocm_bandwidth_test
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, ResultBuilder, RunParser, count, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
 
 PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL = DEFINITIONS = define(
     "rocm_bandwidth",
@@ -60,7 +57,6 @@ class RocmBandwidth(RunParser):
         self._rows: set[int] = set()  # of the open matrix
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a device, the title of a matrix, or a row."""
         start, device, table = _START.match(line), _DEVICE.match(line), _TABLE.match(line)
         if start:
             self._begin(lineno, f"rocm-bandwidth-test {start[1]}")

@@ -41,7 +41,6 @@ class RocmTopology(Parser):
         self._is_links = False
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a header, a row, or the NUMA node of a GPU."""
         title, row, numa = (
             _TITLE.match(line) or _TABLE.match(line),
             _ROW.match(line),
@@ -62,7 +61,6 @@ class RocmTopology(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return one result."""
         names = [name for name in self._names if name in self._rows]
         if not names:
             return ()

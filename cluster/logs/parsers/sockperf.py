@@ -54,7 +54,6 @@ class Sockperf(RunParser):
         self._parts = MICRO  # into which a second is cut; twice as many for a round trip
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line, each of which begins with the program's name."""
         text = line[len(NAME) :].rstrip() if line.startswith(NAME) else None
         if text is None:
             match = _LINE.match(line)

@@ -201,7 +201,6 @@ class SymptomLines(Parser):
         self._counts: Counter[str] = Counter()
 
     def take(self, line: str, lineno: int) -> bool:
-        """Tell whether a line is a sign of a known problem; `scan` has read it."""
         del lineno
         return any(
             word in line and pattern.search(line)
@@ -231,7 +230,6 @@ class SymptomLines(Parser):
             self._found.append(Symptom(kind=kind, text=text, value=value, line=lineno))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return one result."""
         if not self._found:
             return ()
         symptoms = tuple(sorted(self._found, key=lambda sign: sign.line))

@@ -7,17 +7,13 @@ in a table is kept as printed. Some tables round it and others truncate it, so r
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import Parser, ResultBuilder, count, define, number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 MOST = 1000  # names of columns that are kept
 LONGEST = 60  # characters of a cell that is kept as a parameter
@@ -111,7 +107,6 @@ class Tables(Parser):
         self._is_closed = False  # its rows end with a bar
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a heading, a header or a row."""
         heading = _HEADING.match(line) if "#" in line else None
         if heading:
             self._heading = heading[1].rstrip(":")
@@ -204,7 +199,6 @@ class Tables(Parser):
         return _add(builder, definition, bare[1], point, THOUSANDS.get(bare[2], 1.0))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per table that holds a figure."""
         self._end()
         return tuple(self._parsed)
 
@@ -254,7 +248,6 @@ def _plain(text: str) -> str:
 def _params(
     named: dict[str, str], settings: Sequence[str], *, commented: bool
 ) -> dict[str, Scalar]:
-    """Convert the cells that are not figures to parameters."""
     params = {name: _value(cell) for name in settings if (cell := named.get(name))}
     gpus = _GPUS.search(named["description"]) if "description" in named else None
     if gpus:

@@ -9,12 +9,9 @@ processes.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import Parser, ResultBuilder, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 STEP, TOTAL = DEFINITIONS = define(
     "tf_cnn",
@@ -60,7 +57,6 @@ class TfCnn(Parser):
         self._rates: list[float] = []  # of that step, of each process
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a step or the total."""
         begin = line.lstrip()[:1]
         step = _STEP.match(line) if begin.isdigit() else None
         total = _TOTAL.match(line) if begin == "t" else None
@@ -82,7 +78,6 @@ class TfCnn(Parser):
         return True
 
     def _ended(self, step: str, rates: list[float]) -> None:
-        """Keep the rates of the step that was printed last."""
         self._rates = [*self._rates, *rates] if step == self._last else rates
         self._last = step
 
@@ -92,7 +87,6 @@ class TfCnn(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a single result: ranks that write into one log cannot be separated."""
         builder = self._builder
         if builder is None:
             return ()

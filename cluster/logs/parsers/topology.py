@@ -34,7 +34,6 @@ class NvidiaTopology(Parser):
         self._matrix: _Matrix | None = None  # the open one
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a header, a row or a legend."""
         if self._matrix and (":" in line or "=" in line) and self._matrix.legend(line):
             return True
         cells = line.split()
@@ -56,7 +55,6 @@ class NvidiaTopology(Parser):
         self._matrix = None
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per matrix."""
         self._end()
         return tuple(self._parsed)
 
@@ -75,7 +73,6 @@ def _split(cells: list[str]) -> list[str]:
 
 
 def _are_joined(cell: str) -> bool:
-    """Tell whether a cell is of several columns."""
     return _NAMES.fullmatch(cell) is not None or _CELLS.fullmatch(cell) is not None
 
 
@@ -102,7 +99,6 @@ class _Matrix:
         self.models: dict[str, str] = {}
 
     def take(self, cells: list[str], *, plain: bool = False) -> bool:
-        """Take a row; if `plain`, only one that has all its cells, and cannot be a header."""
         if len(cells) < 2 or cells[0] not in self._names or cells[0] in self.rows:  # noqa: PLR2004
             return False
         row = cells[1:]
@@ -116,7 +112,6 @@ class _Matrix:
         return True
 
     def legend(self, line: str) -> bool:
-        """Take what stands below the matrix."""
         match = _LEGEND.match(line)
         if match:
             self.models[match[1]] = match[2]
@@ -153,7 +148,6 @@ class _Matrix:
 
 
 def _are_known(cells: frozenset[str]) -> bool:
-    """Tell whether cells are those of a matrix."""
     return all(map(PATH.fullmatch, cells)) or all(map(STATUS.fullmatch, cells))
 
 

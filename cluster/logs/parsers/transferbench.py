@@ -7,13 +7,10 @@ transfer shows what a link carries. https://github.com/ROCm/TransferBench
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, RunParser, define, number
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 PEER, HOST, EACH, EXECUTOR, ALL = DEFINITIONS = define(
     "transferbench",
@@ -60,7 +57,6 @@ class TransferBench(RunParser):
         self._transfers: list[tuple[Definition, float, dict[str, Scalar]]] = []  # of the open test
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read the number of a test, or one of its rows."""
         test, row, start = _TEST.match(line), _ROW.match(line), _START.match(line)
         if start:
             self._begin(lineno, f"TransferBench {start[1]}")

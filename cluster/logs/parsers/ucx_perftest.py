@@ -7,12 +7,9 @@ time that the processor is busy with a message. https://github.com/openucx/ucx
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import CUT, MIB, ResultBuilder, RunParser, count, define, numbers
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
 
 LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE = DEFINITIONS = define(
     "ucx_perftest",
@@ -64,7 +61,6 @@ class UcxPerftest(RunParser):
         self._boxed = False
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read the description of a test, or a row."""
         row, kind = _ROW.match(line), _KIND.search(line)
         # Other tables have bars, too, but no border above them.
         self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)

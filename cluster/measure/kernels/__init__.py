@@ -18,15 +18,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from cluster.core.errors import ClusterError
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.rank import Rank
+from cluster.core.model.measurements import Definition
+from cluster.measure.rank import Rank
 
 Choice = Literal["auto", "c", "python"]
 
@@ -154,7 +152,6 @@ def _compile(words: list[str], target: Path, about: Path) -> None:
 
 
 def _run(argv: list[str]) -> str:
-    """Run the compiler; give its output."""
     try:
         done = subprocess.run(
             argv,

@@ -12,7 +12,6 @@ from cluster.measure.kernels import NotBuiltError, compile_kernel
 
 
 def main(name: str, folder: str) -> int:
-    """Compile a kernel, and print its path."""
     import mpi4py  # noqa: PLC0415
 
     mpi4py.rc.initialize = False  # MPI is not needed, only its version

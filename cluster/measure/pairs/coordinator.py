@@ -12,13 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Literal, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from cluster.core.errors import ClusterError
 from cluster.core.model.fleet import Fleet, PairTest
+from cluster.core.model.measurements import Definition
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.measure.first_host import HOSTS, NAMES, REACH, SSH_CONFIG
@@ -32,13 +34,8 @@ from cluster.measure.pairs.messages import (
     Ready,
     TestOutcome,
 )
+from cluster.measure.rank import Rank
 from cluster.reports.words.fleet import step_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.rank import Rank
 
 FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before one has succeeded
 PATIENCE = 3.0  # times the slowest test that succeeded
@@ -327,7 +324,6 @@ class HostLinks:
         self._rests = [b""] * len(addresses)
 
     def _start(self) -> None:
-        """Start the agent of the next host."""
         number = len(self._agents)
         words = [sys.executable, *AGENT]
         if self._ssh_config and number:
@@ -368,7 +364,6 @@ class HostLinks:
                 process.wait()
 
     def send(self, number: int, order: Order) -> None:
-        """Send an order to a host, unless it is lost."""
         if number in self.lost:
             return
         pipe = _pipe(self._agents[number].stdin)

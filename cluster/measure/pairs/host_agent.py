@@ -58,7 +58,6 @@ def _end(pid: int) -> None:
 
 
 def _reap(children: dict[int, int]) -> None:
-    """Forget the children that have ended."""
     for test, pid in [*children.items()]:
         if os.waitpid(pid, os.WNOHANG) != (0, 0):
             del children[test]

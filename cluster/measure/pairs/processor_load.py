@@ -22,7 +22,6 @@ class ProcessorLoad:
         self._before: float | None = None
 
     def begin(self) -> None:
-        """Begin the time that counts."""
         self._before, self._began = _demand_seconds(), time.perf_counter()
 
     def end(self) -> None:

@@ -6,15 +6,11 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from cluster.core.model.fleet import HOLE, SILENT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.measure.pairs.processor_load import ProcessorLoad
+from cluster.measure.pairs.processor_load import ProcessorLoad
 
 HELLO = b"cluster!"  # 8 bytes: if they arrive and nothing else does, large packets are lost
 CHUNK = 1 << 20  # bytes

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from cluster.core.model.hosts import Layout
 from cluster.measure.addresses import RANKS
 from cluster.measure.starters import Starter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Layout
 
 
 class Aprun(Starter):
@@ -24,7 +21,6 @@ class Aprun(Starter):
     places_ranks: ClassVar[bool] = False
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Return the aprun command line."""
         most = max(layout.slots.values())
         depth = max(1, layout.cores // most)
         return [

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from cluster.core.model.hosts import Allocation, Layout
 from cluster.measure.open_mpi_variables import open_mpi_variables
 from cluster.measure.starters import Starter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Allocation, Layout
-
 
 YIELD = "OMPI_MCA_mpi_yield_when_idle"
 

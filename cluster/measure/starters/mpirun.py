@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from cluster.core.model.hosts import Layout
 from cluster.measure.addresses import ADDRESSES
 from cluster.measure.open_mpi_variables import open_mpi_variables
 from cluster.measure.starters import Starter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Layout
 
 
 class Mpirun(Starter):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from cluster.core.model.hosts import Layout
 from cluster.measure.addresses import ADDRESSES
 from cluster.measure.open_mpi_variables import network_variables
 from cluster.measure.srun_step import step_words
 from cluster.measure.starters import Starter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Layout
 
 
 class Srun(Starter):
@@ -26,7 +23,6 @@ class Srun(Starter):
     needs_allocation: ClassVar[bool] = True
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Return the srun command line."""
         ranks = layout.ranks_per_host
         return [*step_words(layout, ranks, overcommit=layout.oversubscribed), *program]
 

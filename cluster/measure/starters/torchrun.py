@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from cluster.core.model.hosts import Layout
 from cluster.measure.open_mpi_variables import open_mpi_variables
 from cluster.measure.srun_step import step_words
 from cluster.measure.starters import Starter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Layout
 
 PORT = 29500  # torchrun's own default
 
@@ -40,7 +37,6 @@ class Torchrun(Starter):
         ]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Return the variables by which mpirun reaches the other hosts."""
         return open_mpi_variables(layout)
 
 

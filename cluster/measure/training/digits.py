@@ -40,7 +40,6 @@ class Digits:
         return len(self.labels)
 
     def part(self, start: int, end: int) -> Digits:
-        """Return some of them."""
         return Digits(images=self.images[start:end], labels=self.labels[start:end])
 
 
@@ -53,7 +52,6 @@ class Dataset(Value, frozen=True, kw_only=True):
 
     @property
     def shards(self) -> int:
-        """How many shards there are."""
         return self.samples // self.shard
 
 

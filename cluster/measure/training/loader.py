@@ -7,21 +7,18 @@ falls into the fetch of that batch's shard is a wait for the source, the rest on
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from queue import Empty, Queue
 from threading import Event, Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.analysis.models.step_limits import split_wait
 from cluster.core.errors import ClusterError
 from cluster.measure.training import digits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cluster.measure.training.digits import Digits
-    from cluster.measure.training.sources import ShardSource
+from cluster.measure.training.digits import Digits
+from cluster.measure.training.sources import ShardSource
 
 AHEAD = 2  # shards that a fetching thread may be ahead of the preparing one
 JOINED_WITHIN = 0.02  # seconds between two looks whether a thread has ended

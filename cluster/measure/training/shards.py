@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.measure.buffers import place_on_host
+from cluster.measure.rank import Rank
 from cluster.measure.training import digits
+from cluster.measure.training.digits import Dataset, Digits
 from cluster.measure.training.sources import DiskSource, ShardSource, StoreSource
-
-if TYPE_CHECKING:
-    from cluster.measure.rank import Rank
-    from cluster.measure.training.digits import Dataset, Digits
 
 FOLDER = "data"  # in the job's
 

@@ -79,7 +79,6 @@ class MemorySource(ShardSource):
             raise FileNotFoundError(name) from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Keep it."""
         self._files[name] = content
 
 
@@ -92,7 +91,6 @@ class DiskSource(ShardSource):
         _on_disk(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
 
     def where(self, name: str) -> str:
-        """Return its path and its host."""
         return f"{self.folder.absolute() / name} on {os.uname().nodename}"
 
     def _read(self, name: str) -> bytes:
@@ -149,14 +147,12 @@ class StoreSource(ShardSource):
         self._store = _opened(self.url)
 
     def where(self, name: str) -> str:
-        """Return its URL."""
         return f"{self.url}/{name}"
 
     def _read(self, name: str) -> bytes:
         return self._repeated(name, lambda: bytes(self._store.get(name).bytes()))
 
     def write(self, name: str, content: bytes) -> None:
-        """Create or replace an object."""
         try:
             self._repeated(name, lambda: self._store.put(name, content))
         except FileNotFoundError as error:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import mmap
 import os
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from cluster.measure.within.processors import CoreUnit
+from cluster.measure.within.processors import CoreUnit
 
 WARM_UP = 2  # copies between two GPUs that are not timed
 

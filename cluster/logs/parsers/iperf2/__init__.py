@@ -8,8 +8,10 @@ whole test is missing, there are the rates of its intervals.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import Parser, ResultBuilder, count, define, number
 from cluster.logs.tcp import (
     ONLY_INTERVALS,
@@ -22,12 +24,6 @@ from cluster.logs.tcp import (
     is_within_host,
     stays_within,
 )
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
-
 
 SENT, RECEIVED, RATE, INTERVAL, LOST, JITTER = DEFINITIONS = define(
     "iperf2",
@@ -83,7 +79,6 @@ class Iperf2(Parser):
         self._port = ""  # that the last server listens on
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line of text or CSV."""
         row = _LINE.match(line) if "/sec" in line else None
         if row:
             return not row[10].rstrip().endswith(("sender", "receiver")) and self._row(row, lineno)
@@ -94,7 +89,6 @@ class Iperf2(Parser):
         return self._other(line)
 
     def _begin(self, line: str, lineno: int) -> bool:
-        """Read a line that begins a test, or that a stream connected."""
         client, server, connected = (p.match(line) for p in (_CLIENT, _SERVER, _CONNECTED))
         if client:
             test = self._head(lineno, "client", client[2])
@@ -168,7 +162,6 @@ class Iperf2(Parser):
         return self._tests[-1] if self._tests else self._new(lineno)
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per client or server."""
         return (*self._parsed, *(test.parsed() for test in self._tests))
 
 
@@ -265,15 +258,12 @@ class Iperf2Test:
 
     @property
     def has_rows(self) -> bool:
-        """Whether it has any figure."""
         return bool(self._flows or self._csv)
 
     def name(self, role: str, protocol: str) -> None:
-        """Record that it is a client or a server, of TCP or UDP."""
         self.role, self.protocol, self.is_headed = role, protocol, True
 
     def stay(self, line: str) -> None:
-        """Read whether both ends of a connection are on one host."""
         if is_within_host(line):
             self._within()
 
@@ -282,7 +272,6 @@ class Iperf2Test:
         self._builder.note(WITHIN)
 
     def connect(self, stream: str, *, is_reverse: bool) -> None:
-        """Record that a stream connected."""
         self._streams[stream.lstrip("*")] = None
         self._is_connected = True
         if is_reverse:
@@ -309,7 +298,6 @@ class Iperf2Test:
         return bool(error or remote)
 
     def row(self, stream: str, flow: StreamReport, match: re.Match[str]) -> None:
-        """Read a report on a stream, from a line that matched."""
         flows = self._remote if stream == self._asked else self._flows
         if stream == self._asked:
             flow.is_alone = False  # a server reports on the whole test
@@ -342,7 +330,6 @@ class Iperf2Test:
         return True
 
     def parsed(self) -> Parsed:
-        """Return the results."""
         builder = self._builder
         builder.title = f"iperf {self.role}".strip()
         for stream, flow in self._csv.items():
@@ -362,7 +349,6 @@ class Iperf2Test:
         return builder.parsed()
 
     def _remark(self) -> None:
-        """Say what is missing."""
         if self._flows and not (self.is_headed or self._is_connected):
             self._builder.lack(NO_HEAD)
         if self._csv:
@@ -389,7 +375,6 @@ class Iperf2Test:
     def _add(
         self, definition: Definition, way: str, flows: dict[str, StreamReport], *, is_both: bool
     ) -> None:
-        """Add the rate of all streams of one direction together."""
         total = self._flows.get(SUM)
         last = max((flow.last for flow in flows.values()), default=0.0)
         if total is None and max(len(flows), len(self._streams)) == 1:
@@ -459,7 +444,6 @@ class Iperf2Test:
         self._builder.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)
 
     def _stream(self, stream: str) -> dict[str, Scalar]:
-        """Return the parameter that tells a stream apart from others."""
         return {"stream": stream} if len(self._streams) > 1 else {}
 
     def _definition(self, stream: str) -> Definition:

@@ -7,11 +7,11 @@ together; the sender's rate counts what its kernel accepted.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
 from cluster.logs.parsers.iperf3.json_report import (
@@ -23,9 +23,6 @@ from cluster.logs.parsers.iperf3.json_report import (
     decode_report,
 )
 from cluster.logs.parsers.iperf3.text_report import LINE, ROLE, TextReport
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 EVENT = 64  # characters at the beginning of a line of `--json-stream` that name its event
 # Lines that iperf 2 never prints: they identify a log that was pasted without its head.
@@ -66,7 +63,6 @@ class Iperf3(Parser):
         self._stream_at = 0
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line of the text form."""
         row = LINE.match(line)
         if row is not None and self._text is not None:
             return self._row(self._text, row, lineno)
@@ -84,14 +80,12 @@ class Iperf3(Parser):
         return self._read_note(self._text, line) if row is None else self._text.row(row)
 
     def _head(self, line: str, lineno: int) -> None:
-        """Read a line at the head of a test, or of the next one."""
         if self._text is None or self._text.is_begun:
             self._close()
             self._text = TextReport(lineno)
         self._text.say(line)
 
     def _read_note(self, text: TextReport, line: str) -> bool:
-        """Read a line without figures."""
         is_chatter = _KNOWN.match(line) is not None
         if is_chatter:
             text.say(line)
@@ -103,7 +97,6 @@ class Iperf3(Parser):
         return self._open(lineno).row(row)
 
     def take_document(self, text: str, lineno: int) -> bool:
-        """Read a document of `-J`."""
         try:
             if '"event"' in text[:EVENT]:
                 return self._event(decoders.decode(text, JsonEvent), lineno)
@@ -148,7 +141,6 @@ class Iperf3(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per test."""
         self._close()
         self._end_stream()
         return tuple(self._parsed)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
+from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
 from cluster.logs.tcp import WITHIN, stays_within
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
-    from cluster.logs.parsers import ResultBuilder
 
 _NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # how cJSON writes 0/0
 
@@ -108,12 +106,10 @@ class Iperf3JsonReport(msgspec.Struct):
 
     @property
     def is_any(self) -> bool:
-        """Whether it is a complete report of iperf3."""
         return self.start is not None and (self.end is not None or bool(self.error))
 
     @property
     def title(self) -> str:
-        """What ran, such as `iperf 3.9`."""
         return (self.start.version if self.start else "") or "iperf3"
 
     @property
@@ -127,7 +123,6 @@ class Iperf3JsonReport(msgspec.Struct):
         return is_client != bool(self._test.reverse)
 
     def fill(self, builder: ResultBuilder) -> None:
-        """Add everything to a result."""
         if self.error.startswith(metrics.STOPPED) and not (self.start and self.start.test_start):
             builder.note("the server was stopped")
         elif self.error:
@@ -147,7 +142,6 @@ class Iperf3JsonReport(msgspec.Struct):
             builder.fail("nothing was transferred")
 
     def _say(self, builder: ResultBuilder) -> None:
-        """Add the settings that explain some figures."""
         start, end = self.start or Start(), self.end or End()
         builder.set("version", start.version.removeprefix("iperf").strip())
         builder.set("congestion", end.sender_tcp_congestion)

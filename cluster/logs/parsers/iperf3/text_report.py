@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
 from cluster.logs.tcp import (
@@ -17,12 +19,6 @@ from cluster.logs.tcp import (
     bytes_of,
     is_within_host,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.value import Scalar
 
 STALLED = "stalled"  # the setting of a result of which nothing arrived
 START = 0.05  # seconds: a line that begins before this is of a test's beginning, or its whole
@@ -89,7 +85,6 @@ class TextReport:
         return self._totals.get((side, way), {}).get(match[1], rate) != rate
 
     def say(self, line: str) -> None:
-        """Read a line with its version or settings."""
         if line.lstrip().startswith("Reverse mode"):
             self._params["reverse"] = 1
         self._is_servers |= _SERVER.match(line) is not None
@@ -107,7 +102,6 @@ class TextReport:
             self._builder.set(name, matched[1] if matched else "")
 
     def row(self, match: re.Match[str]) -> bool:
-        """Read a line of `LINE`."""
         stream, named, begin, end, _, _, _, rest = match.groups()
         way, rate = named or "", _rate(match)
         self.is_begun = True
@@ -148,7 +142,6 @@ class TextReport:
         return "sender" if self._is_old_udp and _UDP.match(rest) else ""
 
     def parsed(self) -> Parsed:
-        """Return the results that were read."""
         builder = self._builder
         by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
         for (role, way), totals in by_role:

@@ -12,11 +12,12 @@ in between. Such parts are joined again, and accepted if their figures agree wit
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import Parser, numbers
 from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
 from cluster.logs.parsers.nccl_tests.perf_test import (
@@ -28,12 +29,6 @@ from cluster.logs.parsers.nccl_tests.perf_test import (
     RANK,
     PerfTest,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.core.model.logs import Parsed
-
 
 _START = re.compile(r"#?\s*(nThreads?:?\s+\d+\s|nccl-tests version|Collective test starting:)")
 _NAME = re.compile(r"#?\s*Collective test starting:\s*(\S+)")
@@ -90,7 +85,6 @@ class NcclTests(Parser):
         self._boxed = False  # whether the last line belongs to a Markdown table with our header
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a row, or a line before or after the rows."""
         text = line.strip()
         if not text or INFO in text:
             return False
@@ -103,7 +97,6 @@ class NcclTests(Parser):
         return is_known or self._around(text, lineno)
 
     def _read_note(self, text: str, lineno: int) -> bool:
-        """Read the first line of a test, the names of its columns, a last line, or a command."""
         if self._test is not None and self._test.headed and text.startswith(ENDS):
             return self._test.take(text)
         if _START.match(text):
@@ -193,7 +186,6 @@ class NcclTests(Parser):
         return False
 
     def take_document(self, text: str, lineno: int) -> bool:
-        """Read what `-J` wrote."""
         try:
             report = decoders.decode(text, NcclJsonReport)
         except (msgspec.DecodeError, UnicodeEncodeError):
@@ -202,7 +194,6 @@ class NcclTests(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per test."""
         if self._test is not None and (begun := self._torn()):
             self._test.stopped = int(begun[0])
         self._end()
@@ -298,7 +289,6 @@ class NcclJsonReport(msgspec.Struct):
     errors: list[str] = []
 
     def fill(self, test: PerfTest) -> None:
-        """Add everything to a test."""
         test.headed = test.ended = True
         test.name = (self.args or [""])[0].rpartition("/")[2]
         test.checked = bool(self.config.validation)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
 from cluster.logs.parsers.nccl_tests.metrics import (
     ALGBW,
@@ -19,12 +22,6 @@ from cluster.logs.parsers.nccl_tests.metrics import (
     operation,
     ranks_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # microseconds per second
 ABSENT = "N/A"  # a cell without a value
@@ -163,7 +160,6 @@ class PerfTest:
 
     @property
     def is_columned(self) -> bool:
-        """Whether its columns have been named."""
         return self._columned > 0
 
     def ends_before(self, cells: list[str]) -> bool:
@@ -174,11 +170,9 @@ class PerfTest:
 
     @property
     def is_begun(self) -> bool:
-        """Whether its rows have begun."""
         return bool(self._halves or self.ended)
 
     def head(self, text: str) -> None:
-        """Keep the settings in its first line."""
         self._head = self._head or (text if "minBytes" in text else "")
 
     def differs(self, text: str) -> bool:
@@ -187,7 +181,6 @@ class PerfTest:
 
     @property
     def is_any(self) -> bool:
-        """Whether the log contains anything about it."""
         has_foot = self._average is not None or self.name
         return bool(self.headed or self._halves or self._failures or (self.ended and has_foot))
 
@@ -204,7 +197,6 @@ class PerfTest:
         self._width, self._scale = _layout(text)
 
     def take(self, text: str, lineno: int = 0) -> bool:
-        """Read a line before or after its rows."""
         rank = RANK.match(text)
         foot = FOOT.match(text) if rank is None else None
         if rank:
@@ -230,7 +222,6 @@ class PerfTest:
         return True
 
     def fail(self, text: str, lineno: int = 0) -> None:
-        """Record a failure."""
         self._failures.setdefault(text, lineno)
 
     def row(self, cells: list[str]) -> bool:
@@ -290,7 +281,6 @@ class PerfTest:
             self.fail(f"{place}: {many:.0f} values were wrong")
 
     def parsed(self) -> Parsed:
-        """Return the results that were read."""
         builder = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
         for failure, lineno in self._failures.items():
             builder.fail(failure, lineno)
@@ -343,7 +333,6 @@ class PerfTest:
         self._end(builder)
 
     def _end(self, builder: ResultBuilder) -> None:
-        """Say what is missing."""
         if self.is_mean_alone and self._average is not None:
             builder.add(AVERAGE, self._average * GB, {})
             builder.note(

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, MB, Parser, ResultBuilder, count, define, numbers
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
-
 
 _osu = partial(
     define,
@@ -114,7 +111,6 @@ class Osu(Parser):
         self._hosts: dict[str, str] = {}  # of ranks
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a title, a header or a row."""
         if line.lstrip()[:1].isdigit():
             return self._table is not None and self._table.take(line)
         title = _TITLE.match(line) if "OSU" in line or "OMB" in line else None
@@ -142,7 +138,6 @@ class Osu(Parser):
         return is_row
 
     def awaits(self, line: str) -> bool:
-        """Tell whether a row may be the first of the open table."""
         return self._table is not None and self._table.awaits(line.split())
 
     def _start(self, text: str) -> bool:
@@ -154,7 +149,6 @@ class Osu(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per test."""
         self._end()
         return tuple(self._parsed)
 
@@ -237,7 +231,6 @@ class _Table:
         return True
 
     def _option(self, text: str) -> bool:
-        """Read a setting of the rows below."""
         datatype, synchronisation = _DATATYPE.match(text), _SYNCHRONISATION.match(text)
         if datatype:  # the same one again belongs to another test
             self._is_announced |= datatype[1] != self._params.get("datatype", PLAIN)
@@ -248,7 +241,6 @@ class _Table:
         return bool(datatype or synchronisation)
 
     def _read_note(self, text: str) -> bool:
-        """Read a line that is neither a header nor a row."""
         init, invalid = _INIT.match(text), _INVALID.match(text)
         if init:
             self.builder.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})

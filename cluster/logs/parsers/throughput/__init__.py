@@ -10,14 +10,12 @@ the rate is that of one process or of all. Loops that print the time of an itera
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, define, number
 from cluster.logs.parsers.throughput.iterations import DEFINITIONS, IterationTimes, forms_in
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 (IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS) = define(
     "throughput",
@@ -138,7 +136,6 @@ class TrainingThroughput(Parser):
         self._iterations = IterationTimes()
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line with a rate, or with the time of an iteration."""
         figures, forms = _figures(line), forms_in(line)
         iterations = self._iterations.find(line, forms) if forms else ()
         for definition, value in iterations:
@@ -163,7 +160,6 @@ class TrainingThroughput(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return one result."""
         if self._builder is None:
             return ()
         self._builder.note("the log does not say whether its rates are of one process or of all")
@@ -171,7 +167,6 @@ class TrainingThroughput(Parser):
 
 
 def _figures(line: str) -> list[_Figure]:
-    """Find the rates of a line."""
     matches = [
         (match, definition)
         for words, form, definition in _FORMS

@@ -7,14 +7,11 @@ ImageNet example of PyTorch, TensorFlow's estimators, slim and CIFAR-10, and tqd
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import define, number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.measurements import Definition
 
 TIME, RATE, SAMPLES, TOKENS, DEVICE_TOKENS = DEFINITIONS = define(
     "throughput",
