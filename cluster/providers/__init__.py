@@ -7,6 +7,7 @@ from which those derive, too: `class AwsProvider(Provider, Stops)`; callers ask 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core import decoders
@@ -17,8 +18,6 @@ from cluster.core.plugins import Plugin
 from cluster.core.units import format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cluster.core.journal import Journal
     from cluster.core.model.hosts import Machine
     from cluster.core.model.placement import ProviderTopology
@@ -58,15 +57,7 @@ def idle_lines(spec: ClusterSpec) -> list[str]:
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
-    """Refuse the fields of a spec that have no meaning for a provider.
-
-    Args:
-        spec: what the user asked for.
-        reasons: why each field has no meaning there, by its name.
-
-    Raises:
-        SpecError: the spec sets one of these fields.
-    """
+    """Refuse a spec that sets a field without a meaning there (SpecError), by the reasons."""
     for field, reason in reasons.items():
         if any(
             getattr(candidate, field) for candidate in (spec, *(part.spec for part in spec.parts))
@@ -181,9 +172,8 @@ class Regional(ABC):  # noqa: B024
         self.regions = tuple(region for region in regions if self.has_region(region))
 
     @classmethod
-    def has_region(cls, text: str) -> bool:
+    def has_region(cls, _: str) -> bool:
         """Return whether a text has the form of the provider's regions, such as `us-east-1`."""
-        del text
         return False
 
     def all_regions(self) -> tuple[str, ...]:
@@ -273,8 +263,6 @@ class Boots(HasConsoles):
     """Whether others may have read the machines' first host keys, so that they are replaced."""
 
     def console(self, machine: Machine) -> str:
-        """Return nothing: not every cloud has consoles."""
-        del machine
         return ""
 
     @abstractmethod
@@ -375,7 +363,6 @@ class Replaces(ABC):
 
     def list_except(self, name: str, keep: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines that were created for a cluster, except those to keep."""
-        del name, keep
         return ()
 
     @abstractmethod

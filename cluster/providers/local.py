@@ -30,7 +30,6 @@ class LocalProvider(Provider, ExistingHosts, HintsReplacement):
     """Runs all ranks on this machine, with the MPI that is installed next to this Python."""
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse fields that only a cloud has, and too many ranks for this machine."""
         refuse(spec, REFUSED_OPTIONS)
         ranks, cores = spec.hosts * spec.ranks_per_host, len(os.sched_getaffinity(0))
         if ranks > MOST_PER_CORE * cores:
@@ -46,7 +45,6 @@ class LocalProvider(Provider, ExistingHosts, HintsReplacement):
     def create(
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Return this machine once for each host of the spec."""
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
                 name=spec.machine_name(number),
@@ -60,12 +58,9 @@ class LocalProvider(Provider, ExistingHosts, HintsReplacement):
         )
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Say that all hosts are this machine."""
-        del spec, bad
         return "All hosts are this machine, so none can be replaced: cluster doctor"
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Find nothing: nothing was created."""
         return ()
 
     def destroy(self, name: str) -> None:

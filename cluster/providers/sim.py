@@ -5,6 +5,7 @@ Nothing is created and nothing is measured: every run on these hosts is marked `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core import decoders
@@ -27,8 +28,6 @@ from cluster.providers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.core.model.spec import ClusterSpec
 
 REFUSED_OPTIONS = {
@@ -76,11 +75,9 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
     Options: ClassVar[type[Value]] = SimOptions
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Return the number of hosts that the fabric has room for."""
         return _fabric(decoders.convert(options, SimOptions, strict=False)).size
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse more hosts than the fabric has room for, and faults of parts that it lacks."""
         refuse(spec, REFUSED_OPTIONS)
         fabric = fabric_of(spec)
         if spec.hosts > fabric.size:
@@ -95,7 +92,6 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
     def create(
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Return simulated hosts, numbered from 0, each with a link of the fabric's rate."""
         return tuple(_machine(spec, number, f"sim-{number}") for number in range(spec.hosts))
 
     def add(
@@ -114,8 +110,6 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
         """Do nothing: nothing was created."""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-        """Return each host's leaf switch, or group of rails; of a fat tree, its pod as well."""
-        del machines
         fabric = fabric_of(spec)
         sizes = {"group of rails" if fabric.kind == "rail" else "leaf switch": fabric.hosts}
         if fabric.kind == "fattree":
@@ -127,7 +121,6 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
         return ProviderTopology(layers=tuple(layers))
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Find nothing: nothing was created."""
         return ()
 
     def destroy(self, name: str) -> None:

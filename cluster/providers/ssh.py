@@ -58,11 +58,9 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
     Options: ClassVar[type[Value]] = SshOptions
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Count the machines that the options name."""
         return len(_named(decoders.convert(options, SshOptions)))
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse fields that only a cloud has, and more hosts than the options name."""
         refuse(spec, REFUSED_OPTIONS)
         named = _named(decoders.convert(spec.options, SshOptions))
         if spec.hosts > len(named):
@@ -75,7 +73,6 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
     def create(
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Return the first machines of the list; they already exist."""
         options = decoders.convert(spec.options, SshOptions)
         pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
         return tuple(
@@ -97,7 +94,6 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
         return None if options.bin else super().environment(spec)
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Return the commands that launch the cluster again without some hosts."""
         options = decoders.convert(spec.options, SshOptions)
         numbers = {int(machine.name.partition(".")[0]) for machine in bad}
         words = list(enumerate(_words(options)))
@@ -111,7 +107,6 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
         return f"Take {out} out of your list: cluster down {spec.name}; {again}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Find nothing: nothing was created."""
         return ()
 
     def destroy(self, name: str) -> None:

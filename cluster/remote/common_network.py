@@ -40,7 +40,9 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     shared = Counter(network for mine in own for network in {i.network for i in mine.values()})
     for network, count in shared.most_common():
         if count == len(facts):
-            return _network([_in(network, mine) for mine in own])
+            return _network(
+                [next(i for i in mine.values() if i.network == network) for mine in own]
+            )
     raise SpecError(
         "The hosts have no network in common: "
         + "; ".join(f"{fact.host}: {_listed(fact)}" for fact in facts),
@@ -90,10 +92,6 @@ def _around(addresses: tuple[str, ...]) -> str:
     numbers = [int(IPv4Address(address)) for address in addresses]
     prefix = SINGLE - (min(numbers) ^ max(numbers)).bit_length()
     return str(IPv4Network((min(numbers), prefix), strict=False))
-
-
-def _in(network: str, mine: dict[str, Interface]) -> Interface:
-    return next(interface for interface in mine.values() if interface.network == network)
 
 
 def _listed(fact: Facts) -> str:

@@ -67,7 +67,6 @@ class Forward:
                 ) from error
 
     def close(self) -> None:
-        """Close the port and its connections."""
         self._over.set()
         if self._listener is not None:
             _end(self._listener)
@@ -75,7 +74,6 @@ class Forward:
             _end(stream)
 
     def _listening(self, address: str) -> str:
-        """Return the address of the host at which something listens."""
         for target in (LOOPBACK, address):
             with suppress(ConnectionError):
                 _end(self._shell.dial(target, self._port))

@@ -10,6 +10,7 @@ import os
 import posixpath
 import shlex
 from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError
@@ -17,8 +18,6 @@ from cluster.core.model.value import Value
 from cluster.remote.transfer import part_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from cluster.remote.shells import Shell
 
 MOST_NAMES = 200  # in one command

@@ -9,6 +9,8 @@ pinned it: at no time can we be locked out, or connect to an impostor.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.core import ssh_keys
@@ -17,9 +19,6 @@ from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import connect_all, on_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 

@@ -61,7 +61,6 @@ class SimulatedShell(Shell):
         return Completed(argv=tuple(argv), status=0, stdout="", stderr="")
 
     def exists(self, path: str) -> bool:
-        """Return false: a simulated host has no files."""
         del path
         return False
 
@@ -86,11 +85,9 @@ class Hosts:
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """The machines, in the order of the ranks."""
         return self._machines()
 
     def shells(self) -> dict[str, Shell]:
-        """Return a shell to each real machine, by the machine's name."""
         present = (m for m in distinct(self.machines) if m.name not in self.absent)
         return {machine.name: self.shell(machine) for machine in present}
 
@@ -161,7 +158,6 @@ class Hosts:
         return try_each(self.shells(), do)
 
     def shell(self, machine: Machine) -> Shell:
-        """Return the shell to a host."""
         place = place_of(machine)
         if place not in self._shells:
             simulated = machine.shell == SIMULATED
@@ -170,7 +166,6 @@ class Hosts:
         return self._shells[place]
 
     def close(self) -> None:
-        """Close all connections; the next use opens new ones."""
         for shell in self._shells.values():
             shell.close()
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,9 +38,6 @@ from cluster.remote.silence import Silence
 from cluster.remote.tmux import tmux_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from cluster.core.model.hosts import Completed, Machine
     from cluster.core.model.records import JobRecord
     from cluster.remote.shells import Shell
@@ -104,7 +103,6 @@ REMOVE_SCRATCH = '[ ! -O "$1" ] || [ -L "$1" ] || rm -rf -- "$1"'
 
 
 def sweep_words(folder: str) -> list[str]:
-    """Return the command that removes files of our ended jobs from a host's shared memory."""
     return [f"{folder}/python3", *AGENT, "sweep"]
 
 
@@ -247,7 +245,6 @@ class MpiJob:
         return status
 
     def exists(self) -> bool:
-        """Return whether the job's folder exists on its host."""
         return self._shell.exists(self.record.folder)
 
     def stop(self) -> None:

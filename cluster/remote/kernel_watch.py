@@ -57,7 +57,8 @@ class KernelWatch:
         self.why = ""
 
     def __enter__(self) -> Self:
-        if self._machine.access is None and _is_here(self._machine):
+        here, _, _ = platform.node().partition(".")
+        if self._machine.access is None and self._machine.id.partition(".")[0] == here:
             return self
         with suppress(OSError):  # there is no bash, or no ssh: the host is not watched
             self._process = subprocess.Popen(
@@ -87,10 +88,6 @@ class KernelWatch:
                 self._lost()
         if process.stdout:
             process.stdout.close()
-
-
-def _is_here(machine: Machine) -> bool:
-    return platform.node().partition(".")[0] == machine.id.partition(".")[0]
 
 
 def _words(machine: Machine) -> list[str]:

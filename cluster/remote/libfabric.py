@@ -7,14 +7,13 @@ provider, or to fail.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 

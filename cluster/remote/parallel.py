@@ -6,6 +6,7 @@ import contextlib
 import queue
 import threading
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -15,8 +16,6 @@ from cluster.core.errors import STATES, ClusterError, HostErrors, ShellError, Ti
 from cluster.remote.threads import complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
     from cluster.remote.shells import Shell
 
 MOST_AT_ONCE = 256  # threads
@@ -51,16 +50,12 @@ def try_each(
     failed = _failures(begun)
     if len(hosts) > 1:
         for name, error in failed.items():
-            _name(error, name)
+            if name not in error.what:
+                error.what = f"{name}: {error.what}"
+                error.args = (error.what,)
     return {
         name: failed[name] if name in failed else future.result() for name, future in begun.items()
     }
-
-
-def _name(error: ClusterError, name: str) -> None:
-    if name not in error.what:
-        error.what = f"{name}: {error.what}"
-        error.args = (error.what,)
 
 
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
@@ -156,8 +151,6 @@ def _first_failure(
 
 
 class _Attempts:
-    """Repeated attempts to connect, one thread per host."""
-
     def __init__(self, on_state: Callable[[str, str], None], transient: Collection[str]) -> None:
         self.over = threading.Event()
         self._on_state = on_state
@@ -165,7 +158,6 @@ class _Attempts:
         self.last: dict[str, Unreachable] = {}
 
     def connect(self, name: str, shell: Shell) -> None:
-        """Try until it works, or until an error will not pass."""
         while True:
             try:
                 shell.connect()
@@ -180,7 +172,6 @@ class _Attempts:
                 raise self._timeout(name)
 
     def late(self, name: str, state: str, seconds: float) -> ClusterError:
-        """Make the error for a host that is not ready in time, with its last state."""
         if name in self.last:
             return self._timeout(name)
         late = Timeout(

@@ -6,14 +6,13 @@ import contextlib
 import os
 import subprocess
 import threading
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from cluster.core.errors import ShellError
-from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN, MOST_ERRORS, RemoteCommand, RemoteShell
+from cluster.remote.remote_shell import ENDS_WITHIN, RemoteCommand, RemoteShell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.core.model.hosts import Machine
 
 TERMINATES_WITHIN = 2.0  # seconds for the process to end its command after SIGTERM
@@ -37,9 +36,7 @@ class ProcessShell(RemoteShell):
 
 
 class ProcessCommand(RemoteCommand):
-    """A command and the process that carries it; a thread collects its standard error."""
-
-    mark = b""  # after which its standard error has nothing more
+    """A command and the process that carries it."""
 
     def __init__(
         self,
@@ -66,23 +63,10 @@ class ProcessCommand(RemoteCommand):
                 remedy=remedy,
             ) from error
         self.shell = shell
-        self.errors = bytearray()
         self._keeps_input = keeps_input
-        self.reader = threading.Thread(target=self._collect, daemon=True)
-        self.reader.start()
+        super().__init__()
         with shell.lock:
             shell.commands.add(self)
-
-    def _collect(self) -> None:
-        last = b""
-        with contextlib.suppress(OSError, ValueError):  # the stream was closed
-            while self.process.stderr and (piece := self.process.stderr.read(CHUNK)):
-                last = last[-2 * len(self.mark) :] + piece
-                if len(self.errors) <= MOST_ERRORS:
-                    self.errors += piece
-                if self.mark and self.mark in last:
-                    self.errors += b"" if self.mark in self.errors else self.mark
-                    return
 
     def close(self) -> None:
         """End the process, which ends the command; then close the streams."""
@@ -95,21 +79,19 @@ class ProcessCommand(RemoteCommand):
                 self.process.wait()
         # A connection that several sessions share has our streams until the command has ended.
         _close(self.process.stdin)
-        self.reader.join(ENDS_WITHIN)
+        self.errors(ENDS_WITHIN)
         _close(self.process.stdout)
         _close(self.process.stderr)
         with self.shell.lock:
             self.shell.commands.discard(self)
 
     def receive(self, most: int) -> bytes:
-        """Read its output."""
-        with contextlib.suppress(OSError, ValueError):
-            if self.process.stdout is not None:
-                return os.read(self.process.stdout.fileno(), most)
-        return b""
+        return _read(self.process.stdout, most)
+
+    def receive_error(self, most: int) -> bytes:
+        return _read(self.process.stderr, most)
 
     def send(self, piece: bytes) -> int:
-        """Send to its standard input."""
         with contextlib.suppress(OSError, ValueError):
             if self.process.stdin is not None:
                 return os.write(self.process.stdin.fileno(), piece)
@@ -121,12 +103,17 @@ class ProcessCommand(RemoteCommand):
             _close(self.process.stdin)
 
     def has_ended(self, within: float = ENDS_WITHIN) -> bool:
-        """Wait for its end, for some seconds."""
         try:
             self.process.wait(within)
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def _read(stream: IO[bytes] | None, most: int) -> bytes:
+    with contextlib.suppress(OSError, ValueError):  # it was closed
+        return os.read(stream.fileno(), most) if stream else b""
+    return b""
 
 
 def _close(stream: IO[bytes] | None) -> None:

@@ -35,7 +35,24 @@ PIECE = (1 << 15) - 64  # bytes of a packet that OpenSSH accepts, less its heade
 
 
 class RemoteCommand(ABC):
-    """A running command on a host, and its three streams."""
+    """A running command on a host, and its three streams; a thread collects its standard error."""
+
+    def __init__(self) -> None:
+        self._errors: list[bytes] = []
+        self._reader = threading.Thread(target=self._collect, daemon=True)
+        self._reader.start()
+
+    def _collect(self) -> None:
+        size = 0
+        for piece in iter(lambda: self.receive_error(CHUNK), b""):
+            size += len(piece)
+            if size <= MOST_ERRORS:  # the rest is dropped: unread, it would block the command
+                self._errors.append(piece)
+
+    def errors(self, within: float | None) -> str:
+        """Return its standard error, waited for at most some seconds."""
+        self._reader.join(within)
+        return b"".join(self._errors).decode(errors="replace")
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +67,10 @@ class RemoteCommand(ABC):
     @abstractmethod
     def receive(self, most: int) -> bytes:
         """Read 1 to `most` bytes of its output; none if that or the connection ended."""
+
+    @abstractmethod
+    def receive_error(self, most: int) -> bytes:
+        """Read 1 to `most` bytes of its standard error; none at its end."""
 
     def receive_running(self, most: int) -> bytes:
         """Read its output as `receive` does, until a moment after its own end.
@@ -123,12 +144,10 @@ class RemoteShell(Shell):
         return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
-        """Write a temporary file beside it, then rename."""
         data = text.encode()
         self._deliver(path, file_script(path, len(data), mode), lambda out: out.write(data))
 
     def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
-        """Stream it to a temporary name, then rename; a folder that exists gets the files."""
         source = path.resolve()
         if source.is_dir():
             script = folder_script(to)
@@ -172,11 +191,9 @@ class RemoteShell(Shell):
         return _failed("copied", f"{path} of {self.host}", why)
 
     def exists(self, path: str) -> bool:
-        """Run `test -e`."""
         return self.run(["test", "-e", path]).status == 0
 
     def remove(self, path: str) -> None:
-        """Run `rm -rf`."""
         done = self.run(["rm", "-rf", "--", path])
         if done.status != 0:
             raise _failed("removed", path, done.stderr.strip())
@@ -200,7 +217,6 @@ class RemoteShell(Shell):
 
 
 def _keep(reader: StreamReader, mode: str, to: Path, name: str, check: Callable[[], None]) -> None:
-    """Write what a host sends: a folder, or a file with its mode."""
     if mode == transfer.FOLDER:
         transfer.unpack(reader, to)
     elif mode:
@@ -220,7 +236,6 @@ class _Pace:
 
     @property
     def why(self) -> str:
-        """What the host did, in words."""
         seconds = time.monotonic() - self._begun
         return f"it sent {self._received:,} bytes in {seconds:.0f} s, and had not ended"
 
@@ -232,7 +247,6 @@ class _Pace:
         self._over.set()
 
     def receive(self) -> bytes:
-        """Read its next output."""
         piece = self._command.receive(FETCHED)
         self._received += len(piece)
         return piece

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from cluster.core.errors import ShellError
 from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from cluster.core.model.hosts import Completed, Machine
 
 
 class Stream(Protocol):
     """A connection: a socket, or a channel of SSH."""
 
-    def recv(self, most: int, /) -> bytes: ...  # noqa: D102 - as of a socket
-    def sendall(self, data: bytes, /) -> None: ...  # noqa: D102
-    def shutdown(self, how: int, /) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
+    def recv(self, most: int, /) -> bytes: ...
+    def sendall(self, data: bytes, /) -> None: ...
+    def shutdown(self, how: int, /) -> None: ...
+    def close(self) -> None: ...
 
 
 class Shell(Plugin):

@@ -30,7 +30,6 @@ class Silence:
         self._over.set()
 
     def restart(self) -> None:
-        """Note that it is not silent now."""
         self._last = time.monotonic()
 
     def _listen(self) -> None:

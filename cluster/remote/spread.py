@@ -8,6 +8,7 @@ import posixpath
 import queue
 import shlex
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from cluster.remote.threads import start
 from cluster.remote.transfer_scripts import file_script, folder_script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from cluster.remote.shells import Shell
 
 _log = logging.getLogger(__name__)

@@ -189,7 +189,6 @@ def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> SshEndpoi
 def _write_files(
     place: Path, hosts: Mapping[str, MeshHost], endpoints: Mapping[str, SshEndpoint]
 ) -> None:
-    """Write the files that every host needs to accept the others, and to reach them."""
     local = plugins.find(Shell, "local")()
     generated = local.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", f"{place}/id"]

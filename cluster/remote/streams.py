@@ -78,7 +78,6 @@ class StreamReader:
         return b"".join(islice(iter(lambda: self.read(1).strip(b"\n"), b""), MOST_LINE))
 
     def tell(self) -> int:
-        """Return how many bytes were read."""
         return self._at
 
     def seek(self, position: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,9 +20,6 @@ from cluster.remote.silence import Silence
 from cluster.remote.tmux import tmux_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from cluster.core.model.hosts import Completed, Machine
     from cluster.remote.shells import Shell
 
@@ -110,7 +109,6 @@ class HostTasks:
         return self._shell.run(words, timeout=TIMEOUT).status == 0
 
     def fetch(self, task: Task, to: Path) -> None:
-        """Download the output of a task into a folder (ShellError)."""
         parts = self._shell.run(["sh", "-c", f'ls -- "$1"/{OUTPUT}.*', "sh", task.folder])
         with (to / OUTPUT).open("wb") as whole:
             for part in parts.stdout.splitlines():  # none if the command never began
@@ -120,7 +118,6 @@ class HostTasks:
                 (to / posixpath.basename(part)).unlink()
 
     def close(self, task: Task) -> None:
-        """End the session of a task that is over."""
         self._tmux.kill(task.session)
 
     def _agent(self, verb: str, *words: str, timeout: float = TIMEOUT) -> Completed:

@@ -11,7 +11,6 @@ T = TypeVar("T")
 
 
 def start(call: Callable[[], T]) -> Future[T]:
-    """Call a function in a daemon thread of its own."""
     future: Future[T] = Future()
     threading.Thread(target=complete, args=(future, call), daemon=True).start()
     return future

@@ -6,15 +6,13 @@ always escaped for tmux, which would run a command in `#(...)`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Completed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.remote.shells import Shell
 
 MARK = "@cluster"  # the tmux option that marks a session as ours
@@ -39,7 +37,6 @@ def escaped(text: str) -> str:
 
 
 def missing_tmux_error(host: str) -> SpecError:
-    """Make the error for a host without tmux."""
     return SpecError(
         f"tmux is missing on {host}.",
         means="Jobs run in tmux sessions, so that they outlive the connection.",
@@ -47,15 +44,31 @@ def missing_tmux_error(host: str) -> SpecError:
     )
 
 
-class Tmux(ABC):
-    """The tmux server of one host; a session's name is always matched exactly."""
+class Tmux:
+    """The tmux server that a shell reaches, or without one that of this machine, by libtmux.
 
-    def __init__(self, host: str) -> None:
+    A session's name is always matched exactly.
+    """
+
+    def __init__(self, host: str, shell: Shell | None) -> None:
         self._host = host
+        self._shell = shell
 
-    @abstractmethod
     def _run(self, words: Sequence[str]) -> Completed:
-        """Run one command line of tmux."""
+        argv = ["tmux", AS_IT_IS, *words]
+        if self._shell is not None:
+            return self._shell.run(argv, timeout=TIMEOUT)
+        import libtmux  # noqa: PLC0415 - slow, and only for local hosts
+        from libtmux.exc import TmuxCommandNotFound  # noqa: PLC0415
+
+        try:
+            done = libtmux.Server().cmd(AS_IT_IS, *words)
+        except TmuxCommandNotFound:
+            return Completed(
+                argv=tuple(argv), status=NOT_FOUND, stdout="", stderr="tmux: not found"
+            )
+        out, err = ("".join(f"{line}\n" for line in text) for text in (done.stdout, done.stderr))
+        return Completed(argv=tuple(argv), status=done.returncode, stdout=out, stderr=err)
 
     def _try(self, *words: str) -> Completed:
         done = self._run(words)
@@ -100,7 +113,6 @@ class Tmux(ABC):
         return self._option(session, MARK)
 
     def started_by(self, session: str) -> str:
-        """Return who started the job of a session; empty if it does not say."""
         return self._option(session, BY)
 
     def _option(self, session: str, name: str) -> str:
@@ -126,36 +138,9 @@ class Tmux(ABC):
         self._try("kill-session", "-t", session if session.startswith("$") else f"={session}")
 
 
-class RemoteTmux(Tmux):
-    """The tmux server that a shell reaches."""
-
-    def __init__(self, host: str, shell: Shell) -> None:
-        super().__init__(host)
-        self._shell = shell
-
-    def _run(self, words: Sequence[str]) -> Completed:
-        return self._shell.run(["tmux", AS_IT_IS, *words], timeout=TIMEOUT)
-
-
-class LocalTmux(Tmux):
-    """The tmux server of this machine, by libtmux."""
-
-    def _run(self, words: Sequence[str]) -> Completed:
-        import libtmux  # noqa: PLC0415 - slow, and only for local hosts
-        from libtmux.exc import TmuxCommandNotFound  # noqa: PLC0415
-
-        argv = ("tmux", AS_IT_IS, *words)
-        try:
-            done = libtmux.Server().cmd(AS_IT_IS, *words)
-        except TmuxCommandNotFound:
-            return Completed(argv=argv, status=NOT_FOUND, stdout="", stderr="tmux: not found")
-        out, err = ("".join(f"{line}\n" for line in text) for text in (done.stdout, done.stderr))
-        return Completed(argv=argv, status=done.returncode, stdout=out, stderr=err)
-
-
 def tmux_on(host: str, shell: Shell) -> Tmux:
     """Return the tmux server of a host."""
-    return LocalTmux(host) if shell.name == "local" else RemoteTmux(host, shell)
+    return Tmux(host, None if shell.name == "local" else shell)
 
 
 def attach_words(session: str, *, inside: bool = False) -> list[str]:

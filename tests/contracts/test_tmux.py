@@ -13,7 +13,7 @@ from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Completed
 from cluster.remote.shells.local import LocalShell
 from cluster.remote.shells.ssh import SshShell
-from cluster.remote.tmux import LocalTmux, RemoteTmux, Tmux, escaped, tmux_on
+from cluster.remote.tmux import Tmux, escaped, tmux_on
 from tests.conftest import run, sessions, until
 from tests.contracts.sshd import Sshd, servers, sshd
 
@@ -56,7 +56,7 @@ def shell(request: pytest.FixtureRequest, tools: None) -> Iterator[Shell | None]
 
 @pytest.fixture
 def tmux(shell: Shell | None) -> Iterator[Tmux]:
-    server = LocalTmux("h") if shell is None else RemoteTmux("h", shell)
+    server = Tmux("h", shell)
     yield server
     for name in ("mine", "mine_too"):
         server.kill(name)
@@ -165,7 +165,7 @@ def test_a_server_that_ends_with_its_last_session_is_asked_again(
     )
     tmux.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmux.parent}:{os.environ['PATH']}")
-    server = RemoteTmux("h", LocalShell())
+    server = Tmux("h", LocalShell())
 
     server.start("mine", str(tmp_path), WAIT)
     assert asked.exists()
@@ -185,7 +185,7 @@ def test_where_there_is_no_tmux_the_command_that_installs_it_is_named(
     shell: Shell | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    server = LocalTmux("h") if shell is None else RemoteTmux("h", shell)
+    server = Tmux("h", shell)
     for call in (
         lambda: server.start("mine", "/", WAIT),
         lambda: server.exists("mine"),
@@ -199,5 +199,7 @@ def test_where_there_is_no_tmux_the_command_that_installs_it_is_named(
 
 
 def test_this_machine_is_driven_by_libtmux_and_others_through_their_shell(sshd: Sshd) -> None:
-    assert isinstance(tmux_on("h", LocalShell()), LocalTmux)
-    assert isinstance(tmux_on("h", SshShell(sshd.machine())), RemoteTmux)
+    shell = SshShell(sshd.machine())
+
+    assert tmux_on("h", LocalShell())._shell is None
+    assert tmux_on("h", shell)._shell is shell

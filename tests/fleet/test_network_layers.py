@@ -12,7 +12,7 @@ from cluster.fleet.proximity import (
     disagreements,
     switch_groups,
 )
-from cluster.providers._cloud.network_layers import network_layers
+from cluster.providers._cloud.provider import network_layers
 
 
 def layer(*groups: int | None, name: str = "leaf", switch: bool = True) -> NetworkLayer:

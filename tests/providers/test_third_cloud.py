@@ -19,8 +19,14 @@ from cluster.core.model.resources import Price, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import CloudResource, Deletion
-from cluster.providers._cloud.launch import CloudLaunch, CloudOffer, Intent, ListedMachine, Site
-from cluster.providers._cloud.machine import InstanceView
+from cluster.providers._cloud.launch import (
+    CloudLaunch,
+    CloudOffer,
+    InstanceView,
+    Intent,
+    ListedMachine,
+    Site,
+)
 from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.provider import CloudProvider
 

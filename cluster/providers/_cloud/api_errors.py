@@ -45,14 +45,9 @@ Advice = tuple[type[ProvisionError], str, str]  # the error, what it means, and 
 
 
 class Failure(Exception):
-    """A cloud refused a call, or did not answer it.
+    """A cloud refused a call, or did not answer it; `code` and `message` are the cloud's.
 
-    Args:
-        kind: of failure: what can be done about it.
-        operation: that was called.
-        code: the cloud's error code.
-        message: the cloud's text.
-        request: the id of the call, for the cloud's support.
+    The id of the `request` is for its support.
     """
 
     def __init__(
@@ -111,12 +106,7 @@ def explained(failure: Failure, cloud: str, advice: Advice, remains: str) -> Pro
 
 
 class NotTheCloudError(Exception):
-    """An answer to a call lacks what each of the cloud's own answers has.
-
-    Args:
-        status: of HTTP.
-        body: of the answer.
-    """
+    """An answer, with a status of HTTP, lacks what each of the cloud's own answers has."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(f"status {status}")
@@ -124,7 +114,6 @@ class NotTheCloudError(Exception):
         self.body = body
 
     def failure(self, operation: str) -> Failure:
-        """Return the failure of the call, with the first words of what came instead."""
         words = NO_TEXT.sub(" ", self.body[:10_000].decode(errors="replace")).split()
         text = "".join(character for character in " ".join(words) if character.isprintable())[
             :PAGE_LENGTH
@@ -138,35 +127,27 @@ class NotTheCloudError(Exception):
         )
 
 
-def retry(
-    call: Callable[[], T],
-    *,
-    kinds: frozenset[Kind] = PASSING,
-    within: float | None = None,
-    longest: float = LONGEST_PAUSE,
-) -> T:
+def retry(call: Callable[[], T], *, kinds: frozenset[Kind] = PASSING) -> T:
     """Repeat a call, which must be idempotent, until it succeeds.
 
-    Pauses double up to `longest` seconds, with random jitter so that callers do not collide again
-    (M. Brooker, "Exponential backoff and jitter", AWS architecture blog, 2015). Failure: of another
-    kind, or the last one after `within` seconds (`PATIENCE`).
+    Pauses double, with random jitter so that callers do not collide again (M. Brooker,
+    "Exponential backoff and jitter", AWS architecture blog, 2015). Failure: of another kind, or the
+    last one after `PATIENCE` seconds.
     """
     began, pause = time.monotonic(), FIRST_PAUSE
-    patience = PATIENCE if within is None else within
     while True:
         try:
             return call()
         except Failure as failure:
-            limit = min(patience, PAGE_PATIENCE) if failure.kind == "foreign" else patience
+            limit = min(PATIENCE, PAGE_PATIENCE) if failure.kind == "foreign" else PATIENCE
             if failure.kind not in kinds or time.monotonic() + pause > began + limit:
                 raise
         time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - nothing secret
-        pause = min(2 * pause, longest)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 @contextmanager
 def ignoring(*kinds: Kind) -> Iterator[None]:
-    """Ignore failures of some kinds."""
     try:
         yield
     except Failure as failure:

@@ -25,7 +25,6 @@ class Shortage(Value, frozen=True, kw_only=True):
 
 
 def note(zone: str, instance: str) -> None:
-    """Record that a zone has no capacity now."""
     path = _path()
     make_private(path.parent)
     entry = Shortage(zone=zone, instance=instance, at=time.time())

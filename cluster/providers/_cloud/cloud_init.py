@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,27 +20,6 @@ if TYPE_CHECKING:
 INSTALL_WITHIN = 180  # seconds within which a failed installation of packages is tried again
 EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
 IDLE_WATCH = "/usr/local/sbin/cluster-idle"
-
-
-class File(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that cloud-init writes at the first boot."""
-
-    path: str
-    permissions: str
-    content: str
-
-
-class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of a cloud-config that cluster uses."""
-
-    # delete the host keys of the image, because other hosts have them, too
-    ssh_deletekeys: bool = True
-    # types of host keys to generate; none, because `ssh_keys` has one
-    ssh_genkeytypes: tuple[str, ...] = ()
-    ssh_keys: dict[str, str]  # the first host key, which is known before the first connection
-    write_files: tuple[File, ...]  # files to write
-    # commands that run once the network is up, before sshd starts
-    bootcmd: tuple[tuple[str, ...], ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def user_data(
@@ -56,16 +35,22 @@ def user_data(
     files, watch = [], ""
     if spec.idle is not None:
         text = Path(idle_watch.__file__).read_text()
-        files = [File(path=IDLE_WATCH, permissions="0644", content=text)]
+        files = [{"path": IDLE_WATCH, "permissions": "0644", "content": text}]
         words = idle_watch.words(spec.idle, f".cluster-{spec.name}", "shutdown -P now")
         watch = f"setsid python3 {IDLE_WATCH} {words} < /dev/null > /dev/null 2>&1 &\n"
     end = f"#!/bin/sh\n{watch}exec shutdown -P +{minutes}\n"
-    files.append(File(path=EVERY_BOOT, permissions="0755", content=end))
-    config = CloudConfig(
-        ssh_keys={"ed25519_private": host_key.private, "ed25519_public": host_key.public},
-        write_files=tuple(files),
-        bootcmd=(_install(packages),) if packages else msgspec.UNSET,
-    )
+    files.append({"path": EVERY_BOOT, "permissions": "0755", "content": end})
+    config: dict[str, Any] = {
+        # delete the host keys of the image, because other hosts have them, too
+        "ssh_deletekeys": True,
+        # types of host keys to generate; none, because `ssh_keys` has one
+        "ssh_genkeytypes": [],
+        # the first host key, which is known before the first connection
+        "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
+        "write_files": files,
+    }
+    if packages:  # commands that run once the network is up, before sshd starts
+        config["bootcmd"] = [_install(packages)]
     return "#cloud-config\n" + msgspec.json.encode(config).decode() + "\n"
 
 

@@ -30,7 +30,6 @@ class CloudResource(Value, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> Resource:
-        """The resource as messages show it, with its state."""
         state = f" ({self.state})" if self.state else ""
         return Resource(kind=f"{self.kind}{state}", id=self.id)
 
@@ -67,7 +66,6 @@ class Deletion(ABC, Generic[R]):
         """Start to delete resources; those still in use are deleted in a later round."""
 
     def resources(self) -> tuple[R, ...]:
-        """List all selected resources that exist."""
         return (
             *self._machines(),
             *(resource for list_ in self._other_lists() for resource in list_()),
@@ -94,7 +92,6 @@ class Deletion(ABC, Generic[R]):
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
     def list_except(self, keep: Collection[str]) -> Sequence[R]:
-        """List the machines besides some."""
         return [machine for machine in self._machines() if machine.id not in keep]
 
     def delete_except(self, keep: Collection[str]) -> None:

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from cluster.core import journal, ssh_keys
 from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
-from cluster.core.model.hosts import Link, Machine, machine_name
+from cluster.core.model.hosts import Access, Link, Machine, machine_name
 from cluster.core.model.resources import Price
 from cluster.core.model.value import StateCallback, Value
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import PASSING, Failure, Kind, retry
-from cluster.providers._cloud.machine import InstanceView, machine
 from cluster.providers._cloud.options import CloudOptions
 from cluster.providers._cloud.tags import Selection, Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from cluster.core.model.spec import SpecPart
     from cluster.providers._cloud.deletion import Deletion
 
@@ -79,6 +77,15 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     gpus: int = 0  # of each machine
 
 
+class InstanceView(Value, frozen=True, kw_only=True):
+    """The fields of an instance that all clouds have."""
+
+    id: str  # of the instance in the cloud
+    alias: str  # its name in known_hosts: an address may be reused, an id never is
+    private: str  # its address in the cluster's network
+    public: str  # its public address; empty if it has none
+
+
 class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
     """A machine of a launch, as its cloud lists it."""
 
@@ -99,7 +106,6 @@ class EndedMachine(Value, frozen=True, kw_only=True):
     reclaimed: bool = False
 
     def story(self, name: str) -> str:
-        """Return what happened, without a full stop."""
         return f"{name} ({self.id}) has ended: {self.why or 'the cloud does not say why'}"
 
     def failure(self, name: str) -> Failure:
@@ -107,7 +113,6 @@ class EndedMachine(Value, frozen=True, kw_only=True):
         return Failure("capacity", operation="", code=self.state, message=self.story(name))
 
     def error(self, name: str) -> ProvisionError:
-        """Return the error for a machine of this name."""
         return (Capacity if self.reclaimed else ProvisionError)(
             f"{self.story(name)}.",
             means=f"Its state is {self.state}, so it is not waited for.",
@@ -256,7 +261,6 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         self.deletion(self.client, self._whose).delete_machines()
 
     def machine(self, number: int, view: InstanceView) -> Machine:
-        """Describe a machine of the cluster."""
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
         return machine(self.name(number), view, self.options, known_hosts, self.offer.link)
 
@@ -266,7 +270,6 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         return f"-g{self._part.number}" if self._part.number else ""
 
     def name(self, number: int) -> str:
-        """Return the name of a machine of the launch."""
         return machine_name(self._spec.name, self._places[number], self._part.group)
 
     def end(self, number: int, ended: EndedMachine) -> Exception:
@@ -334,7 +337,6 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
 
 @contextmanager
 def _noting_capacity(launch: AnyLaunch[M], site: Site) -> Iterator[None]:
-    """Note which type a zone has no room for."""
     try:
         yield
     except Failure as failure:
@@ -344,7 +346,6 @@ def _noting_capacity(launch: AnyLaunch[M], site: Site) -> Iterator[None]:
 
 
 def _request(launch: AnyLaunch[M], site: Site, token: str) -> tuple[str, ...]:
-    """Request the machines of a group; return their ids."""
     with launch.journal.requesting(journal.INSTANCES, token):
         ids = retry(partial(launch.create, site, token), kinds=launch.passing)
     launch.journal.record_created(token, *ids)
@@ -385,12 +386,10 @@ def _late(launch: AnyLaunch[M], late: Sequence[ListedMachine[M]], seconds: float
 
 
 def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:
-    """Return the path of the file with a launch's intent."""
     return cluster_journal.folder / f"{provider}.json"
 
 
 def _with_zones(failure: Failure, tried: list[str]) -> Failure:
-    """Add the zones that were tried to the message of a failure."""
     if len(tried) == 1:
         return failure
     return Failure(
@@ -406,3 +405,27 @@ def too_few_machines(operation: str, where: str, problem: str) -> Failure:
     """Return the failure (capacity) of a zone that `gave 3 of 4 machines`."""
     message = f"{where} {problem}; a partial launch is useless, so its machines were terminated"
     return Failure("capacity", operation=operation, code="too few machines", message=message)
+
+
+def machine(
+    called: str, view: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
+) -> Machine:
+    folder = f".cluster-{called.rpartition('.')[2]}"
+    return Machine(  # noqa: S604 - "shell" names a plug-in
+        name=called,
+        id=view.id,
+        address=view.private,
+        shell="ssh",
+        folder=folder,
+        bin=f"{folder}/env/bin",
+        access=Access(
+            host=(options.is_public and view.public) or view.private,
+            user=options.user,
+            port=22,
+            key=str(known_hosts.with_name(ssh_keys.LOGIN)),
+            known_hosts=str(known_hosts),
+            alias=view.alias,
+            jump=options.jump,
+        ),
+        link=link,
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from cluster.core.errors import SpecError
 from cluster.core.model.spec import EnvironmentOptions
 
 TTL = 2 * 3600.0  # seconds until machines end by themselves, if the spec does not say
@@ -59,3 +60,27 @@ def region_in(places: Iterable[str], zone: re.Pattern[str], region: re.Pattern[s
 def words(text: str) -> list[str]:
     """Split a list that is separated by commas, such as `a, b`, without empty words."""
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def requested_zones(first: str, text: str, prefix: str) -> list[str]:
+    """Return the zone to try first, if any, and those of a list, where `a` ends the prefix."""
+    named = [prefix + word if len(word) == 1 else word for word in words(text)]
+    return list(dict.fromkeys([*filter(None, [first]), *named]))
+
+
+def not_offered_error(machine: str, where: str, zones: Sequence[str], otherwise: str) -> SpecError:
+    """Return the error for machines that only other zones have; `otherwise` if none has them."""
+    return SpecError(
+        f"{machine} is not offered in {where}.",
+        remedy=f"It is in: {', '.join(zones)}; use --zone {zones[0]}" if zones else otherwise,
+    )
+
+
+def name_taken_error(name: str, where: str, region: str = "") -> SpecError:
+    """Return the error for a name that a launch from another machine already uses."""
+    return SpecError(
+        f"There is a cluster {name!r} of yours in {where} already.",
+        means="It was launched from another machine, or its journal is gone; it is left as it is.",
+        remedy=f"Choose another --name, or take it down: cluster down {name}"
+        f"{f' --region {region}' if region else ''}",
+    )

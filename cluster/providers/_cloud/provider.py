@@ -6,6 +6,7 @@ A cloud has places: a region of Amazon, a project of Google. A client calls the 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
@@ -16,7 +17,7 @@ from cluster.core import decoders, journal, ssh_keys
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
 from cluster.core.model.hosts import Machine, group_of
-from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Price, RemoteCluster, Resource
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.money import lifetime
@@ -50,8 +51,6 @@ from cluster.providers._cloud.public_address import open_lines
 from cluster.providers._cloud.tags import Selection, Tags, new_tags, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from cluster.core.model.spec import ClusterSpec, SpecPart
 
 ClientT = TypeVar("ClientT", bound=Client)
@@ -137,20 +136,17 @@ class CloudProvider(
         self, client: ClientT, selection: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return which machines of a cluster the cloud knows to have ended, by their names."""
-        del client, selection, machines
         return {}
 
     def locate(
         self, client: ClientT, name: str, entries: Entries, ids: tuple[str, ...]
     ) -> ProviderTopology:
         """Read where the machines of a cluster are in the cloud's network, by their ids."""
-        del client, name, entries, ids
         return ProviderTopology(reason=f"the provider {self.name!r} knows no switches")
 
     # What is the same for every cloud.
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Plan a launch with calls that only read, or refuse it."""
         with self.translating_errors("Nothing was created."):
             offers = self._offers_for(spec)
         first = offers[spec.parts[0].group]
@@ -230,7 +226,6 @@ class CloudProvider(
             return create_machines([launch])
 
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
-        """Ask the cloud for the state of each machine."""
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.list_except(()))
         states = {item.id: item.state.lower() for listed in by_place for item in listed}
@@ -238,26 +233,22 @@ class CloudProvider(
         return tuple(ENDED if item == ENDING else item for item in listed)
 
     def list_except(self, name: str, keep: tuple[Machine, ...]) -> tuple[Resource, ...]:
-        """List the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in keep}
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.list_except(ids))
         return tuple(item.resource for listed in by_place for item in listed)
 
     def delete_except(self, name: str, keep: tuple[Machine, ...]) -> None:
-        """Delete the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in keep}
         with self._deletions(name) as deletions:
             in_each(deletions, lambda deletion: deletion.delete_except(ids))
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """List the resources of a cluster in every place where it may have some."""
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.resources())
         return tuple(item.resource for listed in by_place for item in listed)
 
     def destroy(self, name: str) -> None:
-        """Delete the resources of a cluster in every place where it may have some."""
         with self._deletions(name) as deletions:
             self.abandon_intent(journal.for_cluster(name))
             in_each(deletions, lambda deletion: deletion.delete())
@@ -277,12 +268,10 @@ class CloudProvider(
         return ends[first].error(first) if first else None
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
-        """Say why a machine that does not answer has ended; empty if none is known to have."""
         error = self.revocation_reason(spec, machines)
         return error.what.rstrip(".") if error else ""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-        """Ask the cloud where the machines are in its network, while they exist."""
         entries = journal.for_cluster(spec.name).entries()
         if not entries:
             return ProviderTopology(reason="the machines do not exist any more")
@@ -292,7 +281,6 @@ class CloudProvider(
             return self.locate(client, spec.name, entries, ids)
 
     def live(self) -> tuple[RemoteCluster, ...]:
-        """List the caller's clusters in every place in which anything was ever created."""
         with self.translating_errors("Clusters may exist that are not shown."):
             clients = tuple(self.client(place, None) for place in self.everywhere())
             by_place = in_each(clients, self._clusters_in)
@@ -312,7 +300,6 @@ class CloudProvider(
         ]
 
     def search_scope(self, name: str) -> str:
-        """Describe what `find` looks for, and where."""
         return self._scope(journal.for_cluster(name).entries())
 
     def _scope(self, entries: Entries) -> str:
@@ -321,7 +308,6 @@ class CloudProvider(
         return f"{deletion.kinds} in {deletion.place.format(places)}" if places else ""
 
     def searched(self, name: str) -> str:
-        """Describe what `find` has searched, where and by which account."""
         entries = journal.for_cluster(name).entries()
         with self.translating_errors(what_remains(name, entries)):
             clients = self.clients_of(entries)
@@ -332,7 +318,6 @@ class CloudProvider(
             return f"{self._scope(entries)}, as {clients[0].owner}{where}"
 
     def listing_delay(self) -> float:
-        """Return the seconds after which the cloud lists all that it has created."""
         return listing_delay()
 
     def clients_of(self, entries: Entries) -> tuple[ClientT, ...]:
@@ -361,11 +346,9 @@ class CloudProvider(
         return self.options_of(spec).ready_within
 
     def options_of(self, spec: ClusterSpec) -> OptionsT:
-        """Return the options of a spec, typed."""
         return cast("OptionsT", decoders.convert(spec.options, self.Options, strict=False))
 
     def console(self, machine: Machine) -> str:
-        """Read the console of a machine."""
         name = machine.name.rpartition(".")[2]
         clients = self.clients_of(journal.for_cluster(name).entries())
         return "".join(client.console(machine.id) for client in clients)
@@ -383,7 +366,6 @@ class CloudProvider(
         return self._offers[key]
 
     def _plan_groups(self, client: ClientT, spec: ClusterSpec) -> dict[str, OfferT]:
-        """Decide what a launch would create for each group, or refuse it."""
         offers = {part.group: self.plan_request(client, part.spec) for part in spec.parts}
         if spec.groups and spec.max_cost is not None:  # the price of all says when it is reached
             ttl = lifetime(spec, mean_price(spec, offers), TTL)
@@ -452,14 +434,12 @@ class CloudProvider(
         """Delete what a failed launch created, or say what may be left of it, and until when."""
         entries = cluster.entries()
         remains = what_remains(cluster.name, entries, intent)
-        try:
-            self.launch.deletion(client, this_launch, entries).delete()
-        except Failure as failure:
-            raise self.translate_error(failure, remains) from failure
-        except ProvisionError as error:
-            raise type(error)(
-                error.what, means=f"{error.means} {remains}", remedy=error.remedy
-            ) from error
+        with self.translating_errors(remains):
+            try:
+                self.launch.deletion(client, this_launch, entries).delete()
+            except ProvisionError as error:
+                means = f"{error.means} {remains}"
+                raise type(error)(error.what, means=means, remedy=error.remedy) from error
 
     def _places(self, entries: Entries) -> tuple[str, ...]:
         if entries:
@@ -513,11 +493,7 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
 
 
 def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
-    """Narrow the offers of all groups to the zones that they have in common.
-
-    Raises:
-        SpecError: they have none.
-    """
+    """Narrow the offers of all groups to the zones in common (SpecError: there are none)."""
     own = {group: [site.zone for site in offer.sites] for group, offer in offers.items()}
     first, *rest = own.values()
     common = [zone for zone in first if all(zone in zones for zones in rest)]
@@ -552,7 +528,6 @@ def expiry(entries: Entries) -> float | None:
 
 
 def specs_of(entries: Entries) -> tuple[ClusterSpec, ...]:
-    """Return the specs in a cluster's journal, the newest last."""
     return tuple(entry.spec for entry in entries if isinstance(entry, journal.Intended))
 
 
@@ -563,7 +538,6 @@ def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
 
 
 def not_yours(name: str, owned: journal.Owned, client: Client) -> Denied:
-    """Return the error for a cluster that somebody else launched."""
     return Denied(
         f"The cluster {name} was launched by {owned.owner} in the account {owned.account}; you are "
         f"{client.owner} in the account {client.account}.",
@@ -571,3 +545,28 @@ def not_yours(name: str, owned: journal.Owned, client: Client) -> Denied:
         "it may still run, and cost money.",
         remedy=f"Log in as {owned.owner}, and type the same again.",
     )
+
+
+def network_layers(
+    names: Sequence[str], locations: Sequence[Sequence[str]], *, machines: int = 0
+) -> tuple[NetworkLayer, ...]:
+    """Group hosts by the layers that the cloud names; a location may be empty or cut off."""
+    layers = []
+    for depth, name in enumerate(names):
+        groups = _numbered([_node(location, depth) for location in locations])
+        if any(group is not None for group in groups):
+            switch = depth < len(names) - machines
+            layers.append(NetworkLayer(name=name, groups=groups, switch=switch))
+    return tuple(reversed(layers))
+
+
+def _node(location: Sequence[str], depth: int) -> tuple[str, ...] | None:
+    """Return the node of a host with all nodes above it: its id may be unique only below these."""
+    if depth >= len(location) or not location[depth]:
+        return None
+    return tuple(location[: depth + 1])
+
+
+def _numbered(nodes: Sequence[tuple[str, ...] | None]) -> tuple[int | None, ...]:
+    seen: dict[tuple[str, ...], int] = {}
+    return tuple(None if node is None else seen.setdefault(node, len(seen)) for node in nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -14,11 +15,9 @@ from cluster.core.model.resources import Plan, RemoteCluster
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Credentials, NeedsCredentials, Stops, refuse
-from cluster.providers._cloud.launch import EndedMachine, Intent, Site
-from cluster.providers._cloud.machine import machine
-from cluster.providers._cloud.network_layers import network_layers
+from cluster.providers._cloud.launch import EndedMachine, Intent, Site, machine
 from cluster.providers._cloud.options import TTL, CloudOptions
-from cluster.providers._cloud.provider import CloudProvider, specs_of
+from cluster.providers._cloud.provider import CloudProvider, network_layers, specs_of
 from cluster.providers._cloud.tags import EXPIRES, Selection, Tags, parse_tags, timestamp
 from cluster.providers.aws import api, images
 from cluster.providers.aws.create import AwsLaunch
@@ -40,8 +39,6 @@ from cluster.providers.aws.plan import REGION, make_offer, region_of
 from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from types_boto3_ec2.type_defs import InstanceTopologyTypeDef, InstanceTypeDef
 
     from cluster.core.model.hosts import Machine
@@ -76,29 +73,23 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
 
     @classmethod
     def has_region(cls, text: str) -> bool:
-        """Return whether a text has the form of a region, such as `us-east-1`."""
         return bool(REGION.fullmatch(text))
 
     def is_set_up(self) -> bool:
-        """Look for any sign of credentials on this machine."""
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        """Return the region that a spec asks for."""
         return region_of(spec, self.options_of(spec))
 
     def default_place(self) -> str:
-        """Return the region of the environment or the profile."""
         return api.default_region()
 
     def client(self, place: str, spec: ClusterSpec | None) -> Region:
-        """Return the client of a region; there is one for each."""
         if place not in self._clients:
             self._clients[place] = api.Region(place)
         return self._clients[place]
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Return the environment of the machines: Amazon's MPI and torch, if the image has them."""
         wanted_environment = super().environment(spec)
         has_torch = spec.image == images.PYTORCH
         if wanted_environment is None or not (has_torch or self.options_of(spec).efa):
@@ -111,16 +102,13 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         )
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse `--accelerator`, which Amazon does not have, then plan the launch."""
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
         return super().plan(spec)
 
     def plan_request(self, client: Region, spec: ClusterSpec) -> AwsOffer:
-        """Decide everything that a launch would create, or refuse it."""
         return make_offer(client, spec, self.options_of(spec))
 
     def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
-        """Narrow an offer to the zone and the subnet of a machine."""
         by_id = [{"Name": "instance-id", "Values": [like.id]}]
         for instance in instances(client, by_id):
             nic = primary(instance)
@@ -143,7 +131,6 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
     def remote_cluster(
         self, client: Region, tags: Tags, machines: Sequence[InstanceTypeDef]
     ) -> RemoteCluster:
-        """Describe a cluster by its instances; since when is that of the first."""
         since, cost = 0.0, None
         for first in machines[:1]:
             since = first["LaunchTime"].timestamp() if "LaunchTime" in first else 0.0
@@ -161,11 +148,9 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         )
 
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
-        """Explain a failure, and give the commands of Amazon's tools that help."""
         return to_cluster_error(failure, remains=remains)
 
     def all_regions(self) -> tuple[str, ...]:
-        """List the regions of this account; empty if the machine is not set up for Amazon."""
         if not self.everywhere():
             return ()
         with self.translating_errors("Nothing was looked for."):
@@ -240,7 +225,6 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         )
 
     def _locate(self, name: str, entries: Entries) -> tuple[Region, Filters]:
-        """Return the region of a cluster, and the filters that find its instances."""
         [region] = self.clients_of(entries)
         return region, filters_of(self.selection(region, name, entries))
 

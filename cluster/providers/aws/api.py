@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,7 @@ from typing import Any
 
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
-from cluster.providers.aws.errors import kind_of
+from cluster.providers.aws.errors import LOGINS, kind_of
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 20  # seconds
 SIGNS = (
@@ -86,7 +86,6 @@ class Region:
 
     @property
     def account(self) -> str:
-        """The number of the account."""
         return str(self._caller["Account"])
 
     @property
@@ -105,19 +104,12 @@ class Region:
         """Return the time of Amazon's clock, in seconds since the epoch: the local may be wrong."""
         return datetime.now(UTC).timestamp() + self._skew
 
-    def call(
-        self,
-        operation: str,
-        key: str = "",
-        *,
-        service: str = "ec2",
-        **params: Any,  # noqa: ANN401
-    ) -> Mapping[str, Any]:
+    def call(self, operation: str, key: str = "", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
         """Call an operation such as `run_instances`, again while it is throttled or gets no reply.
 
         Each of its answers has `key`. Failure: it was refused, or did not succeed in time.
         """
-        return retry(partial(self.once, operation, key, service=service, **params))
+        return retry(partial(self.once, operation, key, **params))
 
     def once(
         self,
@@ -174,7 +166,14 @@ class Region:
 
         Failure: it was refused, or did not succeed in time.
         """
-        return tuple(row for page in self._pages(operation, key, params) for row in page[key])
+        rows: list[Any] = []
+        token: dict[str, str] = {}
+        while True:
+            page = self.call(operation, key, **params, **token)
+            rows += page[key]
+            if not page.get("NextToken"):
+                return tuple(rows)
+            token = {"NextToken": page["NextToken"]}
 
     def console(self, machine: str) -> str:
         """Read the console of an instance; empty if there is none, or it cannot be read."""
@@ -183,17 +182,6 @@ class Region:
                 answer = self.call("get_console_output", InstanceId=machine, Latest=latest)
                 return str(answer.get("Output", ""))
         return ""
-
-    def _pages(
-        self, operation: str, key: str, params: Mapping[str, Any]
-    ) -> Iterator[Mapping[str, Any]]:
-        token: dict[str, str] = {}
-        while True:
-            page = self.call(operation, key, **params, **token)
-            yield page
-            if not page.get("NextToken"):
-                return
-            token = {"NextToken": page["NextToken"]}
 
     def _client(self, service: str) -> Any:  # noqa: ANN401
         from botocore.config import Config  # noqa: PLC0415 - with boto3
@@ -262,18 +250,6 @@ def _failure(operation: str, error: Exception) -> Failure:
         exceptions.IncompleteReadError,
         ResponseParserError,
     )
-    locked = (
-        exceptions.NoCredentialsError,
-        exceptions.PartialCredentialsError,
-        exceptions.CredentialRetrievalError,
-        exceptions.InvalidConfigError,
-        getattr(exceptions, "LoginError", exceptions.SSOError),  # only in newer versions
-        exceptions.ProfileNotFound,
-        exceptions.SSOError,
-        exceptions.TokenRetrievalError,
-        exceptions.UnauthorizedSSOTokenError,
-    )
-    kind: Kind = (
-        "denied" if isinstance(error, locked) else "lost" if isinstance(error, lost) else "other"
-    )
+    locked = any(base.__name__ in (*LOGINS, "LoginError") for base in type(error).__mro__)
+    kind: Kind = "denied" if locked else "lost" if isinstance(error, lost) else "other"
     return Failure(kind, operation=name, code=type(error).__name__, message=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -11,6 +12,7 @@ from cluster.core.errors import ProvisionError, Timeout
 from cluster.providers._cloud import cloud_init
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, Kind, ignoring, retry
 from cluster.providers._cloud.launch import CloudLaunch, ListedMachine, Site
+from cluster.providers._cloud.options import name_taken_error
 from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import RESOURCE_TYPES, AwsDeletion
@@ -21,21 +23,15 @@ from cluster.providers.aws.instances import (
     filters_of,
     instance_view,
     instances,
-    interfaces_of,
     state_of,
     tags_of,
-    volumes,
     zone_of,
 )
 from cluster.providers.aws.options import AwsOffer, AwsOptions
-from cluster.providers.aws.plan import name_taken_error
 from cluster.providers.aws.request import interfaces, request, tag_specifications
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from types_boto3_ec2.type_defs import InstanceTypeDef
-
 
 PROVIDER = "aws"
 NOWHERE: Mapping[str, str] = MappingProxyType({})
@@ -55,8 +51,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     _vpc = _group = ""  # ids of the network and of the security group
 
     def token(self, site: Site, attempt: int = 0) -> str:
-        """Return the client token of the call for the machines in a zone."""
-        del attempt
         return f"{self._tags.launch}-{site.zone}{self.suffix}"
 
     def prepare(self) -> None:
@@ -112,8 +106,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return tuple(instance["InstanceId"] for instance in answer["Instances"])
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[InstanceTypeDef]]:
-        """List the instances with these ids."""
-        del site
         listed = instances(self.client, filters_of(self._whose))
         machines = (self._as_listed(item) for item in listed if item["InstanceId"] in ids)
         return sorted(machines, key=lambda item: item.number)
@@ -125,7 +117,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
         Each gets its own as soon as it runs, because its boot may need the internet.
         """
-        del site
         for machine in listed:
             if ended := ended_machine(machine.instance):
                 raise self.end(machine.number, ended)
@@ -147,13 +138,21 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         Nobody else has attached anything yet.
         """
         parts = {
-            "volume": [id_ for instance in machines for id_ in volumes(instance)],
-            "network-interface": [id_ for instance in machines for id_ in interfaces_of(instance)],
+            "volume": [
+                disk.get("Ebs", {}).get("VolumeId", "")
+                for instance in machines
+                for disk in instance.get("BlockDeviceMappings", ())
+            ],
+            "network-interface": [
+                nic.get("NetworkInterfaceId", "")
+                for instance in machines
+                for nic in instance.get("NetworkInterfaces", ())
+            ],
         }
         for kind, ids in parts.items():
             token = f"{kind}/{self.token(site)}"
             self.journal.note(kind, token)
-            self.journal.record_created(token, *ids)
+            self.journal.record_created(token, *filter(None, ids))
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known_hosts)  # by a launch that this one continues
         new = [id_ for instance in machines if (id_ := instance["InstanceId"]) not in pinned]
@@ -198,11 +197,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
     @property
     def _near(self) -> str:
-        """The name of the placement group."""
         return f"{self._tags.label}{self.suffix}"
 
     def _new_vpc(self) -> str:
-        """Create a VPC with a route to the internet."""
         vpc = self._own("vpc", CidrBlock=CIDR)
         gateway = self._own("internet-gateway")
         self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
@@ -244,7 +241,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             self.client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
         resource = retry(lambda: _only(self._named_so(kind, name)), kinds=UNLISTED)
         if tags_of(resource).get(LAUNCH) != self._tags.launch:
-            raise name_taken_error(self._spec.name, self.client.name)
+            raise name_taken_error(self._spec.name, self.client.name, self.client.name)
         return self._record_created(kind, token, resource)
 
     def _own(self, kind: str, *, where: Mapping[str, str] = NOWHERE, **params: str) -> str:
@@ -266,7 +263,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return self._record_created(kind, token, retry(attempt))
 
     def _record_created(self, kind: str, token: str, resource: Mapping[str, Any]) -> str:
-        """Record that a resource exists now; return its id."""
         id_ = str(resource[TYPES[kind].id])
         self.journal.record_created(token, id_)
         return id_
@@ -277,7 +273,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return self._listed(kind, [{"Name": field, "Values": [name]}])
 
     def _group_of_cluster(self) -> str:
-        """Find the security group of a cluster that gets more machines."""
         if groups := self._named_so("security-group", self._tags.label):
             return str(groups[0]["GroupId"])
         raise ProvisionError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,13 +16,11 @@ from cluster.providers._cloud.tags import Selection, parse_tags
 from cluster.providers.aws.instances import GONE, filters_of, instances, state_of, tags_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from types_boto3_ec2.type_defs import InstanceTypeDef
 
     from cluster.providers.aws.api import Region
 
-INSTANCE, ELASTIC_IP, GATEWAY = "instance", "Elastic IP", "internet gateway"
+INSTANCE, ELASTIC_IP = "instance", "Elastic IP"
 ELASTIC_IP_REQUEST = "elastic-ip"  # the kind of its requests in a journal
 PAID = {  # what costs money by itself: the kind of its requests, and of the resource
     journal.INSTANCES: INSTANCE,
@@ -111,7 +110,7 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
     _type("placement-group", id="GroupName", by_id="group-name"),
     _type("security-group", id="GroupId", by_id="group-id"),
     _type("subnet"),
-    _type("internet-gateway", GATEWAY),
+    _type("internet-gateway"),
     _type("vpc", "virtual network"),
 )
 KINDS = {
@@ -220,7 +219,6 @@ class AwsDeletion(Deletion[AwsResource]):
                     self._delete_one(resource, resource.type)
 
     def _terminate_all(self, listed: list[AwsResource]) -> None:
-        """Request once the termination of all instances that still run."""
         doomed = [
             resource.id
             for resource in listed
@@ -278,14 +276,11 @@ def _instance(row: InstanceTypeDef) -> AwsResource:
 
 
 def _resource(type_: AwsResourceType, row: Mapping[str, Any]) -> AwsResource:
-    gateway = type_.kind == GATEWAY
     return AwsResource(
         kind=type_.kind,
         id=row[type_.id],
         tags=parse_tags(tags_of(row, type_.tags)),
         type=type_,
         in_use=ATTACHED in (row.get("State"), row.get("Status")) or "AssociationId" in row,
-        networks=tuple(attachment["VpcId"] for attachment in row.get("Attachments", ()))
-        if gateway
-        else (),
+        networks=tuple(item["VpcId"] for item in row.get("Attachments", ()) if "VpcId" in item),
     )

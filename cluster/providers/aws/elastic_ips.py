@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from cluster.providers.aws.instances import primary
 from cluster.providers.aws.request import tag_specifications
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from types_boto3_ec2.type_defs import AddressTypeDef, InstanceTypeDef
 
     from cluster.providers._cloud.launch import LaunchJournal
@@ -43,7 +42,11 @@ class ElasticIps:
             while len({item["AllocationId"] for item in self._listed()} | allocated) < self._wanted:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
-                    id_ = self._allocate_one()
+                    tagged = tag_specifications(self._tags, "elastic-ip")
+                    answer = self._region.once(
+                        "allocate_address", "AllocationId", Domain="vpc", TagSpecifications=tagged
+                    )
+                id_ = str(answer["AllocationId"])
                 self._journal.record_created(token, id_)
                 allocated.add(id_)
             addresses = self._listed()
@@ -78,13 +81,6 @@ class ElasticIps:
             retry(call, kinds=UNLISTED)
             self._free.remove(address)
             self._taken.add(interface)
-
-    def _allocate_one(self) -> str:
-        tagged = tag_specifications(self._tags, "elastic-ip")
-        answer = self._region.once(
-            "allocate_address", "AllocationId", Domain="vpc", TagSpecifications=tagged
-        )
-        return str(answer["AllocationId"])
 
     def _listed(self) -> tuple[AddressTypeDef, ...]:
         mine = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]

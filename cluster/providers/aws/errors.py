@@ -189,7 +189,6 @@ def kind_of(code: str, status: int = 0) -> Kind:
 
 
 def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> ClusterError:
-    """Explain a failure to the user, with what it means and what to type."""
     if failure.code == NO_CREDENTIALS:
         means, remedy = LOGINS[failure.code]
         source = f"Amazon was not asked ({failure.code}). {remains}"
@@ -203,7 +202,6 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
 
 
 def _of_instance(failure: Failure) -> tuple[str, str] | None:
-    """Return what a refusal means for an instance that exists, and what to type."""
     if protected := PROTECTED.search(failure.message):
         named = INSTANCE_ID.search(failure.message)
         id_ = named[0] if named else "ID"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.providers._cloud.api_errors import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from types_boto3_ec2.type_defs import ImageTypeDef, InstanceTypeInfoTypeDef
 
     from cluster.providers.aws.api import Region
@@ -96,7 +95,6 @@ def _alias(region: Region, name: str) -> str:
 
 
 def _newest_pytorch(region: Region, kind: InstanceTypeInfoTypeDef) -> str:
-    """Read which image with PyTorch is the newest."""
     _check_open_driver(kind)
     architecture = _architecture(kind)
     names = [PYTORCH_ALIAS.format(architecture, minor) for minor in PYTORCH_MINORS]
@@ -129,7 +127,6 @@ def _architectures(kind: InstanceTypeInfoTypeDef) -> Sequence[str]:
 
 
 def disk_size(image: ImageTypeDef) -> int:
-    """Return the size of the root disk of an image, in GiB; 0 if it does not say."""
     sizes = {
         disk.get("DeviceName", ""): disk.get("Ebs", {}).get("VolumeSize", 0)
         for disk in image.get("BlockDeviceMappings", ())
@@ -138,7 +135,6 @@ def disk_size(image: ImageTypeDef) -> int:
 
 
 def root_device(image: ImageTypeDef) -> str:
-    """Return the device name of the root disk of an image."""
     return image.get("RootDeviceName", "/dev/sda1")
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cluster.providers._cloud.launch import EndedMachine
-from cluster.providers._cloud.machine import InstanceView
+from cluster.providers._cloud.launch import EndedMachine, InstanceView
 from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from types_boto3_ec2.type_defs import (
         InstanceNetworkInterfaceTypeDef,
         InstanceTypeDef,
@@ -28,7 +26,6 @@ TAKEN = ("Capacity", "Server.SpotInstanceTermination", "Server.SpotInstanceShutd
 
 
 def filters_of(selection: Selection) -> Filters:
-    """Return the filters that find the resources of a selection."""
     if selection.launches:
         return [{"Name": f"tag:{LAUNCH}", "Values": list(selection.launches)}]
     named = [{"Name": f"tag:{CLUSTER}", "Values": [selection.name]}] if selection.name else []
@@ -49,32 +46,16 @@ def instances(region: Region, filters: Filters) -> tuple[InstanceTypeDef, ...]:
 
 
 def tags_of(resource: Mapping[str, Any], field: str = "Tags") -> dict[str, str]:
-    """Return the tags of a resource, by key."""
     return {tag["Key"]: tag["Value"] for tag in resource.get(field, ())}
 
 
 def state_of(instance: InstanceTypeDef) -> str:
-    """Return the state of an instance, such as `running`."""
     return instance.get("State", {}).get("Name", "pending")
 
 
 def zone_of(instance: InstanceTypeDef) -> str:
     """Return the zone of an instance; empty if it is not listed yet."""
     return instance.get("Placement", {}).get("AvailabilityZone", "")
-
-
-def volumes(instance: InstanceTypeDef) -> list[str]:
-    """Return the ids of the volumes of an instance."""
-    ids = (
-        disk.get("Ebs", {}).get("VolumeId", "") for disk in instance.get("BlockDeviceMappings", ())
-    )
-    return [id_ for id_ in ids if id_]
-
-
-def interfaces_of(instance: InstanceTypeDef) -> list[str]:
-    """Return the ids of the network interfaces of an instance."""
-    ids = (nic.get("NetworkInterfaceId", "") for nic in instance.get("NetworkInterfaces", ()))
-    return [id_ for id_ in ids if id_]
 
 
 def primary(instance: InstanceTypeDef) -> InstanceNetworkInterfaceTypeDef:
@@ -87,7 +68,6 @@ def primary(instance: InstanceTypeDef) -> InstanceNetworkInterfaceTypeDef:
 
 
 def instance_view(instance: InstanceTypeDef) -> InstanceView:
-    """Return the fields of an instance that all clouds have."""
     return InstanceView(
         id=instance["InstanceId"],
         alias=instance["InstanceId"],

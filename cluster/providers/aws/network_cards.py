@@ -9,13 +9,12 @@ interface, which is both.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from types_boto3_ec2.type_defs import InstanceTypeInfoTypeDef, NetworkCardInfoTypeDef
 
 InterfaceKind = Literal["interface", "efa", "efa-only"]
@@ -31,12 +30,10 @@ class CardInterface(Value, frozen=True, kw_only=True):
 
     @property
     def has_address(self) -> bool:
-        """Whether it takes an IP address of the subnet."""
         return self.kind != "efa-only"
 
 
 def cards_of(kind: InstanceTypeInfoTypeDef) -> Sequence[NetworkCardInfoTypeDef]:
-    """Return the network cards of a type."""
     return kind.get("NetworkInfo", {}).get("NetworkCards", ())
 
 
@@ -58,7 +55,6 @@ def efa_layout(kind: InstanceTypeInfoTypeDef) -> tuple[CardInterface, ...]:
 
 
 def _adapter(card: NetworkCardInfoTypeDef) -> InterfaceKind | None:
-    """Return the kind of adapter that a card takes; None if it takes none."""
     kinds = card.get("InterfaceTypes", ())
     return "efa-only" if "efa-only" in kinds else "efa" if "efa" in kinds else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,14 @@ from cluster.providers import idle_lines
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import Site
-from cluster.providers._cloud.options import TTL, region_in, words
+from cluster.providers._cloud.options import (
+    TTL,
+    name_taken_error,
+    not_offered_error,
+    region_in,
+    requested_zones,
+    words,
+)
 from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import images, quotas, reservations
 from cluster.providers.aws.api import Region, default_region
@@ -27,8 +35,6 @@ from cluster.providers.aws.prices import price
 from cluster.providers.aws.request import interfaces, request, tag_specifications
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from types_boto3_ec2.type_defs import (
         InstanceTypeInfoTypeDef,
         InstanceTypeOfferingTypeDef,
@@ -71,12 +77,11 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
     _check_name_is_free(region, spec)
     offer = _possible_offer(region, spec, options)
     tags = new_tags(spec.name, region.owner, region.now() + offer.ttl, user=region.user)
-    check(region, spec, options, offer, tags)
+    check_permissions(region, spec, options, offer, tags)
     return offer
 
 
 def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
-    """Decide what a launch would create, without a check of the user's permissions."""
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
     reserved = reservations.choose(region, spec, options)
@@ -147,7 +152,6 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
 
 
 def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
-    """Refuse a name that a launch from another machine already uses."""
     if journal.for_cluster(spec.name).entries():
         return
     ours = [
@@ -155,16 +159,7 @@ def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
         {"Name": "tag:cluster-owner", "Values": [region.owner]},
     ]
     if region.all("describe_security_groups", "SecurityGroups", Filters=ours):
-        raise name_taken_error(spec.name, region.name)
-
-
-def name_taken_error(name: str, region: str) -> SpecError:
-    """Return the error for a name that another launch already uses."""
-    return SpecError(
-        f"There is a cluster {name!r} of yours in {region} already.",
-        means="It was launched from another machine, or its journal is gone; it is left as it is.",
-        remedy=f"Choose another --name, or take it down: cluster down {name} --region {region}",
-    )
+        raise name_taken_error(spec.name, region.name, region.name)
 
 
 def _kind(region: Region, spec: ClusterSpec) -> InstanceTypeInfoTypeDef:
@@ -257,16 +252,13 @@ def _zones(
         Filters=[{"Name": "instance-type", "Values": [name]}],
     )
     offered_zones = sorted({offering["Location"] for offering in offered})
-    requested = _requested_zones(region, spec, options)
+    first = spec.zone if spec.zone and spec.zone != region.name else ""
+    requested = requested_zones(first, options.zones, region.name)
     chosen = [zone for zone in requested if zone in offered_zones] if requested else offered_zones
     if not chosen:
         where = ", ".join(requested) or region.name
-        raise SpecError(
-            f"{name} is not offered in {where}.",
-            remedy=f"It is in: {', '.join(offered_zones)}; use --zone {offered_zones[0]}"
-            if offered_zones
-            else "Choose another region, or another --instance.",
-        )
+        otherwise = "Choose another region, or another --instance."
+        raise not_offered_error(name, where, offered_zones, otherwise)
     if reserved is not None:
         if reserved.zone not in chosen:
             raise SpecError(
@@ -276,12 +268,6 @@ def _zones(
         return [reserved.zone]
     full = capacity_cache.zones(name)
     return [zone for zone in chosen if zone not in full] or chosen
-
-
-def _requested_zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
-    zones = [spec.zone] if spec.zone and spec.zone != region.name else []
-    zones += [region.name + word if len(word) == 1 else word for word in words(options.zones)]
-    return list(dict.fromkeys(zones))
 
 
 def _sites(
@@ -404,50 +390,33 @@ AT_ONCE = 4  # calls in flight
 KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 
 
-def check(
+def check_permissions(
     region: Region, spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
 ) -> None:
-    """Check that the calls of a launch, and the lists of its teardown, are permitted (Failure).
+    """Check with dry runs that a launch, and the lists of its teardown, are permitted (Failure).
 
     Calls that need the id of a resource that does not exist yet cannot be checked.
     """
-    operations = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
-    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        list(pool.map(lambda operation: region.permits(operation[0], **operation[1]), operations))
 
+    def tagged(kind: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
+        return {**params, "TagSpecifications": tag_specifications(tags, kind)}
 
-def calls(
-    spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return the calls of a launch that a dry run can check."""
     label = tags.label
-    key = {
-        "KeyName": label,
-        "PublicKeyMaterial": KEY,
-        "TagSpecifications": tag_specifications(tags, "key-pair"),
-    }
-    operations: list[tuple[str, dict[str, Any]]] = [("import_key_pair", key)]
+    calls: dict[str, dict[str, Any]] = {name: {} for name in LISTS}
+    calls["import_key_pair"] = tagged("key-pair", KeyName=label, PublicKeyMaterial=KEY)
     if options.elastic_ip:
-        tagged = {"TagSpecifications": tag_specifications(tags, "elastic-ip")}
-        operations.append(("allocate_address", {"Domain": "vpc", **tagged}))
+        calls["allocate_address"] = tagged("elastic-ip", Domain="vpc")
     if spec.placement:
-        group = {"GroupName": label, "Strategy": "cluster"}
-        tagged = {"TagSpecifications": tag_specifications(tags, "placement-group")}
-        operations.append(("create_placement_group", {**group, **tagged}))
+        group = tagged("placement-group", GroupName=label, Strategy="cluster")
+        calls["create_placement_group"] = group
     if offer.vpc:
         firewall = {"GroupName": label, "Description": "cluster", "VpcId": offer.vpc}
-        tagged = {"TagSpecifications": tag_specifications(tags, "security-group")}
-        operations.append(("create_security_group", {**firewall, **tagged}))
-        operations.append(("run_instances", _run(spec, options, offer, tags)))
-    return operations
-
-
-def _run(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
-    """Return the call for the machines, without the groups and the key, which do not exist yet."""
-    params = request(spec, options, offer, tags)
-    del params["KeyName"]
-    params.pop("Placement", None)
-    cards = interfaces(options, offer, offer.sites[0].subnet, "")
-    for card in cards:
-        del card["Groups"]
-    return {**params, "NetworkInterfaces": cards}
+        calls["create_security_group"] = tagged("security-group", **firewall)
+        machines = request(spec, options, offer, tags)
+        cards = interfaces(options, offer, offer.sites[0].subnet, "")
+        for part in (machines, *cards):  # which do not exist yet
+            for name in ("KeyName", "Placement", "Groups"):
+                part.pop(name, None)
+        calls["run_instances"] = {**machines, "NetworkInterfaces": cards}
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        list(pool.map(lambda name: region.permits(name, **calls[name]), calls))

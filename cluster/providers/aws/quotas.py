@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cluster.core.errors import Quota as QuotaError
@@ -14,8 +15,6 @@ from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws.instances import instances
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from types_boto3_ec2.type_defs import InstanceTypeInfoTypeDef
 
     from cluster.providers.aws.api import Region

@@ -16,10 +16,7 @@ def request(
     """Return the parameters that all machines of a launch share.
 
     Tags, TTL and encryption are part of the call that creates the machines, so that no machine
-    exists without them.
-
-    Args:
-        near: the name of the placement group, if the spec asks for one.
+    exists without them. `near` is the name of the placement group, if the spec asks for one.
     """
     disk: dict[str, Any] = {"Encrypted": True, "DeleteOnTermination": True, "VolumeType": "gp3"}
     if offer.disk:
@@ -63,7 +60,6 @@ def request(
 def interfaces(
     options: AwsOptions, offer: AwsOffer, subnet: str, group: str
 ) -> list[dict[str, Any]]:
-    """Return the network interfaces of each machine."""
     common = {"SubnetId": subnet, "Groups": [group], "DeleteOnTermination": True}
     if len(offer.interfaces) > 1:
         return [
@@ -81,7 +77,6 @@ def interfaces(
 
 
 def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
-    """Return the tags of resources for the call that creates them."""
     pairs = {"Name": f"mpi.{tags.name}", **tags.as_dict}
     listed = [{"Key": key, "Value": value} for key, value in pairs.items()]
     return [{"ResourceType": kind, "Tags": listed} for kind in kinds]

@@ -15,8 +15,6 @@ from cluster.core.units import format_seconds
 from cluster.providers._cloud.api_errors import Failure
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from types_boto3_ec2.type_defs import CapacityReservationTypeDef
 
     from cluster.core.model.spec import ClusterSpec
@@ -43,7 +41,6 @@ class Reservation(Value, frozen=True, kw_only=True):
     end: float | None = None
 
     def line(self, now: float) -> str:
-        """Return what a user chooses by."""
         end = f", ends in {format_seconds(max(0.0, self.end - now))}" if self.end else ""
         kind = "block" if self.is_block else "reservation"
         free = f"{self.free} of {self.total} free"
@@ -66,13 +63,9 @@ def _reservation(row: CapacityReservationTypeDef) -> Reservation:
         free=row.get("AvailableInstanceCount", 0),
         total=row.get("TotalInstanceCount", 0),
         is_block=row.get("ReservationType") == BLOCK,
-        start=_seconds(row.get("StartDate")),
-        end=_seconds(row.get("EndDate")),
+        start=row["StartDate"].timestamp() if "StartDate" in row else None,
+        end=row["EndDate"].timestamp() if "EndDate" in row else None,
     )
-
-
-def _seconds(moment: datetime | None) -> float | None:
-    return None if moment is None else moment.timestamp()
 
 
 def choose(region: Region, spec: ClusterSpec, options: AwsOptions) -> Reservation | None:
@@ -147,8 +140,7 @@ def _check_fit(chosen: Reservation, spec: ClusterSpec, now: float) -> None:
 def block_end(chosen: Reservation, now: float) -> float | None:
     """Return after how many seconds Amazon begins to end the machines; None if it does not.
 
-    Raises:
-        SpecError: That is too soon to be of use.
+    SpecError: that is too soon to be of use.
     """
     if not chosen.is_block or chosen.end is None:
         return None
@@ -164,7 +156,6 @@ def block_end(chosen: Reservation, now: float) -> float | None:
 
 
 def end_line(chosen: Reservation, ttl: float) -> str:
-    """Say that the machines end with their block."""
     return (
         f"ends by itself {format_seconds(ttl)} after its start at the latest: Amazon ends the "
         f"machines of {chosen.id} before the block does"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,8 +13,7 @@ from cluster.core.model.resources import Plan, Price, RemoteCluster
 from cluster.providers import Credentials, NeedsCredentials, OffersGpus, refuse
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import EndedMachine, Intent, Site, intent_file
-from cluster.providers._cloud.network_layers import network_layers
-from cluster.providers._cloud.provider import CloudProvider
+from cluster.providers._cloud.provider import CloudProvider, network_layers
 from cluster.providers.gcp import api
 from cluster.providers.gcp.accelerators import requested_accelerators
 from cluster.providers.gcp.create import GcpLaunch
@@ -26,8 +26,6 @@ from cluster.providers.gcp.prices import price
 from cluster.providers.gcp.request import id_of, private
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from google.cloud.compute_v1.types.compute import Instance, MachineType, ResourceStatus
 
     from cluster.core import journal
@@ -74,15 +72,12 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         return text.startswith(PLACE)
 
     def is_set_up(self) -> bool:
-        """Look for any sign of credentials on this machine."""
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        """Return the project that a spec asks for."""
         return project_of(self.options_of(spec))
 
     def default_place(self) -> str:
-        """Return the project of the environment or the credentials."""
         return api.default_project()
 
     def client(self, place: str, spec: ClusterSpec | None) -> Project:
@@ -93,18 +88,14 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         return self._clients[key]
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse what Google does not have, before the first call, then plan the launch."""
         refuse(spec, REFUSED_OPTIONS)
         requested_accelerators(spec, allow_retired=self.options_of(spec).allow_retired)
         return super().plan(spec)
 
     def plan_request(self, client: Project, spec: ClusterSpec) -> GcpOffer:
-        """Decide everything that a launch would create, or refuse it."""
         return make_offer(client, spec, self.options_of(spec))
 
     def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
-        """Narrow an offer to the zone of a machine."""
-        del client
         site = Site(zone=like.id.partition("/")[0])
         return msgspec.structs.replace(offer, sites=(site,))
 
@@ -113,7 +104,6 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         intent_file(cluster, self.name).unlink(missing_ok=True)
 
     def running(self, client: Project, selection: Selection) -> list[tuple[Tags, Instance]]:
-        """List the instances, in the order of their names."""
         listed = sorted(
             client.all("instances", filter=filter_of(selection)), key=lambda row: row.name
         )
@@ -123,7 +113,6 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
     def remote_cluster(
         self, client: Project, tags: Tags, machines: Sequence[Instance]
     ) -> RemoteCluster:
-        """Describe a cluster by its instances; it exists since the first of them does."""
         return RemoteCluster(
             name=tags.name,
             region=f"{PLACE}{client.name}",
@@ -136,7 +125,6 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         )
 
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
-        """Explain a failure, and give the commands of Google's tools that help."""
         return to_cluster_error(failure, remains=remains)
 
     def ended(
@@ -196,7 +184,6 @@ def _location(status: ResourceStatus) -> tuple[str, ...]:
 
 
 def _price(project: Project, instance: Instance) -> Price | None:
-    """Read the price of a machine; none if it cannot be read."""
     zone, name = instance.zone.rpartition("/")[2], instance.machine_type.rpartition("/")[2]
     try:
         kind: MachineType = project.call("machine_types", "get", zone=zone, machine_type=name)

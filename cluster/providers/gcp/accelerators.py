@@ -18,7 +18,6 @@ class Accelerator(Value, frozen=True, kw_only=True):
     """A kind of accelerator."""
 
     type: str  # Google's name for it
-    quota: str  # Google's name for its quota
     # by number of accelerators, the machine type that has them or gets them attached
     machines: dict[int, str]
     attached: bool = False  # it is attached to a machine type that does not include it
@@ -30,18 +29,14 @@ def _on_n1(*counts: int) -> dict[int, str]:
 
 
 KNOWN = {
-    "t4": Accelerator(
-        type="nvidia-tesla-t4", quota="NVIDIA_T4_GPUS", machines=_on_n1(1, 2, 4), attached=True
-    ),
+    "t4": Accelerator(type="nvidia-tesla-t4", machines=_on_n1(1, 2, 4), attached=True),
     "v100": Accelerator(
         type="nvidia-tesla-v100",
-        quota="NVIDIA_V100_GPUS",
         machines={**_on_n1(1, 2), 4: "n1-standard-16", 8: "n1-standard-32"},
         attached=True,
     ),
     "l4": Accelerator(
         type="nvidia-l4",
-        quota="NVIDIA_L4_GPUS",
         machines={
             1: "g2-standard-4",
             2: "g2-standard-24",
@@ -51,17 +46,14 @@ KNOWN = {
     ),
     "a100": Accelerator(
         type="nvidia-tesla-a100",
-        quota="NVIDIA_A100_GPUS",
         machines={n: f"a2-highgpu-{n}g" for n in (1, 2, 4, 8)},
     ),
     "h100": Accelerator(
         type="nvidia-h100-80gb",
-        quota="NVIDIA_H100_GPUS",
         machines={n: f"a3-highgpu-{n}g" for n in (1, 2, 4, 8)},
     ),
     "k80": Accelerator(
         type="nvidia-tesla-k80",
-        quota="NVIDIA_K80_GPUS",
         machines=_on_n1(1, 2, 4, 8),
         attached=True,
         retired="2024-05-01",  # cloud.google.com/compute/docs/eol/k80-eol
@@ -77,7 +69,6 @@ class RequestedAccelerators(Value, frozen=True, kw_only=True):
 
     @property
     def machine(self) -> str:
-        """The machine type to use if the spec names none."""
         return self.kind.machines[self.count]
 
 

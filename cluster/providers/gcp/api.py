@@ -7,7 +7,8 @@ import platform
 import pwd
 import time
 import urllib.parse
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -73,7 +74,6 @@ def default_project() -> str:
 
 @cache
 def _default() -> tuple[Any, str]:
-    """Find the user's credentials, and their project; empty if they have none."""
     require("google.auth", "gcp", "Google's cloud")
     import google.auth  # noqa: PLC0415 - slow to import, and not everybody needs it
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
@@ -107,7 +107,6 @@ class Project:
 
     @property
     def account(self) -> str:
-        """The project, which is billed."""
         return self.name
 
     @cached_property
@@ -116,10 +115,8 @@ class Project:
         named = os.environ.get("CLOUDSDK_CORE_ACCOUNT", "")
         if self._endpoint:
             return named or _local_user()
-        try:
+        with _translating("tokeninfo"):
             email = _email(_default()[0])
-        except Exception as error:
-            raise _translated("tokeninfo", error) from error
         if email or named:
             return email or named
         raise Failure(
@@ -145,7 +142,6 @@ class Project:
         return retry(partial(self._list, collection, verb, params))
 
     def begin(self, collection: str, verb: str, **params: Any) -> Operation:  # noqa: ANN401
-        """Start an operation, without waiting for its end (Failure)."""
         operation: Operation = self.call(collection, f"{verb}_unary", **params)
         return operation
 
@@ -174,7 +170,10 @@ class Project:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_POLL)
             operation = self.look(operation)
-        if operation.error.errors or created(operation) < requested(operation):
+        zones = operation.instances_bulk_insert_operation_metadata.per_location_status
+        if operation.error.errors or any(
+            status.created_vm_count < status.target_vm_count for status in zones.values()
+        ):
             check_operations(label, operation, *self._parts(operation))
         return operation
 
@@ -228,12 +227,9 @@ class Project:
         own = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "").rstrip("/")
         if self._endpoint and not own:
             raise Failure("missing", operation=label, code=NO_SERVICE, message="It is not there")
-        try:
-            with AuthorizedSession(self._credentials()) as session:
-                url = f"{own or SERVICES[service]}{path}"
-                answer = session.get(url, params=params, timeout=TIMEOUT)
-        except Exception as error:
-            raise _translated(label, error) from error
+        with _translating(label), AuthorizedSession(self._credentials()) as session:
+            url = f"{own or SERVICES[service]}{path}"
+            answer = session.get(url, params=params, timeout=TIMEOUT)
         if answer.ok:
             return _decoded(label, answer.content, dict[str, Any])
         refusal = _decoded(label, answer.content, dict[str, dict[str, Any]])
@@ -246,21 +242,17 @@ class Project:
         return AnonymousCredentials() if self._endpoint else _default()[0]
 
     def _list(self, collection: str, verb: str, params: dict[str, Any]) -> tuple[Any, ...]:
-        try:
+        with _translating(call_name(collection, verb)):
             pages = self._send(collection, verb, params)
             if verb == "aggregated_list":
-                return tuple(item for _, scope in pages for item in getattr(scope, collection))
+                pages = (item for _, scope in pages for item in getattr(scope, collection))
             return tuple(pages)
-        except Exception as error:
-            raise _translated(call_name(collection, verb), error) from error
 
     def _send(self, collection: str, verb: str, params: dict[str, Any]) -> Any:  # noqa: ANN401
         request = {"project": self.name, **params}
-        try:
+        with _translating(call_name(collection, verb)):
             method = getattr(self._client(collection), verb)
             return method(request=request, retry=None, timeout=TIMEOUT)
-        except Exception as error:
-            raise _translated(call_name(collection, verb), error) from error
 
     def _client(self, collection: str) -> Any:  # noqa: ANN401
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - slow to import
@@ -279,18 +271,10 @@ class Project:
 
 
 def is_done(operation: Operation) -> bool:
-    """Tell whether an operation is over, successfully or not."""
     return bool(operation.status == operation.Status.DONE)
 
 
-def requested(operation: Operation) -> int:
-    """Return how many machines a bulkInsert was to create."""
-    zones = operation.instances_bulk_insert_operation_metadata.per_location_status
-    return sum(status.target_vm_count for status in zones.values())
-
-
 def created(operation: Operation) -> int:
-    """Return how many machines a bulkInsert created."""
     zones = operation.instances_bulk_insert_operation_metadata.per_location_status
     return sum(status.created_vm_count for status in zones.values())
 
@@ -361,18 +345,21 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
     return str(about.get("email") or about.get("sub") or "")
 
 
-def _translated(label: str, error: Exception) -> Exception:
-    """Turn an exception of the client into a failure; return other exceptions unchanged."""
+@contextmanager
+def _translating(label: str) -> Iterator[None]:
+    """Turn exceptions of the client into failures."""
     from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
     from google.protobuf.json_format import ParseError  # noqa: PLC0415
     from requests.exceptions import RequestException  # noqa: PLC0415
 
-    if isinstance(error, NotTheCloudError):
-        return error.failure(label)
     no_json = (ParseError, UnicodeDecodeError)  # of a failing server
-    is_known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException, *no_json))
-    return _failure(label, error) if is_known else error
+    try:
+        yield
+    except NotTheCloudError as error:
+        raise error.failure(label) from error
+    except (GoogleAPIError, GoogleAuthError, RequestException, *no_json) as error:
+        raise _failure(label, error) from error
 
 
 def _failure(label: str, error: Exception) -> Failure:

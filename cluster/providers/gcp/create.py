@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,6 +20,7 @@ from cluster.providers._cloud.launch import (
     Site,
     too_few_machines,
 )
+from cluster.providers._cloud.options import name_taken_error
 from cluster.providers.gcp.api import Project, created
 from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion
 from cluster.providers.gcp.errors import call_name
@@ -33,12 +35,9 @@ from cluster.providers.gcp.labels import (
 )
 from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
-from cluster.providers.gcp.plan import name_taken_error
 from cluster.providers.gcp.request import alias, firewalls, instance_view, private, public, request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from google.cloud.compute_v1.types.compute import GuestAttributes, Instance, Operation
 
 
@@ -84,7 +83,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def prepare_group(self, first: Self) -> None:
         """Create the placement policy, without a VM count: with one, machines wait for others."""
-        del first
         if self._added or not self._spec.placement:
             return
         body = {
@@ -118,8 +116,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         return self._names(created(self.client.finish(self.operation, operation)))
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[Instance]]:
-        """List the machines of the launch in a zone."""
-        del ids
         listed: tuple[Instance, ...] = self.client.all(
             "instances", zone=site.zone, filter=filter_of(self._whose)
         )
@@ -226,7 +222,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         return f"{own}-r{self._tags.launch[:4]}" if self._added else own
 
     def _is_own(self, instance: Instance) -> bool:
-        """Tell whether a machine is of this group of this launch."""
         begins = instance.name.rpartition("-")[0] == self._stem
         return begins and is_of(self._whose, instance.description)
 
@@ -246,7 +241,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         existing = retry(lambda: self.client.call(collection, "get", **where), kinds=UNLISTED)
         tags = parse_description(existing.description)
         if tags is None or tags.launch != self._tags.launch:
-            raise name_taken_error(self._spec.name, self.client.name)
+            raise name_taken_error(self._spec.name, f"the project {self.client.name}")
         self._record_created(collection, body)
 
     def _record_created(self, collection: str, body: dict[str, Any], region: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -17,8 +18,6 @@ from cluster.providers.gcp.errors import check_operations
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from google.cloud.compute_v1.types.compute import Operation
 
     from cluster.providers._cloud.tags import Selection

@@ -15,7 +15,6 @@ from cluster.providers._cloud.api_errors import Advice, Failure, Kind, explained
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Operation
 
-
 WORDS: dict[Kind, tuple[str, ...]] = {
     "quota": ("quotaExceeded", "QUOTA_EXCEEDED", "LIMIT_EXCEEDED"),
     "throttled": (
@@ -151,7 +150,6 @@ def check_operations(label: str, *operations: Operation) -> None:
 
 
 def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> ClusterError:
-    """Explain a failure to the user, with what it means and what to type."""
     if failure.code in NO_CREDENTIALS:
         means, remedy = LOGINS["DefaultCredentialsError"]
         return Denied(f"{means}.", means=f"Google was not asked. {remains}", remedy=remedy)

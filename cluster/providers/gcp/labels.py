@@ -56,7 +56,6 @@ def label(tags: Tags) -> str:
 
 
 def labels(tags: Tags) -> dict[str, str]:
-    """Return the labels of a launch's resources, by which lists are filtered."""
     return {
         CLUSTER: re.sub(r"[^-_a-z0-9]", "-", tags.name.lower()),
         OWNER: _hash(tags.owner),

@@ -43,27 +43,22 @@ RATES = (
 
 
 def family(instance: str) -> str:
-    """Return the family of a machine type, such as `c2`."""
     return instance.partition("-")[0]
 
 
 def is_compact(instance: str) -> bool:
-    """Tell whether a type supports compact placement policies."""
     return family(instance) not in NOT_COMPACT
 
 
 def can_migrate(instance: str) -> bool:
-    """Tell whether a type supports live migration."""
     return family(instance) not in FIXED
 
 
 def has_tier_1(instance: str, cpus: int) -> bool:
-    """Tell whether a type supports Tier_1 networking."""
     return family(instance) in TIER_1 and cpus >= FEWEST_FOR_TIER_1
 
 
 def disk_type(instance: str) -> str:
-    """Return the disk type that a machine type boots from."""
     return "hyperdisk-balanced" if family(instance) in HYPERDISK else "pd-balanced"
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
@@ -16,7 +16,14 @@ from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import Site
-from cluster.providers._cloud.options import TTL, region_in, words
+from cluster.providers._cloud.options import (
+    TTL,
+    name_taken_error,
+    not_offered_error,
+    region_in,
+    requested_zones,
+    words,
+)
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import machine_types, prices, quotas
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
@@ -36,18 +43,6 @@ MTU = 1460  # bytes, of a network that does not say (cloud.google.com/vpc/docs/m
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
 
-class MachineChoice(NamedTuple):
-    """The machine type of a launch, and the zones that offer it."""
-
-    instance: str  # the name of the machine type
-    kind: MachineType  # the type, as Google describes it
-    region: str  # of the zones
-    zones: tuple[str, ...]  # to try, in this order
-    accelerators: RequestedAccelerators | None  # accelerators that the spec requests
-    # type and number of the accelerators of one machine, attached or included
-    gpus: tuple[str, int] | None
-
-
 def project_of(options: GcpOptions) -> str:
     """Return the project of a launch (SpecError: none is named; Failure: no credentials)."""
     if project := options.project or default_project():
@@ -60,39 +55,38 @@ def project_of(options: GcpOptions) -> str:
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
     """Decide everything that a launch would create, or refuse it (SpecError, Quota)."""
-    return _offer(project, spec, options, _machines(project, spec, options))
-
-
-def _offer(
-    project: Project, spec: ClusterSpec, options: GcpOptions, machines: MachineChoice
-) -> GcpOffer:
-    """Add image, network, price and TTL to the chosen machines, and the lines of the plan."""
-    kind, requested, gpus = machines.kind, machines.accelerators, machines.gpus
-    network = _network(project, machines.region, options)
+    requested = requested_accelerators(spec, allow_retired=options.allow_retired)
+    instance = _instance(spec, requested)
+    region = _region(spec, options)
+    _check_name_is_free(project, spec)
+    kind, zones = _zones(project, spec, options, region, instance, requested)
+    _check_kind(spec, options, kind, requested)
+    gpus = _gpus(kind, requested)
+    network = _network(project, region, options)
     architecture = kind.architecture or INTEL
-    image = choose(project, spec.image or "", architecture, gpus=gpus is not None)
-    tier1 = options.tier1 and machine_types.has_tier_1(machines.instance, kind.guest_cpus)
-    link = machine_types.link_of(machines.instance, (network and network.mtu) or MTU, tier_1=tier1)
-    cost = prices.price(project, kind, machines.region, gpus, spot=spec.spot)
+    image = choose_image(project, spec.image or "", architecture, gpus=gpus is not None)
+    tier1 = options.tier1 and machine_types.has_tier_1(instance, kind.guest_cpus)
+    link = machine_types.link_of(instance, (network and network.mtu) or MTU, tier_1=tier1)
+    cost = prices.price(project, kind, region, gpus, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
-        _description(spec, options, machines, network, allow),
+        _description(spec, options, instance, zones, requested, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
-        quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),
-        check(project, public=options.is_public),
+        quotas.check(project, region, spec, kind, gpus, public=options.is_public),
+        check_policies(project, public=options.is_public),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         price_line(cost, spec.hosts, ttl),
     )
     return GcpOffer(
         project=project.name,
-        region=machines.region,
-        sites=tuple(Site(zone=zone) for zone in machines.zones),
-        instance=machines.instance,
+        region=region,
+        sites=tuple(Site(zone=zone) for zone in zones),
+        instance=instance,
         network=network.name if network else "",
         subnet=options.subnet,
-        image=path(image),
+        image=image.self_link[image.self_link.index("projects/") :],
         disk=max(options.disk, image.disk_size_gb),
         accelerator=requested.kind.type if requested and requested.kind.attached else "",
         accelerators=requested.count if requested else 0,
@@ -103,33 +97,6 @@ def _offer(
         link=link,
         price=cost,
         lines=tuple(line for line in lines if line),
-    )
-
-
-def _machines(project: Project, spec: ClusterSpec, options: GcpOptions) -> MachineChoice:
-    """Choose the machine type and the zones; refuse a cluster's name that is taken."""
-    requested = requested_accelerators(spec, allow_retired=options.allow_retired)
-    name = _instance(spec, requested)
-    region = _region(spec, options)
-    _check_name_is_free(project, spec)
-    kind, zones = _zones(project, spec, options, region, name, requested)
-    _check_kind(spec, options, kind, requested)
-    return MachineChoice(
-        instance=name,
-        kind=kind,
-        region=region,
-        zones=zones,
-        accelerators=requested,
-        gpus=_gpus(kind, requested),
-    )
-
-
-def name_taken_error(name: str, project: str) -> SpecError:
-    """Return the error for a name that another launch already uses."""
-    return SpecError(
-        f"There is a cluster {name!r} of yours in the project {project} already.",
-        means="It was launched from another machine, or its journal is gone; it is left as it is.",
-        remedy=f"Choose another --name, or take it down: cluster down {name}",
     )
 
 
@@ -169,12 +136,11 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
 
 
 def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
-    """Refuse a name that a launch from another machine already uses."""
     if journal.for_cluster(spec.name).entries():
         return
     ours = Selection(owner=project.owner, name=spec.name)
     if any(is_of(ours, firewall.description) for firewall in project.all("firewalls")):
-        raise name_taken_error(spec.name, project.name)
+        raise name_taken_error(spec.name, f"the project {project.name}")
 
 
 def _zones(
@@ -192,32 +158,22 @@ def _zones(
         listed = project.all("accelerator_types", filter=f"name = {requested_gpus.kind.type}")
         have = {_last(offer.zone) for offer in listed}
         offers = {zone: offer for zone, offer in offers.items() if zone in have}
-    requested = _requested_zones(spec, options, region)
+    own = "" if options.zones else os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
+    first = spec.zone or own
+    requested = requested_zones("" if first == region else first, options.zones, f"{region}-")
     usable = sorted(zone for zone in offers if zone.startswith(f"{region}-"))
     zones = [zone for zone in requested if zone in offers] if requested else usable
     if not zones:
         label = f"{name} with {requested_gpus.kind.type}" if requested_gpus else name
-        where = ", ".join(sorted(offers))
-        raise SpecError(
-            f"{label} is not offered in {', '.join(requested) or region}.",
-            remedy=f"It is in: {where}; use --zone {min(offers)}"
-            if offers
-            else "See what there is: https://cloud.google.com/compute/docs/machine-resource",
-        )
+        otherwise = "See what there is: https://cloud.google.com/compute/docs/machine-resource"
+        where = ", ".join(requested) or region
+        raise not_offered_error(label, where, sorted(offers), otherwise)
     full = capacity_cache.zones(name)
     return offers[zones[0]], tuple([zone for zone in zones if zone not in full] or zones)
 
 
 def _last(url: str) -> str:
     return url.rpartition("/")[2]
-
-
-def _requested_zones(spec: ClusterSpec, options: GcpOptions, region: str) -> list[str]:
-    own = os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
-    first = spec.zone or ("" if options.zones else own)
-    zones = [first] if first and first != region else []
-    zones += [f"{region}-{word}" if len(word) == 1 else word for word in words(options.zones)]
-    return list(dict.fromkeys(zones))
 
 
 def _check_kind(
@@ -300,11 +256,12 @@ def _network_of(project: Project, region: str, subnet: str) -> str:
 def _description(
     spec: ClusterSpec,
     options: GcpOptions,
-    machines: MachineChoice,
+    name: str,
+    zones: tuple[str, ...],
+    requested: RequestedAccelerators | None,
     network: Network | None,
     allow: str,
 ) -> str:
-    requested, zones, name = machines.accelerators, machines.zones, machines.instance
     spare = "spot " if spec.spot else ""
     with_gpus = f" with {requested.count} x {requested.kind.type}" if requested else ""
     rest = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
@@ -331,16 +288,17 @@ FAMILIES = {INTEL: "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
-def choose(project: Project, requested: str, architecture: str, *, gpus: bool) -> Image:
+def choose_image(project: Project, requested: str, architecture: str, *, gpus: bool) -> Image:
     """Find the image `PROJECT/FAMILY` or of a path; chosen for the machines, if empty.
 
     SpecError: there is no such image, or it is for another architecture.
     """
-    image = (
-        _requested_image(project, requested)
-        if requested
-        else _own(project, architecture, gpus=gpus)
-    )
+    if requested:
+        image = _requested_image(project, requested)
+    elif gpus:
+        image = _newest_with_drivers(project)
+    else:
+        image = _newest(project, UBUNTU, FAMILIES[architecture])
     if (made_for := image.architecture or INTEL) != architecture:
         raise SpecError(
             f"The image {image.name} is for {made_for} machines, not {architecture}.",
@@ -349,21 +307,18 @@ def choose(project: Project, requested: str, architecture: str, *, gpus: bool) -
     return image
 
 
-def path(image: Image) -> str:
-    """Return the path of an image, as the `source_image` of a disk."""
-    return image.self_link[image.self_link.index("projects/") :]
+def _newest_with_drivers(project: Project) -> Image:
+    images: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
+    current = [image for image in images if image.deprecated.state in ("", "ACTIVE")]
+    if not current:
+        raise SpecError(
+            f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
+        )
+    return max(current, key=lambda image: image.creation_timestamp)
 
 
-def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
-    if gpus:
-        images: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
-        current = [image for image in images if image.deprecated.state in ("", "ACTIVE")]
-        if not current:
-            raise SpecError(
-                f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
-            )
-        return max(current, key=lambda image: image.creation_timestamp)
-    return _newest(project, UBUNTU, FAMILIES[architecture])
+def _newest(project: Project, owner: str, family: str) -> Image:
+    return _image(project, f"{owner}/{family}", "get_from_family", project=owner, family=family)
 
 
 def _requested_image(project: Project, requested: str) -> Image:
@@ -375,29 +330,21 @@ def _requested_image(project: Project, requested: str) -> Image:
             f"--image {requested} is not an image of Google.",
             remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
         )
+    return _image(project, requested, "get", project=words[0], image=words[3])
+
+
+def _image(client: Project, label: str, verb: str, **params: str) -> Image:
     try:
-        image: Image = project.call("images", "get", project=words[0], image=words[3])
+        image: Image = client.call("images", verb, **params)
     except Failure as failure:
-        raise _none(failure, requested) from failure
+        if failure.kind != "missing":
+            raise
+        raise SpecError(
+            f"There is no image {label}.",
+            means="It does not exist, or its project does not let you have it.",
+            remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
+        ) from failure
     return image
-
-
-def _newest(project: Project, project_: str, family: str) -> Image:
-    try:
-        image: Image = project.call("images", "get_from_family", project=project_, family=family)
-    except Failure as failure:
-        raise _none(failure, f"{project_}/{family}") from failure
-    return image
-
-
-def _none(failure: Failure, image: str) -> Exception:
-    if failure.kind != "missing":
-        return failure
-    return SpecError(
-        f"There is no image {image}.",
-        means="It does not exist, or its project does not let you have it.",
-        remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
-    )
 
 
 class OrgPolicy(Value, frozen=True, kw_only=True):
@@ -412,7 +359,6 @@ class OrgPolicy(Value, frozen=True, kw_only=True):
 
     @property
     def constraints(self) -> tuple[str, str]:
-        """The names of the older and the newer constraint."""
         return f"compute.{self.name}", f"compute.managed.{self.name}"
 
 
@@ -442,7 +388,7 @@ POLICIES = (
 EXTERNAL = POLICIES[-1]
 
 
-def check(project: Project, *, public: bool) -> str:
+def check_policies(project: Project, *, public: bool) -> str:
     """Check that no policy forbids a launch (SpecError); return a line for the plan, if any."""
     policies_asked = [
         (policy, constraint)

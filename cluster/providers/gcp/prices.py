@@ -7,6 +7,7 @@ and of accelerators (cloud.google.com/billing/docs/reference/rest/v1/services.sk
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.machine_types import family
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from google.cloud.compute_v1.types.compute import MachineType
 
     from cluster.providers.gcp.api import Project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.providers._cloud.machine import InstanceView
+from cluster.providers._cloud.launch import InstanceView
 from cluster.providers.gcp import machine_types
 from cluster.providers.gcp.labels import DIGITS, description_of, label, labels
 
@@ -59,7 +59,6 @@ def request(
 
 
 def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, near: str) -> dict[str, Any]:
-    """Return the properties that only some machines have."""
     extras: dict[str, Any] = {}
     if offer.accelerator:
         extras["guest_accelerators"] = [
@@ -167,12 +166,10 @@ def instance_view(instance: Instance) -> InstanceView:
 
 
 def private(instance: Instance) -> str:
-    """Return the private address of an instance; empty if it has none yet."""
     return instance.network_interfaces[0].network_i_p if instance.network_interfaces else ""
 
 
 def public(instance: Instance) -> str:
-    """Return the public address of an instance; empty if it has none."""
     nics = instance.network_interfaces[:1]
     return next((config.nat_i_p for nic in nics for config in nic.access_configs), "")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -19,9 +19,6 @@ from cluster.core.kubectl import Namespace
 from cluster.providers.kubernetes.objects import LAUNCH, write_reviews
 from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
 from cluster.providers.kubernetes.states import Object, ObjectList, index_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WITHIN = 30  # seconds for an answer of the API server
 ENDS_WITHIN = 90.0  # seconds for kubectl, which may have to log in first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import secrets
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,8 +15,6 @@ from cluster.core.model.value import Value
 from cluster.providers.kubernetes.options import MULTUS, KubernetesOptions, options_of, time_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers.kubernetes.states import Object
 

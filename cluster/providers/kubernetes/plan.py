@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Denied, SpecError
 from cluster.providers.kubernetes.states import ENDED, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from cluster.providers.kubernetes.api import Api
     from cluster.providers.kubernetes.options import KubernetesOptions
 

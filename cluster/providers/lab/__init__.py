@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -65,8 +66,6 @@ from cluster.providers.lab.processes import START, kill_all, processes_of
 from cluster.providers.lab.rootfs import IDLE, INIT, SLURM, SSHD_CONFIG, private, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from cluster.core.model.spec import ClusterSpec
 
 
@@ -96,7 +95,6 @@ class LabProvider(
     Options: ClassVar[type[Value]] = LabOptions
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse what namespaces cannot provide, and a machine that cannot create them."""
         refuse(spec, REFUSED_OPTIONS)
         options = decoders.convert(spec.options, LabOptions, strict=False)
         _check_options(spec, options)
@@ -111,7 +109,6 @@ class LabProvider(
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Start the processes, create the links between them, then let the hosts start up."""
         options = decoders.convert(spec.options, LabOptions, strict=False)
         files = LabFolder(name=spec.name, folder=journal.folder / "lab")
         with on_failure(lambda: self.destroy(spec.name)):
@@ -125,7 +122,6 @@ class LabProvider(
                 ) from error
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-        """Return the leaf switch of each host."""
         leaves = decoders.convert(spec.options, LabOptions, strict=False).leaves
         if not leaves:
             return ProviderTopology(reason="a lab without --option leaves=N has one switch")
@@ -133,8 +129,6 @@ class LabProvider(
         return ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=groups),))
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Return the commands that make the lab again."""
-        del bad
         options = "".join(
             f" --option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()
         )
@@ -142,7 +136,6 @@ class LabProvider(
         return f"Make the lab again: cluster down {spec.name}; {again}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Find the lab's processes on this machine, and its folders, which are deleted last."""
         ours = processes_of(name)
         resources = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
         folders = {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}
@@ -152,23 +145,18 @@ class LabProvider(
         return tuple(resources)
 
     def search_scope(self, name: str) -> str:
-        """Describe where a lab's processes are searched for."""
-        del name
         return "processes of labs on this machine"
 
     def names(self) -> tuple[str, ...]:
-        """List the labs that have processes."""
         return tuple(sorted({process.name for process in processes_of()}))
 
     def destroy(self, name: str) -> None:
-        """Kill the processes of all hosts, wait until they are gone, and delete their files."""
         ours = processes_of(name)
         kill_all(ours)
         for folder in {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
     def console(self, machine: Machine) -> str:
-        """Read the log of a host's start."""
         _, _, name = machine.name.split(".")
         return text_of(
             journal.for_cluster(name).folder / "lab" / "hosts" / host_number(machine) / "log"
@@ -226,7 +214,6 @@ def _which(tool: str) -> str | None:
 
 
 def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> None:
-    """Write all files that the hosts read while they start."""
     files.folder.mkdir(mode=0o700)
     (files.folder / "options.json").write_bytes(msgspec.json.encode(options))
     (files.folder / "root").write_text(str(Path(options.root).resolve()))
@@ -261,7 +248,6 @@ def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> No
 
 
 def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple[Machine, ...]:
-    """Start the processes of all hosts, connect them, and wait until all are up."""
     numbers = [str(number) for number in range(spec.hosts)]
     with (files.folder / "log").open("wb") as log:
         starting = subprocess.Popen(

@@ -24,23 +24,13 @@ NOWHERE = "02:00:00:00:00:01"  # a locally administered MAC address that no host
 def alter(
     machine: Machine, verb: Verb, rate: str = "", direction: Direction = "both"
 ) -> float | None:
-    """Change the link of one host, or end the host, while the cluster runs.
+    """Change the link of one host, or end the host, while the cluster runs; return the link's rate.
 
-    The change is a fault: the machine keeps the link that it was made with, which limits what it
-    should reach.
-
-    Args:
-        verb: `slow` (its link gets another rate), `cut` (its link carries no packets), `heal` (its
-            link is restored) or `kill` (its power is gone:
-            its link carries no packets, and all its processes are killed).
-        rate: for `slow`, such as `100mbit`; a tenth of the original rate, if empty.
-        direction: for `slow`, in which it is slow: `tx`, what it sends, or `rx`, what it receives.
-
-    Returns:
-        The rate of its link now, in bytes per second; None if it is unlimited or down.
-
-    Raises:
-        SpecError: the host does not run any more, or the rate is not valid.
+    `kill` takes its power: the link carries no packets, and all processes are killed. `slow` gives
+    the link a rate such as `100mbit`, or a tenth of its own, for what the host sends (`tx`) or
+    receives (`rx`). It is a fault: the machine keeps the link that it was made with, which limits
+    what it should reach. The rate is in bytes per second; None if it is unlimited or down.
+    SpecError: the host does not run any more, or the rate is not valid.
     """
     number, switch, host = host_number(machine), *_running(machine.name.split(".")[2], machine)
     created = _created_options(host)
@@ -60,17 +50,9 @@ def alter(
 
 
 def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | None:
-    """Change the uplink of a leaf switch.
+    """Change the uplink of a leaf switch as `alter` does, and return its rate.
 
-    Args:
-        verb: `slow`, `cut` or `heal`.
-        rate: for `slow`; a tenth of the original rate, if empty.
-
-    Returns:
-        The rate of the uplink now, in bytes per second; None if it is unlimited or down.
-
-    Raises:
-        SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
+    SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
     """
     (switch,) = _running(name)
     created = _created_options(switch)
@@ -93,11 +75,7 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
 def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
     """Lose all packets between two hosts, or let them pass again.
 
-    Args:
-        verb: `cut` or `heal`.
-
-    Raises:
-        SpecError: a host does not run any more, or the verb is for one host only.
+    SpecError: a host does not run any more, or the verb is for one host only.
     """
     if verb not in ("cut", "heal"):
         raise SpecError("A pair of hosts can be cut off from one another, or healed.")
@@ -109,7 +87,6 @@ def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
 
 
 def _running(name: str, *machines: Machine) -> tuple[HostProcess, ...]:
-    """Find the processes of a lab's switch and of some of its hosts."""
     running = {process.number: process for process in processes_of(name)}
     numbers = ("switch", *map(host_number, machines))
     for number, label in zip(numbers, (name, *(m.name for m in machines)), strict=True):

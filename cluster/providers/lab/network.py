@@ -57,7 +57,6 @@ def join(pids: dict[str, int], options: LabOptions) -> int:
 
 
 def _leaf(leaf: int, mtu: int) -> list[str]:
-    """Return the commands of `ip` that create a leaf switch and its uplink."""
     return [
         f"link add dev leaf{leaf} type bridge mcast_snooping 0",
         f"link set dev leaf{leaf} up",
@@ -96,7 +95,6 @@ def network_of_room(room: int, whole: str) -> ipaddress.IPv4Network:
 
 
 def link_of(options: LabOptions) -> Link | None:
-    """Describe the link of every host; none if its rate is not limited."""
     if not options.rate:
         return None
     return Link(
@@ -108,7 +106,6 @@ def link_of(options: LabOptions) -> Link | None:
 
 
 def write_network(files: LabFolder, machines: Sequence[Machine], options: LabOptions) -> None:
-    """Write each host's network configuration, and the known_hosts file of the lab."""
     hosts = "".join(f"{machine.address} {machine.id}\n" for machine in machines)
     known_hosts = ""
     for number, machine in enumerate(machines):
@@ -142,5 +139,4 @@ def tool_environment() -> dict[str, str]:
 
 
 def host_number(machine: Machine) -> str:
-    """Return the number of a machine in its lab."""
     return machine.name.partition(".")[0]

@@ -48,7 +48,6 @@ class LabFolder(Value, frozen=True, kw_only=True):
     folder: Path  # its path
 
     def host(self, number: int | str) -> Path:
-        """Return the folder of a host."""
         return self.folder / "hosts" / str(number)
 
 

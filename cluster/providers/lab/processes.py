@@ -38,7 +38,6 @@ class HostProcess(Value, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the cluster."""
         return self.folder.parent.name
 
     @property

@@ -114,7 +114,6 @@ class Upper:
         os.setxattr(self.folder(path), "trusted.overlay.opaque", b"y")
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Write a file."""
         target = self.folder(str(Path(path).parent)) / Path(path).name
         target.write_text(text)
         target.chmod(mode)

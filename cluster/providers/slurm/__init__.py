@@ -12,11 +12,13 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
@@ -64,9 +66,6 @@ from cluster.providers.slurm.states import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from cluster.core.model.spec import ClusterSpec
 
 
@@ -103,13 +102,11 @@ class SlurmProvider(
     Options: ClassVar[type[Value]] = SlurmOptions
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Count the nodes of the allocation that we run in; two for a new job."""
         if own_allocation(decoders.convert(options, SlurmOptions, strict=False)):
             return int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
         return 2
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Ask Slurm whether it would take the job, and when it might start."""
         refuse(spec, REFUSED_OPTIONS)
         if spec.groups:
             raise SpecError(
@@ -138,7 +135,6 @@ class SlurmProvider(
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Submit a job, or find the one that was left in the queue, and wait until it runs."""
         options = options_of(spec)
         client = client_of(options)
         token = secrets.token_hex(8)
@@ -184,7 +180,7 @@ class SlurmProvider(
         )
         cluster.append(request_)
         try:
-            done = client.run(request(spec, new_mark(spec.name, token)))
+            done = client.run(request(spec, token))
         except (SpecError, ProvisionError):
             cluster.append(journal.Answered(token=token))
             raise
@@ -243,7 +239,6 @@ class SlurmProvider(
         return ProvisionError(f"Slurm's job {number} {over}. {why}.") if why else None
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
-        """Say in which state Slurm has nodes that do not answer, and its reason."""
         client = client_of(options_of(spec))
         try:
             names = ",".join(machine.id for machine in machines)
@@ -253,7 +248,6 @@ class SlurmProvider(
         return "; ".join(words_on_node(node) for node in nodes)
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Return the commands that submit the job again without some nodes."""
         options = {k: v for k, v in spec.options.items() if k != "exclude"}
         out = ",".join(filter(None, (spec.options.get("exclude"), *(m.id for m in bad))))
         more = "".join(
@@ -264,12 +258,11 @@ class SlurmProvider(
 
     @classmethod
     def has_region(cls, text: str) -> bool:
-        """Return whether a text names where a Slurm's commands run, such as `login:me@login1`."""
         return text == HERE or text.startswith((LAB, LOGIN))
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """List the jobs of a cluster that are not over."""
-        return tuple(Resource(kind=KIND, id=job.id) for job in self._ours(name))
+        jobs = (job for client in self._clients(name) for job in _active(client, name))
+        return tuple(Resource(kind=KIND, id=job.id) for job in jobs)
 
     def destroy(self, name: str) -> None:
         """Cancel the jobs of a cluster, and wait until they are over.
@@ -295,17 +288,12 @@ class SlurmProvider(
             time.sleep(POLLS[min(attempts, len(POLLS) - 1)])
             attempts += 1
 
-    def _ours(self, name: str) -> tuple[SlurmJob, ...]:
-        """List the jobs of a cluster that are not over, in every place where it may have some."""
-        return tuple(job for client in self._clients(name) for job in _active(client, name))
-
     def _clients(self, name: str) -> tuple[SlurmClient, ...]:
         regions = [e.region for e in _entries(name) if isinstance(e, journal.Requested)]
         places = regions or (*self.regions, *journal.used_regions(self.name))
         return tuple(SlurmClient(place=place) for place in dict.fromkeys(places))
 
     def live(self) -> tuple[RemoteCluster, ...]:
-        """List the jobs of this user that any machine submitted for a cluster."""
         used = (*self.regions, *journal.used_regions(self.name))
         clusters = [
             cluster for place in dict.fromkeys(used) for cluster in _live(SlurmClient(place=place))
@@ -316,12 +304,10 @@ class SlurmProvider(
         return tuple(clusters)
 
     def search_scope(self, name: str) -> str:
-        """Say which jobs are looked for, and where."""
         places = ", ".join(client.words for client in self._clients(name))
         return f"jobs of Slurm {places}" if places else ""
 
     def searched(self, name: str) -> str:
-        """Say which jobs were looked for, where and whose."""
         scope = self.search_scope(name)
         return f"{scope}, as {getpass.getuser()} unless the login names another" if scope else ""
 
@@ -374,7 +360,6 @@ def _active(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
 
 
 def _cancelled(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
-    """Cancel the jobs of a cluster, and return those that were not over."""
     jobs = _active(client, name)
     if jobs:
         client.run(("scancel", *(job.id for job in jobs)))
@@ -471,16 +456,6 @@ class Mark(Value, frozen=True, kw_only=True):
     token: str  # of the request, which our journal has
     host: str  # that submitted the job
 
-    @property
-    def comment(self) -> str:
-        """As sbatch gets it."""
-        return f"{PREFIX}:{self.name}:{self.token}@{self.host}"
-
-
-def new_mark(name: str, token: str) -> Mark:
-    """Mark a job that this machine submits."""
-    return Mark(name=name, token=token, host=platform.node())
-
 
 def mark_of(job: SlurmJob) -> Mark | None:
     """Read the mark of a job; None if the job is not ours."""
@@ -491,9 +466,10 @@ def mark_of(job: SlurmJob) -> Mark | None:
     return Mark(name=name, token=token, host=host) if whole else None
 
 
-def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
-    """Return the command that submits the job; others' jobs on its nodes would be measured too."""
-    return ("sbatch", "--parsable", *flags(spec), f"--comment={mark.comment}", f"--wrap={HOLDER}")
+def request(spec: ClusterSpec, token: str) -> tuple[str, ...]:
+    """Return the command that submits the job, marked as ours by its comment."""
+    comment = f"{PREFIX}:{spec.name}:{token}@{platform.node()}"
+    return ("sbatch", "--parsable", *flags(spec), f"--comment={comment}", f"--wrap={HOLDER}")
 
 
 def job_number(printed: str) -> str:
@@ -514,14 +490,13 @@ def job_number(printed: str) -> str:
 
 
 def flags(spec: ClusterSpec) -> tuple[str, ...]:
-    """Return the flags of sbatch by which the nodes are chosen."""
     options = options_of(spec)
     values = ((flag, getattr(options, flag)) for flag in ASKED)
     return (
         f"--job-name={PREFIX}-{spec.name}",
         f"--nodes={spec.hosts}",
         "--ntasks-per-node=1",
-        "--exclusive",
+        "--exclusive",  # others' jobs on its nodes would be measured too
         "--no-requeue",
         f"--time={round(time_limit(spec) / MINUTE)}",
         "--chdir=/",
@@ -551,9 +526,9 @@ def machines_of(
     names = client.names_in(job.nodes)
     if len(names) < hosts:
         raise ProvisionError(f"The job {job.id} has {len(names)} nodes, not {hosts}: {job.nodes}")
-    addresses = client.addresses_of(job.nodes)
+    addresses = {node.name: node.address for node in client.nodes(job.nodes)}
     ours = f"/tmp/cluster-{token}"  # noqa: S108 - nobody can guess it
-    machines = [
+    machines = tuple(
         Machine(  # noqa: S604 - "shell" names a plug-in
             name=machine_name(name, number),
             id=node,
@@ -565,22 +540,17 @@ def machines_of(
             job=job.id,
         )
         for number, node in enumerate(names[:hosts])
-    ]
+    )
     if client.place.startswith(LAB):
-        machines = [_in_lab(machine, client) for machine in machines]
-    return _reached(tuple(machines), client, options)
-
-
-def _reached(
-    machines: tuple[Machine, ...], client: SlurmClient, options: SlurmOptions
-) -> tuple[Machine, ...]:
-    """Reach the nodes by SSH, or else by steps of srun."""
+        lab = {node.id: node for node in lab_machines(client.place.removeprefix(LAB))}
+        machines = tuple(
+            replace(machine, access=lab[machine.id].access, link=lab[machine.id].link)
+            for machine in machines
+        )
     if options.reach == "ssh" or (options.reach == "auto" and _lets_in(machines[0])):
         return machines
-    return tuple(
-        msgspec.structs.replace(machine, shell="srun", access=client.access)  # noqa: S604
-        for machine in machines
-    )
+    access = client.access
+    return tuple(replace(machine, shell="srun", access=access) for machine in machines)  # noqa: S604
 
 
 def _access(client: SlurmClient, address: str, folder: Path) -> Access:
@@ -597,13 +567,6 @@ def _access(client: SlurmClient, address: str, folder: Path) -> Access:
         pin=True,
         jump=jump,
     )
-
-
-def _in_lab(machine: Machine, client: SlurmClient) -> Machine:
-    """Return a node of a laboratory the link and the access of the laboratory's host."""
-    hosts = {node.id: node for node in lab_machines(client.place.removeprefix(LAB))}
-    host = hosts[machine.id]
-    return msgspec.structs.replace(machine, access=host.access, link=host.link)
 
 
 def _lets_in(machine: Machine) -> bool:

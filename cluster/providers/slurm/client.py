@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cluster.core import journal
@@ -25,8 +26,6 @@ from cluster.providers.slurm.refusals import (
 from cluster.providers.slurm.states import ENDED, FORMAT, SlurmJob, parse_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.providers.slurm.options import SlurmOptions
 
 HERE, LAB, LOGIN = "this machine", "lab:", "login:"
@@ -44,7 +43,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Where the commands run, for a sentence."""
         return "on this machine" if self.place == HERE else f"on {self.place.partition(':')[2]}"
 
     @property
@@ -143,10 +141,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         Slurm itself is asked: its lists have more shapes than any other parser of them knows.
         """
         return tuple(self.run(("scontrol", "show", "hostnames", nodes)).stdout.split())
-
-    def addresses_of(self, nodes: str) -> dict[str, str]:
-        """Return the address at which Slurm reaches each node, by its name."""
-        return {node.name: node.address for node in self.nodes(nodes)}
 
     def nodes(
         self, nodes: str, *, within: float | None = None, tries: int = TRIES

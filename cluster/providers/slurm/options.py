@@ -56,7 +56,6 @@ class SlurmOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 def options_of(spec: ClusterSpec) -> SlurmOptions:
-    """Return the options of a spec, typed."""
     return decoders.convert(spec.options, SlurmOptions, strict=False)
 
 

@@ -140,7 +140,6 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
 
 
 def refusal(program: str, output: str, where: str) -> ProvisionError | SpecError:
-    """Make the error for a command of Slurm that failed."""
     words = output.strip()
     for part, kind, means, remedy in REFUSALS:
         if part.lower() in words.lower():
@@ -152,7 +151,6 @@ def refusal(program: str, output: str, where: str) -> ProvisionError | SpecError
 
 
 def unanswered(program: str, output: str, where: str, within: float) -> ProvisionError:
-    """Make the error for a command of Slurm that was given up after some seconds."""
     if QUEUE_FULL in output:
         return Quota(
             f"The queue is full: sbatch could not submit a job {where} within {within:g} s.",
@@ -168,7 +166,6 @@ def unanswered(program: str, output: str, where: str, within: float) -> Provisio
 
 
 def no_commands(program: str, where: str) -> SpecError:
-    """Make the error for a host without Slurm's commands."""
     return SpecError(
         f"There is no {program} {where}.",
         means="The provider 'slurm' uses the commands of Slurm, as on a login node.",

@@ -122,7 +122,6 @@ class SlurmJob(Value, frozen=True, kw_only=True):
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, and has no nodes any more."""
         return self.state in ENDED
 
 

@@ -54,7 +54,6 @@ exec "$here/bin/python3" -m torch.distributed.run "$@"
 
 
 def names(libraries: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the libraries, without their versions."""
     return tuple(match[0] for library in libraries if (match := _NAME.match(library)))
 
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import urllib.request
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -18,8 +19,6 @@ from cluster.core.errors import LargeDownload
 from cluster.remote.shells import Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from cluster.core.model.hosts import Completed
 
 LARGE = 100e6  # bytes, above which nothing is downloaded without a question
@@ -101,7 +100,9 @@ def check_size(options: Sequence[str], requirements: Sequence[str], timeout: flo
     if total <= LARGE:
         return
     largest = sorted(sizes, key=lambda url: -sizes[url])[:MOST_NAMED]
-    named = ", ".join(f"{_name(url)} {_megabytes(sizes[url])}" for url in largest)
+    named = ", ".join(
+        f"{PurePosixPath(url).name.partition('-')[0]} {_megabytes(sizes[url])}" for url in largest
+    )
     more = f" and {len(urls) - len(largest)} more" if len(urls) > len(largest) else ""
     raise LargeDownload(
         f"The ranks need Python libraries, of which {_megabytes(total)} would be "
@@ -113,10 +114,6 @@ def check_size(options: Sequence[str], requirements: Sequence[str], timeout: flo
 
 def _megabytes(size: float) -> str:
     return f"{size / 1e6:,.0f} MB"
-
-
-def _name(url: str) -> str:
-    return PurePosixPath(url).name.partition("-")[0]
 
 
 def _size(url: str) -> float:

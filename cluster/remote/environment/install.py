@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -18,8 +19,6 @@ from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import Environment
     from cluster.remote.environment.steps import HostProbe, PendingStep, Step
@@ -138,7 +137,6 @@ class HostInstaller:
         self._on_state(step)
 
     def _probe(self) -> tuple[HostProbe, list[PendingStep]]:
-        """Probe the host, and find the steps that are still to do."""
         self._begin("look")
         environment, machine = self._installation.environment, self._machine
         words = [machine.folder, self._installation.token, machine.name]
@@ -162,7 +160,6 @@ class HostInstaller:
             )
 
     def _check(self, probe: HostProbe) -> None:
-        """Refuse a host that lacks something that no step can install."""
         name, mpi = self._machine.name, self._installation.environment.mpi
         self._check_python(probe)
         install = f"Type there: sudo {probe.install_words}"
@@ -194,7 +191,6 @@ class HostInstaller:
             )
 
     def _check_python(self, probe: HostProbe) -> None:
-        """Refuse a host without a Python that cluster can use."""
         name, path = self._machine.name, self._installation.environment.python
         if not probe.python and path:
             raise ShellError(
@@ -210,7 +206,6 @@ class HostInstaller:
             )
 
     def _push(self, pending: list[PendingStep], probe: HostProbe) -> None:
-        """Send all files that the steps need, in one transfer."""
         self._begin("push")
         try:
             with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as staging:
@@ -276,7 +271,6 @@ class HostInstaller:
             self._log.write(f"{line}\n")
 
     def _failed(self, why: str, means: str, remedy: str = "") -> ShellError:
-        """Make the error that names the step and the host."""
         self._log.write(f"{why}\n{means}\n")
         step = f"{self._machine.name}: the step {self._step!r} failed"
         if any(words in f"{why}\n{means}" for words in FULL):

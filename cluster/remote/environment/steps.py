@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from cluster.remote import open_mpi
 from cluster.remote.environment import benchmark_libraries, containers, wheels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.core.model.spec import Environment
 
 NEEDED = "Python 3.11 or newer"
@@ -196,12 +195,10 @@ class HostProbe(Value, frozen=True, kw_only=True):
 
     @property
     def install_words(self) -> str:
-        """The command that installs a package on the host, without the package."""
         return f"{self.manager} {VERBS.get(self.manager, 'install')}"
 
 
 def read_probe(lines: Sequence[str]) -> HostProbe:
-    """Parse the lines that the script `LOOK` printed."""
     pairs = [line.partition(" ")[::2] for line in lines]
     last = dict(pairs)
 
@@ -259,7 +256,6 @@ class PendingStep(Value, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The name of the folder of its files."""
         return self.step.name.replace(" ", "-")
 
     @property
@@ -308,13 +304,11 @@ def _benchmark_libraries(libraries: tuple[str, ...]) -> Step:
 
 
 def _programs(probe: HostProbe) -> Step:
-    script = INSTALL + "".join(_adding(program, probe) for program in probe.missing)
+    script = INSTALL
+    for program in probe.missing:
+        hint = WITHOUT.format(program=program, install=probe.install_words)
+        script += ADD.format(program=shlex.quote(program), without=shlex.quote(hint))
     return Step(name="programs", script=script)
-
-
-def _adding(program: str, probe: HostProbe) -> str:
-    hint = WITHOUT.format(program=program, install=probe.install_words)
-    return ADD.format(program=shlex.quote(program), without=shlex.quote(hint))
 
 
 def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) -> tuple[Step, ...]:

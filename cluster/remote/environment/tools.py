@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cluster.agent.protocol import AGENT
@@ -12,8 +13,6 @@ from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.tmux import missing_tmux_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.remote.shells import Shell
 
 

@@ -59,7 +59,6 @@ def pinned(name: str) -> str:
 
 
 def _version(name: str) -> str:
-    """Return the version of a library here; empty if it is not installed."""
     from importlib import metadata  # noqa: PLC0415 - slow to import
 
     try:
@@ -107,7 +106,6 @@ def fetch(
 
 @contextmanager
 def _writing_cache(folder: Path) -> Iterator[None]:
-    """Turn a failure to write the cache into an error with a remedy."""
     try:
         make_private(folder)
         for part in (folder.parent, folder):
@@ -128,7 +126,6 @@ def check_size(target: Target, requirements: tuple[str, ...]) -> None:
 
 
 def _options(target: Target) -> tuple[str, ...]:
-    """Return pip's options for a kind of host."""
     return (
         *("--retries", str(RETRIES), "--implementation", "cp", "--python-version", target.python),
         *(word for abi in (target.abi, "abi3", "none") for word in ("--abi", abi)),

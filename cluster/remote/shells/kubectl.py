@@ -60,7 +60,6 @@ class KubectlShell(ProcessShell):
 
     @property
     def host(self) -> str:
-        """The pod's name."""
         return parse_pod(self.machine.id)[0] if self.machine else ""
 
     def connect(self) -> None:
@@ -79,7 +78,6 @@ class KubectlShell(ProcessShell):
         self.state = "ready"
 
     def begin(self, label: str, line: str, *, reads: bool = False) -> KubectlCommand:
-        """Start a command in the pod."""
         if self.machine is None or not self.machine.id:
             raise ShellError("No pod is known for this host.")
         return KubectlCommand(self, label, self.machine.id, line, reads=reads)
@@ -95,6 +93,7 @@ class KubectlCommand(ProcessCommand):
         self._pod, namespace = parse_pod(machine_id)
         self._held = b""  # of its output: what may be the beginning of the mark
         self._status: int | None = None
+        self._last_errors = b""  # with the mark, if it has come
         guard = ("sh", "-c", GUARD, "sh", self.mark.decode(), "reads" if reads else "")
         super().__init__(
             shell,
@@ -125,6 +124,14 @@ class KubectlCommand(ProcessCommand):
                 return output
         return b""
 
+    def receive_error(self, most: int) -> bytes:
+        """Read its standard error, up to its mark."""
+        if self.mark in self._last_errors:
+            return b""
+        piece = super().receive_error(most)
+        self._last_errors = self._last_errors[-len(self.mark) :] + piece
+        return piece
+
     def has_ended(self, within: float = ENDS_WITHIN) -> bool:
         """Wait for its end, for some seconds; what it left in the background may go on."""
         return self._status is not None or super().has_ended(within)
@@ -133,10 +140,8 @@ class KubectlCommand(ProcessCommand):
         """Wait for its end; raise if the connection was cut before both marks came."""
         while self._status is None and self.receive(CHUNK):
             pass
-        self.reader.join(ENDS_WITHIN)
-        text, mark, _ = bytes(self.errors).partition(self.mark)
-        errors = text.decode(errors="replace")
-        if self._status is not None and mark:
+        errors, _, _ = self.errors(ENDS_WITHIN).partition(self.mark.decode())
+        if self._status is not None and self.mark in self._last_errors:
             return self._status, errors
         self.process.wait()
         last = (errors.strip().splitlines() or [f"kubectl ended with {self.process.returncode}"])[

@@ -50,7 +50,6 @@ class LocalShell(Shell):
             _end(process, late=True)
 
     def dial(self, address: str, port: int) -> socket.socket:
-        """Connect from here."""
         return socket.create_connection((address, port))
 
     def run(
@@ -60,7 +59,6 @@ class LocalShell(Shell):
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run a command directly, without `sh`."""
         _log.debug("here: %s", shlex.join(argv))
         closings = self._closings
         try:
@@ -96,7 +94,6 @@ class LocalShell(Shell):
         return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
-        """Write a temporary file beside it, then rename."""
         target = Path(path)
         part = target.with_name(transfer.part_name())
         try:
@@ -124,12 +121,11 @@ class LocalShell(Shell):
             target.mkdir(exist_ok=True)
             for name in only:
                 with contextlib.suppress(FileNotFoundError):
-                    _copy_one(path / name, target / name)
+                    _copy(path / name, target / name, whole=False)
         except (OSError, shutil.Error) as error:
             raise _failed("written", to, error) from error
 
     def fetch(self, path: str, to: Path) -> None:
-        """Copy a file, or a folder's files."""
         source = Path(path)
         try:
             if source.is_dir():
@@ -141,11 +137,9 @@ class LocalShell(Shell):
             raise _failed("copied", path, error) from error
 
     def exists(self, path: str) -> bool:
-        """Look in the file system."""
         return Path(path).exists()
 
     def remove(self, path: str) -> None:
-        """Remove a tree."""
         while self.exists(path):
             try:
                 shutil.rmtree(path)
@@ -181,26 +175,20 @@ def _fetch(
         raise OSError(errno.EINVAL, f"{source} is neither a file nor a folder")
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file, a link or a folder; a folder that exists keeps its own mode."""
-    if source.is_dir() and not source.is_symlink():
-        new = not target.is_dir()
-        target.mkdir(exist_ok=True)
-        for entry in source.iterdir():
-            _copy(entry, target / entry.name)
-        if new:
-            shutil.copystat(source, target)
-    else:
+def _copy(source: Path, target: Path, *, whole: bool = True) -> None:
+    """Copy a file or a link, or a folder and what is in it, unless not `whole`.
+
+    If it is whole, a folder that exists keeps its own mode.
+    """
+    if not source.is_dir() or source.is_symlink():
         _replace(source, target)
-
-
-def _copy_one(source: Path, target: Path) -> None:
-    """Copy a file or a link, and make a folder without what is in it."""
-    if source.is_dir() and not source.is_symlink():
-        target.mkdir(exist_ok=True)
+        return
+    new = not target.is_dir()
+    target.mkdir(exist_ok=True)
+    for entry in source.iterdir() if whole else ():
+        _copy(entry, target / entry.name)
+    if new or not whole:
         shutil.copystat(source, target)
-    else:
-        _replace(source, target)
 
 
 def _replace(source: Path, target: Path) -> None:

@@ -10,19 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.login_host import SSH_FAILED, login_command
-from cluster.core.model.hosts import ssh_command
+from cluster.core.model.hosts import Machine, ssh_command
 from cluster.remote.kernel_watch import KernelWatch
 from cluster.remote.process_command import ProcessCommand, ProcessShell
 from cluster.remote.remote_shell import ENDS_WITHIN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.core.model.hosts import Machine
 
 STARTS_WITHIN = 30.0  # seconds for a first step; a busy slurmctld takes seconds
 # What srun itself says when the step could not run, or was lost: no exit status of the command.
@@ -49,7 +44,6 @@ class SrunShell(ProcessShell):
 
     @property
     def host(self) -> str:
-        """The node's name in Slurm."""
         return self.machine.id if self.machine else ""
 
     def connect(self) -> None:
@@ -86,7 +80,6 @@ class SrunShell(ProcessShell):
                 ) from error
 
     def begin(self, label: str, line: str, *, reads: bool = False) -> SrunCommand:
-        """Start a step."""
         if self.machine is None or not self.machine.job:
             raise _without_job()
         return SrunCommand(self, label, self.machine, line, reads=reads)
@@ -128,8 +121,7 @@ class SrunCommand(ProcessCommand):
     def end(self) -> tuple[int, str]:
         """Wait for its end; raise if Slurm, and not the command, ended it."""
         status = self.process.wait()
-        self.reader.join(ENDS_WITHIN if status < 0 else None)
-        lines = self.errors.decode(errors="replace").splitlines(keepends=True)
+        lines = self.errors(ENDS_WITHIN if status < 0 else None).splitlines(keepends=True)
         ours = [line for line in lines if not _is_noise(line)]
         lost = [line.strip() for line in ours if line.startswith(LOST)]
         if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and self._by_ssh):

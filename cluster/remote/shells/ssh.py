@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,20 +18,15 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.model.hosts import Access, Machine
 from cluster.remote.remote_shell import (
-    CHUNK,
     ENDS_WITHIN,
     LINGERS,
-    MOST_ERRORS,
     RemoteCommand,
     RemoteShell,
 )
 from cluster.remote.ssh import connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import fabric
-
 
 WINDOW = 1 << 22  # bytes that the host may send before we have read any
 PACKET = 1 << 17  # bytes of a packet to us; with the default of 32 KiB, Python is the bottleneck
@@ -49,15 +45,12 @@ class SshShell(RemoteShell):
 
     @property
     def host(self) -> str:
-        """Its address, or its alias in the user's own settings."""
         return self._access.host
 
     def connect(self) -> None:
-        """Connect now."""
         self._way()
 
     def close(self) -> None:
-        """Close the connection, or abandon the attempt to connect."""
         chain, self._chain = self._chain, []
         self.state = ""
         connection.close(chain)
@@ -151,27 +144,21 @@ class SshShell(RemoteShell):
 
 
 class SshCommand(RemoteCommand):
-    """A running command; a thread collects its standard error."""
+    """A running command on a channel of the connection."""
 
     def __init__(self, channel: paramiko.Channel, broken: Callable[[], ShellError]) -> None:
         self.channel = channel
         self._broken = broken
-        self._complaints: list[bytes] = []
-        self._reader = threading.Thread(target=self._collect, daemon=True)
-        self._reader.start()
+        super().__init__()
 
     def close(self) -> None:
-        """Close the channel, and with it the command's streams."""
         with suppress(*BROKEN):  # the connection may be gone
             self.channel.close()
 
-    def _collect(self) -> None:
-        size = 0
+    def receive_error(self, most: int) -> bytes:
         with suppress(*BROKEN):
-            for piece in iter(lambda: self.channel.recv_stderr(CHUNK), b""):
-                size += len(piece)
-                if size <= MOST_ERRORS:  # the rest is dropped: unread, it would block the command
-                    self._complaints.append(piece)
+            return self.channel.recv_stderr(most)
+        return b""
 
     def receive(self, most: int) -> bytes:
         """Read its output; empty if it or the connection ended: `end` raises for the latter."""
@@ -211,9 +198,7 @@ class SshCommand(RemoteCommand):
         return self.channel.status_event.wait(ENDS_WITHIN)
 
     def end(self) -> tuple[int, str]:
-        """Wait for its end; return its exit status and standard error."""
         status = self.channel.recv_exit_status()
         if status < 0:
             raise self._broken()
-        self._reader.join(LINGERS)
-        return status, b"".join(self._complaints).decode(errors="replace")
+        return status, self.errors(LINGERS)

@@ -10,6 +10,7 @@ import logging
 import shlex
 import socket
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
@@ -26,8 +27,6 @@ from cluster.remote.ssh import openssh_files
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from cluster.core.model.hosts import Access
 
 
@@ -192,7 +191,6 @@ def _called(connection: fabric.Connection, access: Access, *, target: bool) -> s
 
 
 def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachable:
-    """Make the error of a login that the host refused."""
     results = [outcome.result for outcome in error.result]
     why = str(results[-1]) if results else "there is no key to show"
     late = "timeout" in why.lower()
@@ -216,7 +214,6 @@ def _reason(error: Exception) -> str:
 
 
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
-    """Translate paramiko's and the system's errors of connecting into ours."""
     why = _reason(error)
     match error:
         case socket.gaierror():
@@ -519,7 +516,6 @@ class Identity(AuthStrategy):
 
 @functools.lru_cache(maxsize=16)
 def _key(path: str, changed: int, size: int) -> paramiko.PKey:
-    """Read a private key, once for all hosts."""
     del changed, size
     return paramiko.PKey.from_path(path)
 
