@@ -120,11 +120,7 @@ class MeshHost(Value, frozen=True, kw_only=True):
     tried_first: tuple[Interface, ...] = ()
 
 
-class SshEndpoint(Value, frozen=True, kw_only=True):
-    """The sshd of a host, for the other hosts."""
-
-    port: int
-    key: str
+Endpoint = tuple[int, str]  # the port and the key of a host's sshd
 
 
 def config_file(folder: str) -> str:
@@ -162,7 +158,7 @@ def close_mesh(shell: Shell, folder: str) -> None:
     shell.run(["sh", "-c", CLOSE, "sh", folder], timeout=COMMAND_TIMEOUT)
 
 
-def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> SshEndpoint:
+def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> Endpoint:
     variables = {
         "CLUSTER_FOLDER": host.folder,
         "PATH": f"{host.path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
@@ -183,11 +179,11 @@ def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> SshEndpoi
             "sudo apt-get install openssh-server",
         )
     port, key = done.stdout.splitlines()[-1].split(maxsplit=1)
-    return SshEndpoint(port=int(port), key=key.strip())
+    return int(port), key.strip()
 
 
 def _write_files(
-    place: Path, hosts: Mapping[str, MeshHost], endpoints: Mapping[str, SshEndpoint]
+    place: Path, hosts: Mapping[str, MeshHost], endpoints: Mapping[str, Endpoint]
 ) -> None:
     local = plugins.find(Shell, "local")()
     generated = local.run(
@@ -203,9 +199,9 @@ def _write_files(
     config = [CONFIG.format(folder=next(iter(hosts.values())).folder)]
     known_hosts = []
     for name, host in hosts.items():
-        endpoint = endpoints[name]
-        known_hosts.append(f"[{host.address}]:{endpoint.port} {endpoint.key}\n")
-        config.append(f"Host {host.address}\n  User {host.user}\n  Port {endpoint.port}\n")
+        port, key = endpoints[name]
+        known_hosts.append(f"[{host.address}]:{port} {key}\n")
+        config.append(f"Host {host.address}\n  User {host.user}\n  Port {port}\n")
     for file, lines in (("known_hosts", known_hosts), ("config", config)):
         (place / file).write_text("".join(lines))
 
@@ -240,7 +236,7 @@ def _not_reached(hosts: Mapping[str, MeshHost], silent: Mapping[str, str]) -> Sh
 
 
 def _try_first_addresses(
-    shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], endpoints: Mapping[str, SshEndpoint]
+    shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], endpoints: Mapping[str, Endpoint]
 ) -> None:
     """Refuse an address that does not answer, if Open MPI tries it before the one that does.
 
@@ -250,7 +246,7 @@ def _try_first_addresses(
     for name, host in hosts.items() if len(hosts) > 1 else ():
         other = next(host for host in hosts if host != name)
         for dead in host.tried_first:
-            attempt = f"< /dev/tcp/{dead.address}/{endpoints[name].port}"
+            attempt = f"< /dev/tcp/{dead.address}/{endpoints[name][0]}"
             argv = ["env", "LC_ALL=C", "timeout", SILENCE, "bash", "-c", attempt]
             done = shells[other].run(argv, timeout=COMMAND_TIMEOUT)
             if done.status != 0 and "Connection refused" not in done.stderr:

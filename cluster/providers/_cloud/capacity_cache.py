@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -34,16 +33,12 @@ def note(zone: str, instance: str) -> None:
 def zones(instance: str) -> frozenset[str]:
     """Return the zones that had no capacity within the last three minutes."""
     since = time.time() - REMEMBERED
-    return frozenset(s.zone for s in _all() if s.instance == instance and s.at > since)
-
-
-def _all() -> Iterator[Shortage]:
     try:
         text = _path().read_bytes()
     except OSError:
-        return
-    for line in jsonl.complete_lines(text):
-        yield decoders.decode(line, Shortage)
+        return frozenset()
+    shortages = (decoders.decode(line, Shortage) for line in jsonl.complete_lines(text))
+    return frozenset(s.zone for s in shortages if s.instance == instance and s.at > since)
 
 
 def _path() -> Path:

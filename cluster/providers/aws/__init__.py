@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import journal
-from cluster.core.errors import ClusterError, ProvisionError, Timeout
+from cluster.core.errors import ClusterError, ProvisionError, SpecError, Timeout
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Credentials, NeedsCredentials, Stops, refuse
 from cluster.providers._cloud.launch import EndedMachine, Intent, Site, machine
-from cluster.providers._cloud.options import TTL, CloudOptions
+from cluster.providers._cloud.options import TTL, CloudOptions, region_in, words
 from cluster.providers._cloud.provider import CloudProvider, network_layers, specs_of
 from cluster.providers._cloud.tags import EXPIRES, Selection, Tags, parse_tags, timestamp
 from cluster.providers.aws import api, images
@@ -35,7 +36,7 @@ from cluster.providers.aws.instances import (
     zone_of,
 )
 from cluster.providers.aws.options import AwsOffer, AwsOptions
-from cluster.providers.aws.plan import REGION, make_offer, region_of
+from cluster.providers.aws.plan import make_offer
 from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from cluster.providers.aws.api import Region
 
 
+ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
+REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
 WITHIN = 600.0  # seconds for all machines to change their state
 POLL = 1.0  # seconds between two checks
 MOST = 100  # ids that a call for the topology may name
@@ -79,7 +82,20 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        return region_of(spec, self.options_of(spec))
+        named = (spec.zone or "", *words(self.options_of(spec).zones))
+        if region := region_in(named, ZONE, REGION):
+            return region
+        if spec.zone:
+            raise SpecError(
+                f"--zone {spec.zone} is not a zone of Amazon.",
+                remedy="Write a zone or a region: --zone us-east-1a, --zone us-east-1",
+            )
+        if region := api.default_region():
+            return region
+        raise SpecError(
+            "No region is chosen.",
+            remedy="Use --zone us-east-1a, or: export AWS_DEFAULT_REGION=us-east-1",
+        )
 
     def default_place(self) -> str:
         return api.default_region()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -20,13 +19,10 @@ from cluster.providers._cloud.options import (
     TTL,
     name_taken_error,
     not_offered_error,
-    region_in,
     requested_zones,
-    words,
 )
 from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import images, quotas, reservations
-from cluster.providers.aws.api import Region, default_region
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.network_cards import cards_of, efa_layout, layout_line
@@ -43,33 +39,15 @@ if TYPE_CHECKING:
     )
 
     from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.aws.api import Region
     from cluster.providers.aws.reservations import Reservation
 
 
 GBIT = 1e9 / 8  # bytes per second
 MTU = 9001  # bytes, of an interface in a VPC (EC2 user guide, "Network MTU")
 IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # limit of one flow (EC2 user guide, "Network bandwidth")
-ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
-REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
 SUGGESTED = 6  # names in a message
 NO_CARD: NetworkCardInfoTypeDef = {}
-
-
-def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
-    """Return the region of a launch, from the spec or the environment (SpecError: neither)."""
-    if region := region_in((spec.zone or "", *words(options.zones)), ZONE, REGION):
-        return region
-    if spec.zone:
-        raise SpecError(
-            f"--zone {spec.zone} is not a zone of Amazon.",
-            remedy="Write a zone or a region: --zone us-east-1a, --zone us-east-1",
-        )
-    if region := default_region():
-        return region
-    raise SpecError(
-        "No region is chosen.",
-        remedy="Use --zone us-east-1a, or: export AWS_DEFAULT_REGION=us-east-1",
-    )
 
 
 def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:

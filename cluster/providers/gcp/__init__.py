@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Price, RemoteCluster
 from cluster.providers import Credentials, NeedsCredentials, OffersGpus, refuse
@@ -21,7 +22,7 @@ from cluster.providers.gcp.errors import to_cluster_error
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
-from cluster.providers.gcp.plan import make_offer, project_of
+from cluster.providers.gcp.plan import make_offer
 from cluster.providers.gcp.prices import price
 from cluster.providers.gcp.request import id_of, private
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Instance, MachineType, ResourceStatus
 
     from cluster.core import journal
-    from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers._cloud.deletion import Entries
@@ -75,7 +75,12 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        return project_of(self.options_of(spec))
+        if project := self.options_of(spec).project or api.default_project():
+            return project
+        raise SpecError(
+            "No project of Google is chosen.",
+            remedy="Use --option project=NAME, or: export GOOGLE_CLOUD_PROJECT=NAME",
+        )
 
     def default_place(self) -> str:
         return api.default_project()

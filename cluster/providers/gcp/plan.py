@@ -27,7 +27,7 @@ from cluster.providers._cloud.options import (
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import machine_types, prices, quotas
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
-from cluster.providers.gcp.api import NO_SERVICE, Project, default_project
+from cluster.providers.gcp.api import NO_SERVICE, Project
 from cluster.providers.gcp.labels import is_of
 from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
 
@@ -41,16 +41,6 @@ if TYPE_CHECKING:
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 MTU = 1460  # bytes, of a network that does not say (cloud.google.com/vpc/docs/mtu)
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
-
-
-def project_of(options: GcpOptions) -> str:
-    """Return the project of a launch (SpecError: none is named; Failure: no credentials)."""
-    if project := options.project or default_project():
-        return project
-    raise SpecError(
-        "No project of Google is chosen.",
-        remedy="Use --option project=NAME, or: export GOOGLE_CLOUD_PROJECT=NAME",
-    )
 
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:

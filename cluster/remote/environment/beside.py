@@ -8,7 +8,6 @@ place.
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -17,11 +16,10 @@ from pathlib import Path
 from cluster.core.errors import SpecError, tail
 from cluster.core.extras import install_command
 from cluster.core.paths import cache_folder, make_private
-from cluster.remote.environment import downloads
+from cluster.remote.environment import benchmark_libraries, downloads
 
 TIMEOUT = 1800.0  # seconds; torch alone has hundreds of megabytes
 TAIL = 3  # lines of pip's output in an error
-_NAME = re.compile(r"[\w.-]+")
 
 
 def install_beside(
@@ -64,8 +62,7 @@ def install_beside(
 
 
 def _is_here(requirement: str) -> bool:
-    name = _NAME.match(requirement)
     try:
-        return bool(name and metadata.version(name[0]))
+        return all(metadata.version(name) for name in benchmark_libraries.names((requirement,)))
     except metadata.PackageNotFoundError:
         return False
