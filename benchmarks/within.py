@@ -1,4 +1,4 @@
-"""Copies between the NUMA nodes, cores or GPUs of each host; `cluster check --within` judges them.
+"""Copies between the NUMA nodes, cores or GPUs of each host; `cluster check --devices` judges them.
 
 One rank of each host measures, one pair after another, in both directions.
 """
@@ -154,7 +154,7 @@ class _Host:
                 means="It copies between GPUs; cluster does not install it, because it takes "
                 "gigabytes.",
                 remedy="Name a Python there that has torch: --option python=PATH\n"
-                "Or compare what needs none: --within numa",
+                "Or compare what needs none: --devices numa",
             ) from error
         count = int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
         pairs = [_Pair(a, b, "") for a in range(count) for b in range(count) if a != b]

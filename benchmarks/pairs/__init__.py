@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from cluster.fleet.simulation import FleetSimulator
     from cluster.measure.rank import Rank
 
+BEGINNING = 0.05  # seconds until simulated tests begin, as on hosts of a lab
 ROUND = "tests of a round begin together, in one direction, then in the other; a sample alone"
 _pairs = partial(
     Definition,
@@ -67,6 +70,9 @@ class PairsParams(Value, frozen=True, kw_only=True):
         confirm: Test blamed parts again, with other partners.
         pairs: Test these pairs alone and no others, such as 7-12,7-40.
         milliseconds: Of each test.
+        seconds: For all tests together, the most telling first; 0 for no limit.
+        skip: The numbers of hosts that are not tested, such as those on which a job runs.
+        limit: Bytes per second that a pair should reach; 0 for what the link allows.
         allreduce: Bytes that two ranks of MPI sum, instead of a transfer over TCP.
     """
 
@@ -77,6 +83,9 @@ class PairsParams(Value, frozen=True, kw_only=True):
     confirm: bool = False
     pairs: tuple[str, ...] = ()
     milliseconds: int = 300
+    seconds: float = 0.0
+    skip: tuple[int, ...] = ()
+    limit: float = 0.0
     allreduce: int = 0
 
     @property
@@ -87,6 +96,8 @@ class PairsParams(Value, frozen=True, kw_only=True):
             alone=self.alone,
             confirm=self.confirm,
             pairs=tuple(read_pair(text) for text in self.pairs),
+            seconds=self.seconds,
+            skip=self.skip,
         )
 
     def fleet(self, names: Iterable[str], nics: int = 1) -> Fleet:
@@ -114,7 +125,7 @@ class Pairs(Benchmark[PairsParams]):
     def check(self, params: PairsParams, ranks: int) -> None:
         if ranks < 2:  # noqa: PLR2004 - a pair
             raise SpecError("One host has no partner.", remedy="Check two hosts or more: --hosts 4")
-        if params.rounds < 0 or params.alone < 0 or params.milliseconds < 1:
+        if min(params.rounds, params.alone, params.seconds) < 0 or params.milliseconds < 1:
             raise SpecError("--rounds and --alone must not be negative, --milliseconds not 0.")
         if params.allreduce < 0 or (params.allreduce and params.metric != "bandwidth"):
             raise SpecError(
@@ -138,8 +149,16 @@ class Pairs(Benchmark[PairsParams]):
         nics = fleet.fabric_links.fabric.nics
         hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
         measured: list[PairTest] = []
+        began, simulated = time.monotonic(), 0.0
+
+        def remaining() -> float:
+            spent = max(simulated, time.monotonic() - began)
+            return params.seconds - spent if params.seconds else math.inf
 
         def measure(step: SurveyStep) -> list[PairTest]:
+            nonlocal simulated
+            at_once = len(step.pairs) if step.alone else 1
+            simulated += 2 * at_once * (params.milliseconds / 1e3 + BEGINNING)
             tests = fleet.measure(
                 step.pairs, step.number, metric=params.metric, alone=step.alone, port=step.port
             )
@@ -147,7 +166,7 @@ class Pairs(Benchmark[PairsParams]):
             measured.extend(tests)
             return tests
 
-        survey(hosts, params.plan, measure, fleet.routes)
+        survey(hosts, params.plan, measure, fleet.routes, remaining)
         for test in measured:
             yield measurement_of(test, definition, f"sim-{test.source}")
 

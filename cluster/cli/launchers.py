@@ -145,7 +145,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         check_machines = measurement.check(spec, BENCHMARK, _params(measured), options, conditions)
         check_machines(plan_spec(spec)[1])
         with _cleaned_up(spec.name):
-            up.command(name, machines=machines, yes=yes)
+            up.command(name, machines=machines, preparation=up.Preparation(), yes=yes)
             for condition in self.conditions:
                 _measure(spec, condition, measured, as_json=False)
 

@@ -13,6 +13,7 @@ from cluster.core.version import __version__
 FAILED = 1
 REFUSED = 2
 GATE_HIT = 3
+UNDECIDED = 75
 INTERRUPTED = 130
 TERMINATED = 143
 STATUSES = {
@@ -22,6 +23,7 @@ STATUSES = {
     "problem, or `hang` a hang",
     REFUSED: "wrong usage, or refused before anything was created",
     GATE_HIT: "a verdict that `--fail-on` names; or an alarm of `cluster watch`",
+    UNDECIDED: "`check --gate` could not decide in its time; a status of 1 says that a part is bad",
     INTERRUPTED: "interrupted by Ctrl-C",
     TERMINATED: "ended by SIGTERM",
 }

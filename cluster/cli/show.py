@@ -253,7 +253,10 @@ def receipt_lines(cluster: Cluster) -> list[str]:
     if receipt.ended:
         cost = f"at most {cost}; {receipt.ended} of them had ended before, and it is not known when"
     answer = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."
-    return [f"Receipt: {phases}", f"Cost: {cost}", *_group_lines(cluster, receipt.seconds), answer]
+    groups = _group_lines(cluster, receipt.seconds)
+    proof = (f"Proven: {receipt.proven} host(s) before the first job, {receipt.replaced} replaced",)
+    proven = proof if receipt.proven else ()
+    return [f"Receipt: {phases}", f"Cost: {cost}", *groups, *proven, answer]
 
 
 def _group_lines(cluster: Cluster, seconds: float) -> Iterator[str]:

@@ -108,6 +108,15 @@ class LaunchFinished(Value, frozen=True, kw_only=True, tag="launch-finished"):
     """Every machine answered: the launch is over."""
 
 
+class Proven(Value, frozen=True, kw_only=True, tag="proven"):
+    """The hosts were proven before a job started, some of them after they were replaced."""
+
+    at: float  # when, in seconds since the epoch
+    hosts: int
+    replaced: int
+    took: float  # seconds
+
+
 class Examined(Value, frozen=True, kw_only=True, tag="examined"):
     """The facts of each machine were read."""
 
@@ -143,6 +152,7 @@ Entry = (
     | Switched
     | Timed
     | LaunchFinished
+    | Proven
     | Examined
     | Started
     | JobStarted

@@ -84,6 +84,8 @@ def diagnose(
         metric=fleet.metric,
         tests=int((table.rates > 0).sum()),
         failed=sum(1 for test in tests if not test.value),
+        limited=int((table.limited & (table.rates > 0)).sum()),
+        unproven=unproven_hosts(fleet, solution),
         reference=reference if math.isfinite(solution.blame.references[HOST]) else None,
         limit=fleet.limit,
         tolerance=float(solution.blame.tolerance),

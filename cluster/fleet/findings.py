@@ -49,8 +49,9 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFin
     """Return the hosts that were lost, and those for which no test was tried."""
     tried = Counter(host for t in tests if t.value is not None for host in (t.source, t.target))
     lost = {test.lost: test.reason for test in tests if test.lost >= 0}
+    untried = [test for test in tests if test.value is None]
     for host, name in enumerate(fleet.names):
-        own = [t for t in tests if t.value is None and host in (t.source, t.target)]
+        own = [t for t in untried if host in (t.source, t.target)]
         place = Part(kind="host", host=host)
         if host in lost:
             since = Reason(code="lost", message=lost[host], of=tried[host])
@@ -64,7 +65,8 @@ def short_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the hosts of which nothing is known, as a processor limited all their low tests."""
     table, nics = solution.table, fleet.nics
     left_out = np.max(solution.parts.paths, axis=1) < 0
-    for host, name in enumerate(fleet.names):
+    short = np.unique(np.stack([table.source, table.target])[:, left_out] // nics)
+    for host in short.tolist():
         ends = (table.source // nics == host, table.target // nics == host)
         ways = {
             way: own
@@ -77,7 +79,7 @@ def short_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
         tests = sum(int(own.sum()) for own in ways.values())
         yield FleetFinding(
             place=Part(kind="host", host=host),
-            name=name,
+            name=fleet.names[host],
             kind="UNTESTED",
             direction=direction_of(ways),
             reason=Reason(code="busy", low=mine, of=tests),
@@ -631,6 +633,12 @@ def crowded_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
                 tests=tests[group],
                 reason=Reason(code="slow_group_at_once", usual=unit_value(fleet, solution, usual)),
             )
+
+
+def group_hosts(fleet: Fleet, group: FleetFinding) -> tuple[int, ...]:
+    """Return the hosts of a group that a finding names."""
+    number = group.place.number
+    return group.reason.hosts or tuple(h for h, own in enumerate(fleet.groups) if own == number)
 
 
 def is_of_group(fleet: Fleet, host: FleetFinding, groups: Iterable[FleetFinding]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,7 +90,7 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         metric=fleet.metric,
         tests=count,
         failed=failed,
-        reference=reference,
+        reference=reference if math.isfinite(reference) else None,
         limit=fleet.limit,
         tolerance=float(solution.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),

@@ -8,6 +8,7 @@ other; then all pairs that are left.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from itertools import chain, cycle, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -16,11 +17,18 @@ import numpy as np
 
 from cluster.fleet.findings import (
     FEWEST_OF_GROUP,
+    PARTNERS,
+    bad_groups,
+    bad_pairs,
     crowded_pairs,
     doubtful_pairs,
     fresh_partners,
+    group_hosts,
     short_hosts,
+    slow_groups,
     suspected_hosts,
+    unproven_hosts,
+    unstable_hosts,
     varying_hosts,
 )
 from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table
@@ -36,11 +44,13 @@ if TYPE_CHECKING:
 
     Pairs = NDArray[np.int64]
     Measure = Callable[["SurveyStep"], Sequence[PairTest]]
+    Clock = Callable[[], float]
     Hosts = NDArray[np.int64]
 
 StepKind = Literal[
-    "named", "round", "sample", "suspects", "chance", "varying", "again", "ports", "confirmation"
-]
+    "named", "round", "sample", "suspects", "chance", "varying", "again", "ports", "unproven",
+    "confirmation",
+]  # fmt: skip
 CONFIRMATION: StepKind = "confirmation"
 ALL = 0  # rounds: until every pair has met
 DEFAULT = 10  # rounds
@@ -48,6 +58,7 @@ FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
 PEERS = 8  # rounds of suspects among one another
 MOST_REPEATS = 8  # times that a low pair of good hosts is tested by the same port
 MOST_VARYING, TIMES = 8, 8  # hosts that may be slow at times, and tests of each
+MOST_UNPROVEN = 64  # hosts that are tested alone for that reason only
 MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
 PORTS = 8  # tried for a low pair of good hosts: other ports may take other paths
@@ -55,6 +66,8 @@ FEW_PORTS = 4  # of them if nothing arrives, or if there are many such pairs
 LOUD = 1 / 3  # of the tests alone: where more are low, other work slows hosts down
 MOST_OFTEN = 4  # low pairs that are tested by all ports, and their ends with others beside them
 INSIDE, BETWEEN = 2, 8  # rounds, before all pairs that are left
+ROUNDS_SHARE = 0.5  # of the time of a check: the rest is for what the rounds leave open
+STEP_SHARE = 0.5  # of the time that is left, for any step but the confirmation
 
 
 class SurveyStep(NamedTuple):
@@ -74,24 +87,65 @@ class SurveyPlan(NamedTuple):
     alone: int = 8
     confirm: bool = False
     pairs: tuple[tuple[int, int], ...] = ()
+    seconds: float = 0.0  # for all tests together; 0 for no limit
+    skip: tuple[int, ...] = ()  # hosts that are not tested
+
+
+class _Budget:
+    """The time of a survey; how much tests need is known from those that ran last."""
+
+    def __init__(self, measure: Measure, remaining: Clock) -> None:
+        self._measure = measure
+        self._remaining = remaining
+        self._whole = remaining()
+        self._each = 0.0  # seconds that tests at the same time take
+
+    def has_rounds(self) -> bool:
+        """Tell whether another round leaves the time for what follows the rounds."""
+        return self._each == 0 or self._remaining() - self._each > (1 - ROUNDS_SHARE) * self._whole
+
+    def run(self, step: SurveyStep, share: float) -> Sequence[PairTest]:
+        """Run as much of a step as fits into this share of the time that is left."""
+        before = self._remaining()
+        if before < math.inf:
+            fit = int(share * before / self._each) if self._each else int(before > 0)
+            step = step._replace(pairs=step.pairs[: fit if step.alone or not fit else None])
+        if not len(step.pairs):
+            return ()
+        tests = self._measure(step)
+        if before < math.inf:
+            self._each = (before - self._remaining()) / (len(step.pairs) if step.alone else 1)
+        return tests
 
 
 def survey(
-    fleet: Fleet, plan: SurveyPlan, measure: Measure, routes: FleetSimulator | None = None
+    fleet: Fleet,
+    plan: SurveyPlan,
+    measure: Measure,
+    routes: FleetSimulator | None = None,
+    remaining: Clock = lambda: math.inf,
 ) -> list[PairTest]:
-    """Test a fleet: rounds, a sample of pairs alone, and unclear cases again."""
+    """Test a fleet: rounds, a sample of pairs alone, and unclear cases again.
+
+    Args:
+        remaining: the seconds that remain; what tells least is left out.
+    """
+    budget = _Budget(measure, remaining)
     tests: list[PairTest] = []
     if plan.pairs:
-        tests += measure(_alone(0, plan.pairs, "named"))
+        tests += budget.run(_alone(0, plan.pairs, "named"), 1.0)
         return tests
-    rounds = planned_rounds(fleet.groups, plan.rounds)
+    rounds = _rounds_without(fleet.groups, plan)
     for number, pairs in enumerate(rounds):
-        tests += measure(SurveyStep(number, pairs, alone=False, port=0, purpose="round"))
+        if not budget.has_rounds():
+            rounds = rounds[:number]
+            break
+        tests += budget.run(SurveyStep(number, pairs, alone=False, port=0, purpose="round"), 1.0)
     sample = _sample(fleet, rounds, plan.alone) if rounds else []
     if sample:  # few rounds may have no pair of different groups
-        tests += measure(_alone(_next(tests), sample, "sample"))
+        tests += budget.run(_alone(_next(tests), sample, "sample"), STEP_SHARE)
     for step in _further_steps(fleet, tests, plan, routes):
-        tests += measure(step)
+        tests += budget.run(step, 1.0 if step.purpose == CONFIRMATION else STEP_SHARE)
     return tests
 
 
@@ -104,6 +158,7 @@ def _further_steps(
         (_among_suspects, 1),
         (_at_other_times, 1),
         (_low_pairs_again, MOST_REPEATS),
+        (_proving, 1),
         (_confirming, int(plan.confirm)),
     ]
     for steps_of, times in kinds:
@@ -115,6 +170,12 @@ def _further_steps(
             yield from steps
             if not steps:
                 break
+
+
+def _rounds_without(groups: Sequence[int], plan: SurveyPlan) -> list[Pairs]:
+    """Plan the rounds of the hosts that are to be tested."""
+    hosts = np.setdiff1d(np.arange(len(groups)), plan.skip)
+    return [hosts[pairs] for pairs in planned_rounds([groups[h] for h in hosts], plan.rounds)]
 
 
 def planned_rounds(groups: Sequence[int], count: int) -> list[Pairs]:
@@ -154,12 +215,14 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
         met = met[groups[met[:, 0]] != groups[met[:, 1]]]
     chosen: list[int] = []
     seen: set[int] = set()
-    for at, (a, b) in enumerate(met.tolist()):
-        own = {int(groups[a]), int(groups[b])} if fleet.grouped else {a, b}
-        if len(chosen) < count and not own <= seen:
-            seen |= own
+    ends = groups[met] if fleet.grouped else met
+    for at, pair in enumerate(ends.tolist()):
+        if len(chosen) == count:
+            break
+        if not seen.issuperset(pair):
+            seen.update(pair)
             chosen.append(at)
-    rest = [at for at in range(len(met)) if at not in set(chosen)]
+    rest = np.setdiff1d(np.arange(len(met)), chosen).tolist()
     return [(int(a), int(b)) for a, b in met[[*chosen, *rest[: count - len(chosen)]]]]
 
 
@@ -220,6 +283,21 @@ def _low_pairs_again(
         by_port[port].append(pair)
     for number, (port, pairs) in enumerate(by_port.items(), _next(tests)):
         yield _alone(number, pairs, "again", port)
+
+
+def _proving(fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
+    """Test the hosts alone that others may have kept from the usual rate in every test."""
+    if solution.blame.blamed:  # then the time is for these
+        return
+    ends = np.concatenate([solution.table.source, solution.table.target]) // fleet.nics
+    unproven = set(unproven_hosts(fleet, solution)) & set(ends.tolist())
+    pairs = [
+        _either_way((host, other))
+        for host in sorted(unproven)[:MOST_UNPROVEN]
+        for other in fresh_partners(fleet, solution, host, 1)
+    ]
+    if pairs:
+        yield _alone(_next(tests), dict.fromkeys(pairs), "unproven")
 
 
 def _by_other_ports(
@@ -354,14 +432,29 @@ def _slow_fabric(solution: Diagnosed) -> Iterator[tuple[int, int]]:
 def _confirming(
     fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
-    """Pair each blamed host with good hosts that it was not tested with."""
+    """Test what is blamed once more: hosts with fresh partners, groups with others, low pairs."""
     ends = solution.parts.endpoints
+    groups = [*slow_groups(fleet, solution), *bad_groups(fleet, solution)]
+    unstable = {finding.place.host for finding in unstable_hosts(fleet, solution)}
+    members = [group_hosts(fleet, group) for group in groups]
     hosts = dict.fromkeys(
         c.part % ends // fleet.nics for c in solution.blame.blamed if c.part < 2 * ends
     )
-    pairs = [(host, other) for host in hosts for other in fresh_partners(fleet, solution, host)]
+    single = [host for host in hosts if not any(host in own for own in members)]
+    pairs = [
+        *((host, other) for host in single for other in fresh_partners(fleet, solution, host)),
+        *(pair for own in members for pair in _out_of(fleet, solution, own)),
+        *[(low.place.host, low.place.peer) for low in bad_pairs(solution, unstable)] * PARTNERS,
+    ]
     if pairs:
         yield _alone(_next(tests), pairs, CONFIRMATION)
+
+
+def _out_of(fleet: Fleet, solution: Diagnosed, members: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Pair hosts of a group with hosts of others, none of which is suspected."""
+    left_out = {*members, *suspected_hosts(fleet, solution)}
+    partners = (host for host in range(len(fleet.names)) if host not in left_out)
+    yield from zip(members[:PARTNERS], partners, strict=False)
 
 
 def tournament(n: int) -> Iterator[Pairs]:

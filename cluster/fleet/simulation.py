@@ -124,15 +124,17 @@ class FleetSimulator:
         """
         capacities = self._capacities(step)
         paths = self.paths(source, target, port, healthy=False)
-        background = self._background(step, port)
-        if alone and not len(background):
+        if alone and not self.noise.background:
             bounds = np.append(capacities, np.inf)
             rates = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
         elif alone:
-            each = (max_min_rates(np.vstack([path, background]), capacities)[0] for path in paths)
+            joint = (np.vstack([path, self._background(step, port, at)])
+                      for at, path in enumerate(paths, 1))  # fmt: skip
+            each = (max_min_rates(every, capacities)[0] for every in joint)
             rates = np.fromiter(each, dtype=np.float64, count=len(paths))
         else:
-            rates = max_min_rates(np.vstack([paths, background]), capacities)[: len(paths)]
+            every = np.vstack([paths, self._background(step, port)])
+            rates = max_min_rates(every, capacities)[: len(paths)]
         chance = self._chance(step, 1 + alone + 2 * port)
         rates = rates * self._variation(chance, len(rates))
         rates[chance.random(len(rates)) < STALLS] /= 2
@@ -152,10 +154,10 @@ class FleetSimulator:
         normal = chance.standard_normal(count)
         return np.exp(spread * (normal if kind == "both" else -np.abs(normal)))
 
-    def _background(self, step: int, port: int) -> Numbers:
+    def _background(self, step: int, port: int, test: int = 0) -> Numbers:
         """Return the links of flows of others, which use the switches but none of our hosts."""
         count = round(self.noise.background * self.fabric_links.endpoints)
-        chance = self._chance(step, port, 79)
+        chance = self._chance(step, port, 79, test)
         source, target = chance.integers(0, self.fabric_links.endpoints, (2, count))
         paths = self.paths(source, target, chance.integers(0, 1 << 16, count), healthy=False)
         paths[:, [0, -1]] = NO_LINK

@@ -522,7 +522,8 @@ class Cluster:
         if isinstance(self._provider, Simulates):
             return with_verdict(simulate(self.state, request, listener))
         with self.bench_jobs.claimed(replace=options.replace):
-            self.jobs.make_room(replace=options.replace)
+            if not options.busy:
+                self.jobs.make_room(replace=options.replace)
             whole = host_setup.needs_every_host(request.benchmark)  # else it leaves out dead hosts
             self.remote.leave_out_dead(None if whole else DEAD_AFTER)
             self.bench_jobs.make_room(replace=options.replace)

@@ -21,6 +21,7 @@ from against_simgrid import predicting, sharing
 from analysis_speed import judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from fleet import checking_fleets
+from gate import gating
 from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
 from logs import parsing, profiles
@@ -57,6 +58,7 @@ def main() -> None:
             "watching": lambda: watching(min(repetitions, 2)),
             "against_otava": lambda: against_otava(min(repetitions, 2)),
             "fleet": lambda: checking_fleets(repetitions),
+            "gating": lambda: gating(repetitions),
             "naming_stalls": lambda: naming_stalls(repetitions),
         }
         if os.geteuid() == 0:

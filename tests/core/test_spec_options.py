@@ -45,10 +45,10 @@ def test_launch_takes_every_option_with_its_default() -> None:
         "groups": None,
     }  # the provider's default; a dictionary would be shared
 
-    assert list(taken) == ["name", *(field.name for field in FIELDS), "setup", "replace"]
-    assert {n: p.default for n, p in taken.items() if n not in ("name", "setup", "replace")} == {
-        n: p.default for n, p in asked.items()
-    } | own
+    assert list(taken) == ["name", *(field.name for field in FIELDS), "setup", "prove", "replace"]
+    assert {
+        n: p.default for n, p in taken.items() if n not in ("name", "setup", "prove", "replace")
+    } == {n: p.default for n, p in asked.items()} | own
     assert cluster.launch.__doc__ is not None
     assert all(f"{n}: {text}" in cluster.launch.__doc__ for n, text in help_of(SpecOptions).items()
                if n != "hosts")  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from cluster.core.model.fleet import PartKind, ReasonCode
+from cluster.core.model.gate import GateCode
 from cluster.reports.words.findings import WORDS
 from tests.conftest import ROOT
 
@@ -25,3 +26,10 @@ def test_the_reference_has_each_code_of_a_finding() -> None:
     others = {"above_limit", "above_assumption", "other_load", "added"}
 
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {*WORDS, *others}
+
+
+def test_the_page_of_the_gate_explains_each_of_its_codes() -> None:
+    page = (Path(ROOT) / "docs" / "explanation" / "gate.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
+
+    assert {code for row in rows for code in re.findall(r"`(\w+)`", row)} == {*get_args(GateCode)}

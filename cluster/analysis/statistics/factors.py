@@ -53,8 +53,8 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
     yield "benchmark", record.benchmark
     if record.condition:
         yield "condition", record.condition
-    yield from _flat("", msgspec.to_builtins(record.spec), leave={"name"})
-    yield from _flat("", msgspec.json.decode(record.params))
+    yield from flat("", msgspec.to_builtins(record.spec), leave={"name"})
+    yield from flat("", msgspec.json.decode(record.params))
     yield "order", "near" if record.order else "given"
     for name, value in record.variables.items():
         mca = name.startswith(MCA)
@@ -68,12 +68,12 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
     yield "revision", record.revision or NONE
 
 
-def _flat(prefix: str, values: object, leave: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+def flat(prefix: str, values: object, leave: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
     """Name each value of nested objects by its path."""
     if isinstance(values, dict):
         for key, value in values.items():
             if key not in leave:
-                yield from _flat(f"{prefix}.{key}" if prefix else key, value)
+                yield from flat(f"{prefix}.{key}" if prefix else key, value)
     else:
         yield prefix, _text(values)
 
@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 
 def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
     """Return the facts of the hosts: one value where all hosts are alike."""
-    hosts = [dict(_flat("", msgspec.to_builtins(facts), leave=IDENTITY)) for facts in environment]
+    hosts = [dict(flat("", msgspec.to_builtins(facts), leave=IDENTITY)) for facts in environment]
     for name in dict.fromkeys(name for host in hosts for name in host):
         yield f"host.{name}", _values(name, hosts)
     for field in ("mtu", "speed"):
@@ -98,7 +98,7 @@ def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
 
 def _links(links: Iterable[Link | None]) -> Iterator[tuple[str, str]]:
     launch_links = [
-        {} if link is None else dict(_flat("link", msgspec.to_builtins(link))) for link in links
+        {} if link is None else dict(flat("link", msgspec.to_builtins(link))) for link in links
     ]
     for name in dict.fromkeys(name for link in launch_links for name in link):
         yield name, _values(name, launch_links)

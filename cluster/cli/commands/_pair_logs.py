@@ -45,7 +45,11 @@ class PairLogFlags(Value, frozen=True, kw_only=True):
         Text, option("--series WORDS", "Which test of --from's logs, if they have more.")
     ] = None
     limit: Annotated[
-        Text, option("--limit RATE", "Of a pair in --from's logs: 200gbit, 25GB/s.")
+        Text,
+        option(
+            "--limit RATE",
+            "What a pair should reach, in logs or for --gate.",
+        ),
     ] = None
 
 

@@ -14,6 +14,7 @@ from click.exceptions import Exit
 
 from cluster.analysis.verdict.judgement import judge
 from cluster.cli import flags
+from cluster.cli.commands._gate import GateOptions, pass_gate, refuse_unfit, show_drift
 from cluster.cli.commands._pair_logs import (
     Names,
     PairLogFlags,
@@ -42,7 +43,7 @@ from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import PAIRS, WITHIN, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.placement import Placement
@@ -74,10 +75,10 @@ class Survey(Value, frozen=True, kw_only=True):
     ] = None
     alone: Annotated[int, option("--alone N", "Pairs also tested alone.")] = 8
     pairs: Annotated[Text, option("--pairs LIST", "Test only these, alone: 7-12,7-40.")] = None
-    within: Annotated[
+    devices: Annotated[
         Text,
         option(
-            "--within auto|gpus|numa|cores",
+            "--devices auto|gpus|numa|cores",
             "Compare the GPUs, NUMA nodes or cores of each host instead of hosts.",
         ),
     ] = None
@@ -100,6 +101,7 @@ def command(
     *,
     survey: Annotated[Survey, group(Survey)],
     logs: Annotated[PairLogFlags, group(PairLogFlags)],
+    gate: Annotated[GateOptions, group(GateOptions)],
     gates: GateFlags,
     machines: flags.Machines,
     options: SurveyOptions,
@@ -109,16 +111,19 @@ def command(
         stays = not (logs.from_ or survey.pairs) and (provider is None or bool(options.keep))
         _refuse_unless_it_stays(stays=stays)
     _refuse_unfit(survey, logs, gates)
+    refuse_unfit(gate, _unfit_for_gate(survey, logs, gates, machines), limit=logs.limit or "")
     if logs.from_:
-        metric = "latency" if survey.near else survey.metric
-        run = run_of(names, store.root(options.runs), logs, metric, survey.grouping)
-        if survey.near:
-            _show_near(run, as_json=options.json)
-            return
-        _exit_by_gates(gates, run, _show(judge_check(run), as_json=options.json))
+        _judge_logs(names, survey, logs, gates, options)
+        return
     name = only_name(names)
-    benchmark, params = (WITHIN, _devices(survey)) if survey.within else (PAIRS, _params(survey))
+    benchmark, params = (WITHIN, _devices(survey)) if survey.devices else (PAIRS, _params(survey))
     with _cluster(name, machines, benchmark, params, options) as cluster:
+        if gate.drift:
+            show_drift(cluster, options)
+            return
+        if gate.gate:
+            groups = _groups(cluster, survey.grouping, store.root(options.runs))
+            pass_gate(cluster, gate, {**params, "groups": groups}, logs.limit, options)
         if survey.near:
             from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
 
@@ -126,12 +131,23 @@ def command(
                 near = _bench(cluster, PAIRS, params, live, options)
             _show_near(near, as_json=options.json)
             return
-        if survey.within:
+        if survey.devices:
             run = _bench(cluster, WITHIN, params, JobProgress(stderr=options.json), options)
             verdict = _show(run.fleet or judge_check(run), as_json=options.json)
         else:
             run, verdict = _check(cluster, params, survey, options)
     _exit_by_gates(gates, run, verdict)
+
+
+def _judge_logs(
+    names: Names, survey: Survey, logs: PairLogFlags, gates: Gates, options: BenchOptions
+) -> None:
+    metric = "latency" if survey.near else survey.metric
+    run = run_of(names, store.root(options.runs), logs, metric, survey.grouping)
+    if survey.near:
+        _show_near(run, as_json=options.json)
+        return
+    _exit_by_gates(gates, run, _show(judge_check(run), as_json=options.json))
 
 
 def _cluster(
@@ -169,10 +185,10 @@ def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
 
 
 def _devices(survey: Survey) -> dict[str, Any]:
-    if survey.within not in DEVICES:
-        message = f"--within {survey.within} is not known."
+    if survey.devices not in DEVICES:
+        message = f"--devices {survey.devices} is not known."
         raise SpecError(message, remedy=f"There are: {', '.join(DEVICES)}")
-    return {"devices": survey.within}
+    return {"devices": survey.devices}
 
 
 def _params(survey: Survey) -> dict[str, Any]:
@@ -190,8 +206,8 @@ def _params(survey: Survey) -> dict[str, Any]:
 
 
 def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
-    if survey.within:
-        _refuse_besides("--within", "measures the devices of each host", survey, logs)
+    if survey.devices:
+        _refuse_besides("--devices", "measures the devices of each host", survey, logs)
     if survey.near:
         _refuse_besides("--near", "measures the latency of all pairs", survey)
     if survey.near and gates.has_any:
@@ -201,14 +217,29 @@ def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
         )
 
 
+def _unfit_for_gate(
+    survey: Survey, logs: PairLogFlags, gates: Gates, machines: Mapping[str, Any]
+) -> dict[str, object]:
+    return {
+        "--from": logs.from_,
+        "--pairs": survey.pairs,
+        "--near": survey.near,
+        "--devices": survey.devices,
+        "--replace": survey.replace,
+        "--provider": machines["provider"],
+        "--metric latency": survey.metric == "latency",
+        "--fail-on, --junit or --github": gates.has_any,
+    }
+
+
 def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | None = None) -> None:
     typed = {
         "--from": logs and logs.from_,
         "--pairs": survey.pairs,
         "--groups": survey.grouping,
         "--confirm": survey.confirm or survey.replace,
-        "--within": flag == "--near" and survey.within,
-        "--near": flag == "--within" and survey.near,
+        "--devices": flag == "--near" and survey.devices,
+        "--near": flag == "--devices" and survey.near,
     }
     unfit = [word for word, value in typed.items() if value]
     if unfit:

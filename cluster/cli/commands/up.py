@@ -13,9 +13,11 @@ from cluster.cli import flags
 from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
-from cluster.cli.flags import option
+from cluster.cli.flags import group, option
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import show_plan
+from cluster.core.model.value import Value
+from cluster.core.units import parse_seconds
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.launch import launch_spec, plan_spec, set_up
 
@@ -23,15 +25,25 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Plan
 
 
+class Preparation(Value, frozen=True, kw_only=True):
+    """What is done with new hosts, before a job starts on them."""
+
+    install: Annotated[bool, option("--install", "Install now what benchmarks need.")] = False
+    setup: Annotated[
+        str, option("--setup FILE", "A script that each host runs, once for each content.")
+    ] = ""
+    prove: Annotated[
+        str | None,
+        option("--prove TIME", "Prove all hosts in this time, and replace bad ones, or fail."),
+    ] = None
+
+
 def command(
     name: flags.ClusterName,
     *,
     machines: flags.Machines,
     plan: flags.PlanOnly = False,
-    install: Annotated[bool, option("--install", "Install now what benchmarks need.")] = False,
-    setup: Annotated[
-        str, option("--setup FILE", "A script that each host runs, once for each content.")
-    ] = "",
+    preparation: Annotated[Preparation, group(Preparation)],
     replace: Annotated[bool, option("--replace", "Rebuild it if its hosts do not answer.")] = False,
     yes: flags.Yes = False,
     json: flags.Json = False,
@@ -39,7 +51,8 @@ def command(
     if machines["provider"] is None:
         machines = flags.like_running(name, machines)
     spec = flags.spec(name=name, **machines)
-    script = read_script(Path(setup)) if setup else ""
+    script = read_script(Path(preparation.setup)) if preparation.setup else ""
+    within = parse_seconds(preparation.prove) if preparation.prove else 0.0
     if plan:
         show_plan(plan_spec(spec)[1], as_json=json)
         return
@@ -49,7 +62,12 @@ def command(
 
     with HostProgress(console(stderr=True)) as waiting:
         cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace)
-        if install:
+        if within:
+            from cluster.orchestration.launch.proof import prove_launch  # noqa: PLC0415 - slow: numpy
+
+            answer = prove_launch(cluster, within, waiting).answer
+            sys.stderr.write(f"{answer}\n")
+        if preparation.install:
             cluster.install(on_state=waiting)
         if script:
             set_up(cluster, script)

@@ -31,8 +31,7 @@ ReasonCode = Literal[
     # of verdicts
     "faults", "alike", "below_limit", "no_tests", "no_values", "one_pair", "two_ends",
     "few_rounds", "few_partners", "unexplained", "untested", "few_classes", "unknown_paths",
-    "slow_devices", "no_pairs", "several_kinds", "not_judged", "recorded",
-    "one_machine",
+    "slow_devices", "no_pairs", "several_kinds", "not_judged", "one_machine",
 ]  # fmt: skip
 
 
@@ -143,6 +142,18 @@ class Suspect(Value, frozen=True, kw_only=True):
     twins: tuple[tuple[Part, Way], ...] = ()
 
 
+class Drift(Value, frozen=True, kw_only=True):
+    """A setting in which some hosts differ from most others."""
+
+    setting: str  # such as `mtu of eth0`, `kernel`, `tuning.governor`
+    usual: str  # its value on most hosts
+    count: int  # how many have that
+    of: int  # how many report it
+    hosts: tuple[int, ...]  # the numbers of those that differ
+    values: tuple[str, ...]  # what each of them has
+    slows: bool = False  # it can make a link, or its tests, slow
+
+
 class FleetFinding(Value, frozen=True, kw_only=True):
     """What tests show of a part of a fleet: a fault, or what is no fault of the part."""
 
@@ -158,10 +169,13 @@ class FleetFinding(Value, frozen=True, kw_only=True):
     evidence: str = ""  # the reason in words
     confirm: str = ""  # the command that would confirm it
     confirmed: str = ""  # what that command showed; empty until it has run
+    holds: bool = False  # whether it showed the fault in each of its tests
     place: Part  # the part, to compute with
     reason: Reason  # the code and the figures of the evidence
     partners: tuple[int, ...] = ()  # good hosts to test it with again
     step: NextStep | None = None  # the command that does
+    # settings that only the hosts of the part have, and that can make it slow
+    causes: tuple[Drift, ...] = ()
 
 
 class HostReplacement(Value, frozen=True, kw_only=True):
@@ -193,6 +207,9 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     metric: PairMetric = "bandwidth"  # that was measured
     tests: int = 0  # how many gave a value
     failed: int = 0  # how many gave none
+    limited: int = 0  # of how many a processor limited the value, and not the link
+    # the numbers of hosts that reached the usual rate in no test, of one direction at least
+    unproven: tuple[int, ...] = ()
     # what most hosts reach, in bytes per second or seconds; none if no test gave a value
     reference: float | None = None
     limit: float | None = None  # the highest value that a test can reach, if it is known

@@ -24,6 +24,8 @@ class Receipt(Value, frozen=True, kw_only=True):
     # how many had ended before they were deleted, at an unknown time: the cost is the most that
     # they can have cost
     ended: int = 0
+    proven: int = 0  # before the first job
+    replaced: int = 0  # of them, in place of bad ones
 
 
 class Plan(Value, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ No host can end the survey: a test that hangs has a limit, and a host that dies 
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import shlex
@@ -40,6 +41,7 @@ from cluster.reports.words.fleet import step_words
 FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before one has succeeded
 PATIENCE = 3.0  # times the slowest test that succeeded
 LEAST_LIMIT = 1.0  # seconds that any test may take longer than planned
+LIMIT_SHARE = 0.125  # of the time that is left, which one test may take longer than planned
 MOST_UNANSWERED = 2  # tests in a row that a host does not begin, after which it is lost
 
 
@@ -58,15 +60,20 @@ def coordinate(
     fleet = fleet_of(addresses)
     words, names = shlex.split(os.environ.get(REACH, "")), os.environ.get(NAMES, "").split(",")
     reach = [[word.replace("{}", name) for word in words] for name in names] if words else []
-    with HostLinks(addresses, os.environ.get(SSH_CONFIG, ""), reach) as links:
-        coordinator = Coordinator(rank, links, addresses, definition, seconds, allreduce)
-        survey(fleet, plan, coordinator.measure)
+    deadline = time.monotonic() + (plan.seconds or math.inf)
+    patience = min(START_WITHIN, START_SHARE * plan.seconds or math.inf)
+    with HostLinks(addresses, os.environ.get(SSH_CONFIG, ""), reach, patience) as links:
+        coordinator = Coordinator(rank, links, addresses, definition, seconds, allreduce, deadline)
+        survey(fleet, plan, coordinator.measure, remaining=coordinator.remaining)
     for host, why in links.lost.items():
         rank.note(f"host:{host} is lost: {why}")
 
 
 class Coordinator:
-    """Runs the tests of a step of the survey; `allreduce` as in `coordinate`."""
+    """Runs the tests of a step of the survey; `allreduce` as in `coordinate`.
+
+    After `deadline`, in seconds of the monotonic clock, no test is waited for.
+    """
 
     def __init__(
         self,
@@ -76,8 +83,10 @@ class Coordinator:
         definition: Definition,
         seconds: float,
         allreduce: int = 0,
+        deadline: float = math.inf,
     ) -> None:
         self._rank = rank
+        self._deadline = deadline
         self._links = links
         self._addresses = addresses
         self._definition = definition
@@ -109,16 +118,25 @@ class Coordinator:
         self._rank.print_line(f"{label}: {len(succeeded)} of {len(results)} tests gave a value")
         return results
 
+    def remaining(self) -> float:
+        """Return the seconds until the deadline."""
+        return self._deadline - time.monotonic()
+
     @property
     def _limit(self) -> float:
-        """The seconds that a test may take: three times the slowest that succeeded."""
-        if not self._slowest:
-            return self._seconds + FIRST_LIMIT
-        return max(PATIENCE * self._slowest, self._seconds + LEAST_LIMIT)
+        """The seconds that a test may take: three times the slowest that succeeded.
+
+        None may take more than a share of the time that is left for all.
+        """
+        usual = max(PATIENCE * self._slowest, self._seconds + LEAST_LIMIT)
+        limit = usual if self._slowest else self._seconds + FIRST_LIMIT
+        return min(limit, self._seconds + LIMIT_SHARE * max(0.0, self.remaining()))
 
     def _run_batch(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
-        tried = [pair for pair in pairs if not set(pair) & self._links.lost.keys()]
-        batch = _TestBatch(self._links, tried, self._numbers, sides=1 if self._allreduce else 2)
+        absent = self._links.lost.keys() | self._links.late
+        tried = [pair for pair in pairs if absent.isdisjoint(pair)]
+        sides = 1 if self._allreduce else 2
+        batch = _TestBatch(self._links, tried, self._numbers, sides=sides, deadline=self._deadline)
         self._numbers += len(tried)
         limit = self._limit
         if self._allreduce:
@@ -197,9 +215,9 @@ class Coordinator:
         busy: dict[tuple[tuple[int, int], int], float],
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
-        outcome = (
-            report or _lost_report(pair, self._links.lost) or _Report(None, "it was not tried")
-        )
+        late = "a host was not ready in the time" if self._links.late.intersection(pair) else ""
+        untried = _Report(None, late or "it was not tried")
+        outcome = report or _lost_report(pair, self._links.lost) or untried
         return PairTest(
             round=step.number,
             source=pair[0],
@@ -218,10 +236,17 @@ class _TestBatch:
     """Tests that run at the same time."""
 
     def __init__(
-        self, links: HostLinks, pairs: Sequence[tuple[int, int]], first: int, *, sides: int
+        self,
+        links: HostLinks,
+        pairs: Sequence[tuple[int, int]],
+        first: int,
+        *,
+        sides: int,
+        deadline: float,
     ) -> None:
         self._links = links
         self._sides = sides
+        self._deadline = deadline
         self.tests = {first + place: pair for place, pair in enumerate(pairs)}
         self.ports: dict[int, int] = {}
         self.took: dict[tuple[int, int], float] = {}
@@ -246,7 +271,7 @@ class _TestBatch:
         )
 
     def _wait(self, deadline: float, over: Callable[[int], bool]) -> None:
-        while (remaining := deadline - time.monotonic()) > 0:
+        while (remaining := min(deadline, self._deadline) - time.monotonic()) > 0:
             waiting = [n for n, pair in self.tests.items() if not over(n) and not self._lost(pair)]
             if not waiting:
                 return
@@ -275,6 +300,8 @@ class _TestBatch:
             return _Report(self._values[number])
         if number in self._reasons:
             return _Report(0.0, self._reasons[number])
+        if time.monotonic() >= self._deadline:
+            return _Report(None, "the time for all tests was over")
         silent = f"host:{pair[1]} did not begin to listen within the limit"
         late = silent if self._sides > 1 else "it did not end within the limit"
         loss = _lost_report(pair, lost)
@@ -295,7 +322,8 @@ def _lost_report(pair: tuple[int, int], lost: dict[int, str]) -> _Report | None:
 
 
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
-START_WITHIN = 30.0  # seconds for an agent to be ready
+START_WITHIN, END_WITHIN = 30.0, 1.0  # seconds for an agent to be ready, and for all to end
+START_SHARE = 0.25  # of the time for all tests, in which an agent is to be ready
 AT_ONCE = 32  # agents that start: connections of more may time out where a host has few cores
 KEEPALIVE = (
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2"),
@@ -308,16 +336,24 @@ class HostLinks:
     """Agents on all hosts, and the connections to them.
 
     `ssh_config` is for OpenSSH's client, empty if all hosts are this one; inside of an allocation,
-    `reach` runs a program on each host by its number. `lost` has the reason of each lost host.
+    `reach` runs a program on each host by its number. `lost` has the reason of each lost host, such
+    as that it was not ready within `patience` seconds; if these are few, it is only `late`.
     """
 
     def __init__(
-        self, addresses: Sequence[str], ssh_config: str, reach: Sequence[Sequence[str]] = ()
+        self,
+        addresses: Sequence[str],
+        ssh_config: str,
+        reach: Sequence[Sequence[str]] = (),
+        patience: float = START_WITHIN,
     ) -> None:
         self.lost: dict[int, str] = {}
+        self.late: set[int] = set()
         self._addresses = addresses
         self._ssh_config = ssh_config
         self._reach = reach
+        self._patience = patience
+        self._hurried = patience < START_WITHIN
         self._selector = selectors.DefaultSelector()
         self._stderr = [tempfile.TemporaryFile() for _ in addresses]  # noqa: SIM115 - open to the end
         self._agents: list[subprocess.Popen[bytes]] = []  # in the order of the hosts
@@ -340,25 +376,34 @@ class HostLinks:
     def __enter__(self) -> Self:
         """Start an agent on each host, and wait until all are ready, or are lost."""
         deadlines: dict[int, float] = {}  # of agents that are not ready
-        while deadlines or len(self._agents) < len(self._addresses):
-            while len(deadlines) < AT_ONCE and len(self._agents) < len(self._addresses):
-                deadlines[len(self._agents)] = time.monotonic() + START_WITHIN
+        count, last = len(self._addresses), time.monotonic() + self._patience
+        while deadlines or len(self._agents) < count:
+            if self._hurried and time.monotonic() > last:
+                count = len(self._agents)
+            while len(deadlines) < AT_ONCE and len(self._agents) < count:
+                deadlines[len(self._agents)] = time.monotonic() + self._patience
                 self._start()
+            if not deadlines:
+                break
             for number, answer in self.answers(min(deadlines.values()) - time.monotonic()):
                 if isinstance(answer, Ready):
                     deadlines.pop(number, None)
             for number in [n for n, end in deadlines.items() if end < time.monotonic()]:
-                self.give_up(number, f"it did not answer within {START_WITHIN:g} s")
-            deadlines = {n: end for n, end in deadlines.items() if n not in self.lost}
+                self._end_slow(number)
+            deadlines = {
+                n: end for n, end in deadlines.items() if n not in {*self.lost, *self.late}
+            }
+        self.late.update(range(len(self._agents), len(self._addresses)))
         return self
 
     def __exit__(self, *error: object) -> None:
         """End all agents, by closing their input."""
         for process in self._agents:
             _pipe(process.stdin).close()
+        deadline = time.monotonic() + END_WITHIN
         for process in self._agents:
             try:
-                process.wait(1.0)
+                process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -389,8 +434,19 @@ class HostLinks:
         """Record that a host is lost, and end the connection to it."""
         if number not in self.lost:
             self.lost[number] = why
-            self._selector.unregister(_pipe(self._agents[number].stdout))
-            self._agents[number].kill()
+            self._close(number)
+
+    def _end_slow(self, number: int) -> None:
+        """End an agent that is not ready: its host is lost, or late if there was little time."""
+        if self._hurried:
+            self.late.add(number)
+            self._close(number)
+        else:
+            self.give_up(number, f"it did not answer within {self._patience:g} s")
+
+    def _close(self, number: int) -> None:
+        self._selector.unregister(_pipe(self._agents[number].stdout))
+        self._agents[number].kill()
 
     def _last_error_line(self, number: int) -> str:
         """Return the last line that its connection wrote to standard error."""

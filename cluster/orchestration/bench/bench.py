@@ -48,6 +48,7 @@ class BenchCall:
         starter: str = "",
         replace: bool = False,
         yes: bool = False,
+        busy: bool = False,
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -68,6 +69,7 @@ class BenchCall:
             starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
             replace: end a job of another process that runs there; without it, yours is refused.
             yes: download what the ranks lack, also above 100 MB; without it, that is refused.
+            busy: measure although jobs of `Cluster.start` run, such as on hosts left out of it.
             params: of the benchmark: `cluster bench NAME --help` lists them.
         """
         about = Condition(
@@ -81,7 +83,7 @@ class BenchCall:
             condition=about,
             runs=runs, timeout=timeout, detach=detach, listener=listener,
             profile=profile, workdir=workdir, order=order, starter=starter,
-            replace=replace, yes=yes,
+            replace=replace, yes=yes, busy=busy,
         )  # fmt: skip
         return self._run(benchmark, options, params)
 

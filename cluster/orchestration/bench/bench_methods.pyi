@@ -38,6 +38,7 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...
     def gpu(
         self,
@@ -62,6 +63,7 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...
     def iperf(
         self,
@@ -89,6 +91,7 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...
     def p2p(
         self,
@@ -120,6 +123,7 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...
     def pairs(
         self,
@@ -131,6 +135,9 @@ class Bench(BenchCall):
         confirm: bool = ...,
         pairs: str | Sequence[str] = ...,
         milliseconds: int = ...,
+        seconds: float = ...,
+        skip: str | int | Sequence[int] = ...,
+        limit: float = ...,
         allreduce: int = ...,
         runs: str | Path | None = ...,
         timeout: float = ...,
@@ -149,6 +156,7 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...
     def program(
         self,
@@ -171,6 +179,7 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...
     def training(
         self,
@@ -207,6 +216,7 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...
     def within(
         self,
@@ -231,4 +241,5 @@ class Bench(BenchCall):
         starter: str = ...,
         replace: bool = ...,
         yes: bool = ...,
+        busy: bool = ...,
     ) -> Run: ...

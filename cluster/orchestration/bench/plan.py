@@ -67,6 +67,7 @@ class RunOptions(Value, frozen=True, kw_only=True):
     starter: str
     replace: bool
     yes: bool
+    busy: bool = False
 
 
 class JobRequest(Value, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from cluster.core.errors import SpecError
 from cluster.core.host_names import full_names
 from cluster.core.model.fleet import (
     DeviceKind,
+    Drift,
     Fleet,
     FleetFinding,
     FleetVerdict,
@@ -21,11 +22,13 @@ from cluster.core.model.fleet import (
     PairTest,
     Part,
     Reason,
+    Way,
 )
 from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
 from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.drift import causes, drifts
 from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import switch_groups
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
     from cluster.fleet.simulation import FleetSimulator
 
 LOOPBACK = "127.0.0.1"
+
+
+FEWEST_AGAIN = 2  # tests alone that confirm a fault
 
 
 class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +90,10 @@ def judge_fleet(run: Run) -> FleetVerdict:
     if _is_one_machine(record.machines):
         diagnosed = _without_network(diagnosed)
     confirmed = confirmations(diagnosed, tests) if params.confirm else {}
+    is_complete = len(record.environment) == len(record.machines)
+    differences = drifts(dict(enumerate(record.environment))) if is_complete else ()
     before = verdict_files.verdict(run.folder)
-    complete = partial(_with_step, params, record.spec.name, confirmed)
+    complete = partial(_with_step, params, record.spec.name, confirmed, differences)
     verdict = replace(
         diagnosed,
         run=str(run.folder),
@@ -149,14 +157,20 @@ def _metric_flag(params: SurveyParams) -> tuple[str, ...]:
 
 
 def _with_step(
-    params: SurveyParams, name: str, confirmed: Mapping[Part, Confirmation], finding: FleetFinding
+    params: SurveyParams,
+    name: str,
+    confirmed: Mapping[Part, Confirmation],
+    differences: Sequence[Drift],
+    finding: FleetFinding,
 ) -> FleetFinding:
-    """Add the command that confirms a finding, and its result if it ran."""
+    """Add the command that confirms a finding, its result if it ran, and what explains it."""
     pairs = ",".join(f"{finding.place.host}-{other}" for other in finding.partners)
     arguments = (name, "--pairs", pairs, *_metric_flag(params))
     step = NextStep(command="check", arguments=arguments) if pairs and not params.foreign else None
-    confirmation = confirmed.get(finding.place)
-    return replace(finding, step=step, confirmed=confirmation.words if confirmation else "")
+    result = confirmed.get(finding.place)
+    holds, words = (result.holds, result.words) if result else (False, "")
+    explained = causes(finding, differences)
+    return replace(finding, step=step, confirmed=words, holds=holds, causes=explained)
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,8 +182,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether every test was low."""
-        return self.low == self.tests
+        """Whether every test was low, and one partner cannot be the cause."""
+        return self.low == self.tests >= FEWEST_AGAIN
 
     @property
     def words(self) -> str:
@@ -182,29 +196,38 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
     """Return what the last step showed of each part that it tested again."""
     last = max((test.round for test in tests), default=-1)
     usual = verdict.reference or 0.0
+    again = [t for t in tests if t.round == last and t.alone and t.value is not None]
     confirmed: dict[Part, Confirmation] = {}
-    for blamed in verdict.blamed:
+    for blamed in verdict.blamed if usual else ():
         place = blamed.place
-        if place.kind not in ("host", "nic") or not usual:
-            continue
+        blamed_hosts = _blamed_hosts(verdict, blamed)
         own = [
             test
-            for test in tests
-            if test.round == last
-            and test.alone
-            and test.value is not None
-            and place.nic in (-1, test.nic)
-            and place.host in _blamed_ends(test, blamed.direction)
+            for test in again
+            if place.nic in (-1, test.nic) and _passes(test, blamed_hosts, blamed.direction)
         ]
+        if place.kind == "pair":
+            own = [test for test in own if place.peer in (test.source, test.target)]
         if own:
             low = [test for test in own if _is_low(verdict, test, usual)]
-            partners = sorted({t.source if t.target == place.host else t.target for t in own})
-            confirmed[place] = Confirmation(low=len(low), tests=len(own), partners=tuple(partners))
+            ends = {host for test in own for host in (test.source, test.target)}
+            partners = tuple(sorted(ends - blamed_hosts))
+            confirmed[place] = Confirmation(low=len(low), tests=len(own), partners=partners)
     return confirmed
 
 
-def _blamed_ends(test: PairTest, direction: str) -> tuple[int, ...]:
-    return {"tx": (test.source,), "rx": (test.target,)}.get(direction, (test.source, test.target))
+def _blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding) -> set[int]:
+    """Return the hosts of a part: a host, the first of a pair, or all of a group."""
+    if blamed.place.kind != "group":
+        return {blamed.place.host}
+    number = blamed.place.number
+    return set(blamed.reason.hosts or (h for h, own in enumerate(verdict.groups) if own == number))
+
+
+def _passes(test: PairTest, hosts: set[int], direction: Way) -> bool:
+    """Tell whether a test passes between these hosts and others in a direction that is blamed."""
+    sends, receives = test.source in hosts, test.target in hosts
+    return sends != receives and direction in ("tx" if sends else "rx", "both", "")
 
 
 def _is_low(verdict: FleetVerdict, test: PairTest, usual: float) -> bool:

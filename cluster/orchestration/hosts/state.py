@@ -43,6 +43,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     # seconds that each phase of the launch took
     phases: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
     facts: tuple[Facts, ...] = ()
+    proven: journal.Proven | None = None
     # when each call that creates resources was first sent, by its token, in seconds since the epoch
     create_calls: dict[str, float] = {}  # noqa: RUF012
     obtained: int = 0
@@ -124,6 +125,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
                 return replace(self, obtained=obtained, power=power)
             case journal.Switched():
                 return replace(self, power=(*self.power, entry.at))
+            case journal.Proven():
+                return replace(self, proven=entry)
         return self
 
     def _replaced(self, at: float) -> ClusterState:
@@ -211,6 +214,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
             dollars=None if self.price is None else dollars(self.price, 1, hosts * seconds + extra),
             final=self.ended_at is not None,
             ended=self.ended,
+            proven=self.proven.hosts if self.proven else 0,
+            replaced=self.proven.replaced if self.proven else 0,
         )
 
 

@@ -230,8 +230,7 @@ class NamedJobs(Mapping[str, Job]):
 
     def make_room(self, *, replace: bool) -> None:
         """Refuse to measure beside jobs that run, which would disturb both; or end them (InUse)."""
-        unfinished = [job for job in map(self.__getitem__, self) if not job.is_kept]
-        running = [job for job in unfinished if job.state in ("starting", "running")]
+        running = self._running()
         if running and not replace:
             name, first = self._remote.name, running[0].name
             raise InUse(
@@ -242,6 +241,14 @@ class NamedJobs(Mapping[str, Job]):
             )
         if running:
             self._end(running, f"Ended by {claims.this_process().words}.")
+
+    def _running(self) -> list[Job]:
+        unfinished = [job for job in map(self.__getitem__, self) if not job.is_kept]
+        return [job for job in unfinished if job.state in ("starting", "running")]
+
+    def running(self) -> dict[str, tuple[str, ...]]:
+        """Return the jobs that run, by name, with the names of their hosts (ClusterError)."""
+        return {j.name: tuple(task.host for task in j.record.tasks) for j in self._running()}
 
     def end_all(self, reason: str) -> None:
         """Stop all jobs, and keep their output here (ClusterError, HostErrors)."""

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.hosts import SIMULATED
 from cluster.orchestration.cluster import Cluster, attach
 
 # The times of all processors since boot, twice; and the processes that compute on GPUs.
-PROBE = """
-head -n 1 /proc/stat; sleep 1; head -n 1 /proc/stat
+GPU_PROBE = """
 command -v nvidia-smi > /dev/null || exit 0
 nvidia-smi --query-compute-apps=pid --format=csv,noheader
 """
+PROBE = f"head -n 1 /proc/stat; sleep 1; head -n 1 /proc/stat\n{GPU_PROBE}"
 PATIENCE = 30.0  # seconds
 IDLE = slice(3, 5)  # idle and iowait in a line of /proc/stat: proc(5)
 
@@ -44,6 +45,26 @@ def why_busy(name: str, most: float) -> str:
         for reason in _reasons(done.stdout, most)
     }
     return "; ".join(f"{host}: {reason}" for reason, host in reasons.items())
+
+
+def busy_hosts(cluster: Cluster) -> dict[str, str]:
+    """Return the hosts on which a job runs, by name, with what runs there (ClusterError)."""
+    names = [machine.name for machine in cluster.machines]
+    if cluster.machines[0].shell == SIMULATED:
+        return {}
+    if (by := cluster.bench_jobs.user()) is not None:
+        return dict.fromkeys(names, by.words)
+    if _has_job(cluster):
+        return dict.fromkeys(names, "a benchmark")
+    jobs = {host: name for name, hosts in cluster.jobs.running().items() for host in hosts}
+    answers = cluster.remote.try_run(GPU_PROBE, timeout=PATIENCE)
+    apps = {
+        host: reason
+        for host, done in answers.items()
+        if not isinstance(done, ClusterError)
+        for reason in _reasons(done.stdout, 1.0)
+    }
+    return apps | jobs
 
 
 def _has_job(cluster: Cluster) -> bool:

@@ -25,6 +25,7 @@ from cluster.core.errors import (
 from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, group_words
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
+from cluster.core.units import parse_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.hosts.new_machines import connect
 from cluster.orchestration.jobs.host_setup import read_script
@@ -66,6 +67,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     options: Mapping[str, str] | None = None,
     groups: Mapping[str, Mapping[str, object]] | None = None,
     setup: str | Path | None = None,
+    prove: float | str | None = None,
     replace: bool = False,
 ) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
@@ -92,6 +94,8 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         groups: Hosts of several types, each with a name. Instead of `hosts`:
             `{"worker": {"hosts": 4, "instance": "g5.12xlarge"}, "ps": {"hosts": 2}}`.
         setup: A script that each host runs once; see `Cluster.setup`.
+        prove: Seconds, or `60s`, in which all hosts are proven before a job starts on them; bad
+            ones are replaced where the provider can, else the launch fails.
         replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
     Returns:
@@ -99,7 +103,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
 
     Raises:
         SpecError: the provider cannot make it; nothing was created.
-        ProvisionError: the machines could not be created; nothing is left.
+        ProvisionError: the machines could not be created, or not proven; nothing is left.
     """
     fields = {
         "provider": provider,
@@ -118,8 +122,13 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         "groups": groups,
     }
     script = None if setup is None else read_script(setup)
+    within = parse_seconds(prove) if isinstance(prove, str) else prove
     on_state = NotebookProgress().preparing if in_notebook() else ignore
     cluster = launch_spec(make_spec(name, fields), on_state, confirm=_warn, replace=replace)
+    if within is not None:
+        from cluster.orchestration.launch.proof import prove_launch  # noqa: PLC0415 - slow: numpy
+
+        prove_launch(cluster, within, on_state)
     if script is not None:
         set_up(cluster, script)
     return cluster

@@ -39,6 +39,8 @@ class FileKeys(SpecOptions, frozen=True, kw_only=True):
     """The keys of a launch file: those of `launch`, and what follows it."""
 
     name: str
+    # seconds, or such as `60s`, in which all hosts are proven before a job starts on them
+    prove: float | None = None
     setup: str = ""  # lines of shell, or the name of a file beside this one
     # folders here, and on every host the folders that they are sent to
     files: dict[str, str] = {}  # noqa: RUF012
@@ -49,6 +51,7 @@ class LaunchFile(Value, frozen=True, kw_only=True):
     """What a launch file asks for, checked; paths begin at its folder."""
 
     spec: ClusterSpec
+    prove: float | None = None  # the seconds in which its hosts are proven
     setup: str = ""  # the text of the script
     files: dict[str, str] = {}  # noqa: RUF012
     jobs: dict[str, FileJob] = {}  # noqa: RUF012 - msgspec copies an empty default
@@ -71,7 +74,9 @@ class LaunchFile(Value, frozen=True, kw_only=True):
         copies = (
             f"send what changed in {source} to {target}" for source, target in self.files.items()
         )
-        return (*([setup] if self.setup else []), *copies, *jobs)
+        proof = f"all hosts are proven, within {self.prove or 0:g} s"
+        first = (proof, self.prove), (setup, self.setup)
+        return (*(line for line, value in first if value), *copies, *jobs)
 
 
 def read_launch_file(path: str | Path) -> LaunchFile:
@@ -102,7 +107,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         name: convert(_job(name, job), FileJob, f"key of the job {name!r}")
         for name, job in jobs.items()
     }
-    spans = {key: keys[key] for key in ("ttl", "idle") if key in keys}
+    spans = {key: keys[key] for key in ("ttl", "idle", "prove") if key in keys}
     keys = {
         **keys,
         "groups": {},
@@ -116,6 +121,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
     is_file = "\n" not in values.setup and (script.is_file() or values.setup.endswith(".sh"))
     launch = LaunchFile(
         spec=make_spec(values.name, {**own, "groups": groups or None}),
+        prove=values.prove,
         setup=read_script(script if is_file else values.setup) if values.setup else "",
         files={str(path.parent / source): str(target) for source, target in files.items()},
         jobs=checked,
@@ -198,6 +204,10 @@ def launch_file(
 
 def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> list[Job]:
     """Do what follows the launch of a cluster, and return its jobs."""
+    if plan.prove:
+        from cluster.orchestration.launch.proof import prove_launch  # noqa: PLC0415 - slow: numpy
+
+        on_step(prove_launch(cluster, plan.prove, keep=True).answer)
     if plan.setup:
         ran = cluster.setup(plan.setup)
         on_step(f"set-up: ran on {len(ran)} of {len(cluster.hosts)} host(s)")

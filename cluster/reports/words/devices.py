@@ -155,7 +155,7 @@ def nothing_compared(kinds: Sequence[str], devices: str) -> str:
     """Answer if hosts have nothing to compare, or each another kind of device."""
     if kinds:
         several = " and ".join(kinds)
-        reason = f"hosts differ: some compared {several}; say which, such as --within numa"
+        reason = f"hosts differ: some compared {several}; say which, such as --devices numa"
     else:
         reason = KINDS[devices if devices in KINDS else "cores"].single
     return f"there is no pair to compare: {reason}."

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.fleet import (
+        Drift,
         Fleet,
         FleetFinding,
         FleetVerdict,
@@ -40,6 +41,7 @@ STEPS: dict[StepKind, str] = {
     "varying": "hosts that may be slow at times",
     "again": "low pairs, at another time",
     "ports": "pairs of good hosts, by other ports",
+    "unproven": "hosts that never reached the usual rate, alone",
 }
 VERBS = {"tx": "sends", "rx": "receives"}
 
@@ -69,12 +71,22 @@ def _worded(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> Fleet
     again = finding.step.line if finding.step else ""
     if fleet.foreign and finding.partners:  # there is no cluster on which a command could test them
         again = f"test {finding.name} again with three other hosts, one pair at a time"
+    because = [f"; likely cause: {drift_words(cause)}" for cause in finding.causes]
     return replace(
         finding,
         part=part_name(finding.place, fleet.devices),
-        evidence=_evidence(finding, verdict, fleet),
+        evidence="".join((_evidence(finding, verdict, fleet), *because)),
         confirm=again,
     )
+
+
+def drift_words(drift: Drift) -> str:
+    """Say which hosts differ: `63 of 64: mtu of eth0 9001; host:17: 1500`."""
+    hosts: dict[str, list[str]] = {}
+    for host, own in zip(drift.hosts, drift.values, strict=True):
+        hosts.setdefault(own, []).append(f"host:{host}")
+    odd = (f"{_some(names, NAMED, ' and ')}: {own}" for own, names in hosts.items())
+    return "; ".join((f"{drift.count} of {drift.of}: {drift.setting} {drift.usual}", *odd))
 
 
 def part_name(part: Part, kind: str = "") -> str:

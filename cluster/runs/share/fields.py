@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -45,9 +45,6 @@ from cluster.core.model.measurements import Definition, Measurement, Planned
 from cluster.core.model.records import ExpectedResult, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs.share.plain_words import is_plain, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 V = TypeVar("V", bound=msgspec.Struct)
 KEPT = frozenset(("localhost", "127.0.0.1", "0.0.0.0", "::1"))  # noqa: S104 - a word

@@ -1,0 +1,91 @@
+"""Whether a verdict on a fleet lets a job start: proven, bad, or undecided.
+
+A fault counts only if it was seen again at another time: hosts with fresh partners, groups with
+others, low pairs. What was not seen proves nothing: without a limit, hosts that are all slow would
+look healthy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.model.gate import Gate, GateCode, GateWord
+from cluster.fleet.diagnosis import USUAL
+
+if TYPE_CHECKING:
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict, ReasonCode
+
+FALSE_ALARMS = 0.002  # of healthy fleets, at most; docs/explanation/gate.md says how often it was
+LIMITED = 0.5  # of the tests: from this on, processors limit what most hosts reach, and no link
+CERTAIN: tuple[ReasonCode, ...] = ("lost", "slow_link")  # without a test at another time
+OPEN: dict[ReasonCode, GateCode] = {
+    "few_rounds": "few_rounds",
+    "two_ends": "too_few",
+    "no_values": "no_values",
+    "no_tests": "no_values",
+}
+
+
+def decide(verdict: FleetVerdict, hosts: int, skipped: tuple[int, ...] = ()) -> Gate:
+    """Return the answer of a gate to a verdict; its words, times and next step are added later.
+
+    A good test stays good, so what a check that was cut off has seen counts as well. `skipped` are
+    the hosts that were not to be tested.
+    """
+    bad = tuple(filter(is_certain, verdict.blamed))
+    unjudged = [
+        finding
+        for finding in verdict.observations
+        if finding.kind == "UNTESTED" and finding.place.host not in skipped
+    ]
+    candidates = verdict.unproven if verdict.tests else range(hosts)
+    unproven = tuple(host for host in candidates if host not in skipped)
+    word, code = _word(verdict, bad, unproven, untried=len(unjudged) + len(skipped) == hosts)
+    return Gate(
+        verdict=word,
+        code=code,
+        hosts=hosts,
+        proven=hosts - len(unproven) - len(skipped),
+        unproven=unproven,
+        skipped=skipped,
+        bad=bad,
+        suspected=(*(finding for finding in verdict.blamed if finding not in bad), *unjudged),
+        reference=verdict.reference,
+        limit=verdict.limit,
+        share=USUAL,
+        false_alarms=FALSE_ALARMS,
+        run=verdict.run,
+        simulated=verdict.simulated,
+    )
+
+
+def is_certain(finding: FleetFinding) -> bool:
+    """Tell whether a fault was seen at another time, too."""
+    always = finding.holds and finding.kind != "UNSTABLE"
+    return always or finding.reason.code in CERTAIN
+
+
+def _word(
+    verdict: FleetVerdict,
+    bad: tuple[FleetFinding, ...],
+    unproven: tuple[int, ...],
+    *,
+    untried: bool,
+) -> tuple[GateWord, GateCode]:
+    reference, limit = verdict.reference, verdict.limit
+    is_low = bool(reference and limit and reference < USUAL * limit)
+    by_link = verdict.limited < LIMITED * verdict.tests
+    answers: tuple[tuple[bool, GateWord, GateCode], ...] = (
+        (bool(bad), "BAD", "faults"),
+        (verdict.reason.code == "one_machine", "UNDECIDED", "no_network"),
+        (not verdict.tests and untried, "UNDECIDED", "no_time"),
+        (not verdict.tests or reference is None, "UNDECIDED", "no_values"),
+        (bool(verdict.blamed), "UNDECIDED", "unconfirmed"),
+        (limit is None, "UNDECIDED", "no_limit"),
+        (is_low and by_link, "BAD", "below_limit"),
+        (is_low, "UNDECIDED", "processor"),
+        (verdict.reason.code in OPEN, "UNDECIDED", OPEN.get(verdict.reason.code, "unproven")),
+        (bool(unproven), "UNDECIDED", "unproven"),
+        (True, "PROVEN", "proven"),
+    )
+    return next((word, code) for holds, word, code in answers if holds)

@@ -1,0 +1,71 @@
+"""What a gate says, in one line that a prolog may write into a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cluster.core.units import format_seconds, format_value
+from cluster.reports.words.fleet import faults_named
+
+if TYPE_CHECKING:
+    from cluster.core.model.gate import Gate, GateCode
+
+NAMED = 4  # hosts
+UNDECIDED: dict[GateCode, str] = {
+    "few_rounds": "some hosts were low in all tests so far, and so would good ones be by chance",
+    "too_few": "two hosts or more are needed, and a third to say which of two is slow",
+    "no_values": "no test gave a value: a firewall, a route or an interface that all share",
+    "no_network": "the hosts are this machine, and no network is between them",
+    "no_time": "the time was too short for a test",
+}
+
+
+def with_words(gate: Gate, name: str) -> Gate:
+    """Add the answer in one line: the verdict, its evidence, and what to type."""
+    do = f" Type: {gate.step.line}" if gate.step else ""
+    line = f"{gate.verdict}: {name}: {_why(gate)}.{do} ({format_seconds(gate.took)})"
+    return replace(gate, answer=line)
+
+
+def _why(gate: Gate) -> str:
+    rate = f"most hosts reach {format_value(gate.reference, 'B/s')}" if gate.reference else ""
+    if gate.reference and gate.limit:
+        rate += f", {gate.reference / gate.limit:.0%} of their limit"
+    match gate.code:
+        case "proven":
+            jobs = f"; a job runs on {len(gate.skipped)} more" if gate.skipped else ""
+            return f"{gate.proven} hosts sent and received at their usual rate; {rate}{jobs}"
+        case "faults":
+            return f"{_faults(gate)}; {rate}" if rate else _faults(gate)
+        case "below_limit":
+            return f"no host differs, but {rate}, and {gate.share:.0%} are usual"
+        case "no_limit":
+            return f"{rate}, and what their links allow is not known: all of them may be slow"
+        case "processor":
+            return f"{rate}, as a processor limits one TCP connection: the link was not tested"
+        case _:
+            return _why_undecided(gate)
+
+
+def _faults(gate: Gate) -> str:
+    first = gate.bad[0]
+    more = f", and {len(gate.bad) - 1} more" if gate.bad[1:] else ""
+    again = f"; again: {first.confirmed}" if first.confirmed else ""
+    host = f" ({first.name})" if first.name else ""
+    return f"{faults_named([first])}{host}: {first.evidence}{again}{more}"
+
+
+def _why_undecided(gate: Gate) -> str:
+    if gate.code in UNDECIDED:
+        return UNDECIDED[gate.code]
+    if gate.code == "unconfirmed":
+        return f"{faults_named(gate.suspected)} may be at fault; it was not confirmed in time"
+    if gate.code == "in_use":
+        return f"nothing was measured beside a job: {gate.reason.rstrip('.')}"
+    if gate.code == "not_ready":
+        return gate.reason.rstrip(".")
+    hosts = ", ".join(f"host:{host}" for host in gate.unproven[:NAMED])
+    more = f" and {len(gate.unproven) - NAMED} more" if gate.unproven[NAMED:] else ""
+    return f"{hosts}{more} did not reach the usual rate in a test, and may still be good"

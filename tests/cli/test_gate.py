@@ -1,0 +1,83 @@
+"""`cluster check --gate` on simulated hosts: exit status, one line, JSON, and refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import command
+
+SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
+LARGE = ("--provider", "sim", "--hosts", "10240", "--option", "fabric=leafspine:320x32")
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_proven_hosts_are_status_0_and_one_line() -> None:
+    command("up", "good", *SIM)
+    done = command("check", "good", "--gate", "--within", "5min")
+
+    assert done.stdout.count("\n") == 1
+    assert done.stdout.startswith("PROVEN: good: 16 hosts ")
+
+
+def test_a_bad_host_is_status_1_with_its_evidence_and_what_to_type() -> None:
+    command("up", "bad", *SIM, "--option", "fault=host:7:rx=0.4")
+    gate = json.loads(command("check", "bad", "--gate", "--json", status=1).stdout)
+    (bad,) = gate["bad"]
+
+    assert (gate["verdict"], gate["code"]) == ("BAD", "faults")
+    assert (bad["place"], bad["direction"]) == ({"kind": "host", "host": 7}, "rx")
+    assert (bad["reason"]["code"], bad["holds"]) == ("slow", True)
+    assert gate["step"] == {"command": "check", "arguments": ["bad", "--replace"]}
+    assert gate["false_alarms"] == 0.002
+    assert gate["took"] <= gate["within"] == 60
+
+
+def test_hosts_that_are_all_slow_are_bad_against_what_their_links_allow() -> None:
+    command("up", "slow", *SIM)
+    low = json.loads(
+        command("check", "slow", "--gate", "--limit", "200gbit", "--json", status=1).stdout
+    )
+
+    assert (low["code"], low["bad"]) == ("below_limit", [])
+    assert low["reference"] < low["share"] * low["limit"]
+
+
+def test_ten_thousand_hosts_are_proven_in_their_time() -> None:
+    command("up", "large", *LARGE)
+    gate = json.loads(command("check", "large", "--gate", "--within", "4min", "--json").stdout)
+
+    assert (gate["verdict"], gate["hosts"], gate["proven"]) == ("PROVEN", 10240, 10240)
+    assert gate["took"] <= 1.05 * gate["within"]
+
+
+def test_a_time_without_room_for_a_test_is_undecided() -> None:
+    command("up", "hurry", *LARGE)
+    gate = json.loads(
+        command("check", "hurry", "--gate", "--within", "0.1s", "--json", status=75).stdout
+    )
+
+    assert gate["code"] in ("not_ready", "no_time")
+    assert gate["needs"] > gate["within"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--within", "60s"), "--within belongs to --gate"),
+        (("--busy",), "--busy belongs to --gate"),
+        (("--limit", "1gbit"), "--limit belongs to --gate"),
+        (("--gate", "--within", "0s"), "must be more than 0"),
+        (("--gate", "--within", "soon"), "not a duration"),
+        (("--gate", "--replace"), "--replace does not go with --gate"),
+        (("--gate", "--near"), "--near does not go with --gate"),
+        (("--gate", "--metric", "latency"), "--metric latency does not go with --gate"),
+        (("--gate", "--provider", "sim"), "--provider does not go with --gate"),
+    ],
+)
+def test_what_is_no_gate_is_refused(words: tuple[str, ...], said: str) -> None:
+    command("up", "good", *SIM)
+
+    assert said in command("check", "good", *words, status=2).stderr

@@ -1,0 +1,79 @@
+"""`up --prove`, `launch(prove=...)` and the key of a launch file, on simulated hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.core import journal
+from cluster.core.errors import ProvisionError, SpecError
+from tests.conftest import answer, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
+FABRIC = {"fabric": "leafspine:4x4"}
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_hosts_are_proven_before_they_are_shown() -> None:
+    done = command("up", "good", *SIM, "--prove", "5min")
+    state = cluster.attach("good").state
+
+    assert "PROVEN: good: 16 hosts " in done.stderr
+    assert state.proven is not None
+    assert (state.proven.hosts, state.proven.replaced) == (16, 0)
+
+
+def test_a_bad_host_is_replaced_and_the_others_stay() -> None:
+    """The new machine of `sim` has no fault."""
+    c = cluster.launch(
+        "mended", provider="sim", options={**FABRIC, "fault": "host:7:rx=0.4"}, prove=300.0
+    )
+
+    assert [machine.id for machine in c.machines if "new" in machine.id] == ["sim-7-new1"]
+    assert c.state.proven is not None
+    assert (c.state.proven.hosts, c.state.proven.replaced) == (16, 1)
+    assert answer("check", "mended")["verdict"] == "HEALTHY"
+
+
+def test_a_launch_that_is_not_proven_fails_and_leaves_nothing() -> None:
+    """A slow leaf switch is not replaced by new hosts."""
+    options = {**FABRIC, "fault": "leaf:1=0.4"}
+    with pytest.raises(ProvisionError, match="BAD: dull: GROUP group:1"):
+        cluster.launch("dull", provider="sim", options=options, prove="5min")
+
+    assert "dull" not in journal.names()
+
+
+def test_a_cluster_that_ran_before_stays_if_it_is_not_proven() -> None:
+    flags = (*SIM, "--option", "fault=leaf:1=0.4")
+    command("up", "dull", *flags)
+
+    assert "It stays up." in command("up", "dull", *flags, "--prove", "5min", status=1).stderr
+    assert "dull" in journal.names()
+
+
+def test_a_launch_file_has_a_key_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "proven.toml"
+    text = 'name = "filed"\nprovider = "sim"\nprove = "{}"\n[options]\nfabric = "leafspine:4x4"\n'
+    file.write_text(text.format("5min"))
+    plan = command("launch", str(file), "--dry-run").stdout
+    done = command("launch", str(file))
+
+    assert "all hosts are proven, within 300 s" in plan
+    assert "PROVEN: filed: 16 hosts " in done.stderr
+
+    file.write_text(text.format("soon"))
+    assert "not a duration" in command("launch", str(file), status=2).stderr
+
+
+def test_a_time_that_is_none_is_refused_before_anything_is_created() -> None:
+    with pytest.raises(SpecError, match="not a duration"):
+        cluster.launch("early", provider="sim", options=FABRIC, prove="soon")
+
+    assert "early" not in journal.names()

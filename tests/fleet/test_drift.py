@@ -1,0 +1,88 @@
+"""Settings of hosts that differ: which, in which order, and what they explain."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from cluster.core.model.fleet import FleetFinding, Part, Reason
+from cluster.core.model.hosts import Facts, Interface, Tuning
+from cluster.fleet.drift import causes, drifts
+from cluster.reports.words.fleet import drift_words
+
+ALIKE = Facts(
+    host="a",
+    home="/root",
+    user="root",
+    system="Debian 12",
+    kernel="Linux 6.1",
+    cpu="EPYC",
+    cores=96,
+    usable_cores=96,
+    cgroup_cpus=None,
+    cgroup_memory=None,
+    memory=384 << 30,
+    clock="tsc",
+    python="3.11",
+    mpi=None,
+    tmux=None,
+    libraries={"numpy": "2.0"},
+    variables={},
+    interfaces=(Interface(name="eth0", address="10.0.0.1", prefix=24, mtu=9001),),
+    tuning=Tuning(governor="performance", sysctls={"net.core.rmem_max": "212992"}),
+)
+
+
+def fleet(**odd: Facts) -> dict[int, Facts]:
+    """64 hosts, some of which have other facts; each has a name, an address and a boot id."""
+    return {
+        host: replace(odd.get(f"host{host}", ALIKE), host=str(host), boot=str(host), reached="x")
+        for host in range(64)
+    }
+
+
+def test_hosts_that_are_alike_do_not_differ_by_what_identifies_them() -> None:
+    assert drifts(fleet()) == ()
+
+
+def test_the_most_unusual_is_first_and_says_which_hosts() -> None:
+    small = replace(ALIKE.interfaces[0], mtu=1500)
+    old = replace(ALIKE, kernel="Linux 5.15")
+    found = drifts(fleet(host17=replace(ALIKE, interfaces=(small,)), host3=old, host9=old))
+
+    assert [drift.setting for drift in found] == ["mtu of eth0", "kernel"]
+    assert drift_words(found[0]) == "63 of 64: mtu of eth0 9001; host:17: 1500"
+    assert (found[1].count, found[1].hosts) == (62, (3, 9))
+    assert [drift.slows for drift in found] == [True, False]
+
+
+def test_what_a_host_does_not_report_is_no_difference() -> None:
+    silent = replace(ALIKE, tuning=Tuning(), kernel="")
+
+    assert drifts(fleet(host5=silent)) == ()
+
+
+def test_without_a_majority_nothing_is_usual() -> None:
+    hosts = fleet()
+    halves = {h: replace(f, kernel=f"Linux {h % 2}") for h, f in hosts.items()}
+
+    assert drifts(halves) == ()
+
+
+def test_a_limit_of_the_control_group_is_a_difference() -> None:
+    (drift,) = drifts(fleet(host7=replace(ALIKE, cgroup_cpus=2.0)))
+
+    assert (drift.setting, drift.hosts, drift.values) == ("cgroup_cpus", (7,), ("2.0",))
+    assert drift.slows
+
+
+def test_a_cause_is_of_all_hosts_of_a_finding_and_can_slow_them() -> None:
+    small = replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], mtu=1500),), kernel="Linux 5")
+    found = drifts(fleet(host17=small))
+    slow = FleetFinding(
+        kind="BAD", place=Part(kind="host", host=17), reason=Reason(code="slow", share=0.4)
+    )
+    other = replace(slow, place=Part(kind="host", host=3))
+    group = replace(slow, reason=Reason(code="slow_everywhere", hosts=(16, 17)))
+
+    assert [cause.setting for cause in causes(slow, found)] == ["mtu of eth0"]
+    assert causes(other, found) == causes(group, found) == ()

@@ -1,0 +1,140 @@
+"""The decision of a gate, and tests that end in their time, on simulated fleets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.gate import decide
+from cluster.fleet.rounds import SurveyPlan, survey
+from cluster.orchestration.check.fleet_check import confirmations
+from tests.fleet.fleets import RATE, Simulated
+
+if TYPE_CHECKING:
+    from cluster.core.model.fleet import FleetVerdict, PairTest
+    from cluster.core.model.gate import Gate
+    from cluster.fleet.rounds import SurveyStep
+
+BATCH = 0.7  # seconds that both directions take
+
+
+class Timed:
+    """A gate of a simulated fleet whose tests take simulated time."""
+
+    def __init__(self, fleet: Simulated, seconds: float, skip: tuple[int, ...] = ()) -> None:
+        self.steps: list[SurveyStep] = []
+        self.spent = 0.0
+        self._fleet = fleet
+        plan = SurveyPlan(confirm=True, seconds=seconds, skip=skip)
+        tests = survey(fleet.fleet, plan, self._measure, remaining=lambda: seconds - self.spent)
+        self.verdict = diagnose(fleet.fleet, tests)
+        confirmed = confirmations(self.verdict, tests)
+        blamed = (
+            replace(finding, holds=finding.place in confirmed and confirmed[finding.place].holds)
+            for finding in self.verdict.blamed
+        )
+        self.verdict = replace(self.verdict, blamed=tuple(blamed))
+        self.gate = decide(self.verdict, len(fleet.fleet.names), skip)
+
+    def _measure(self, step: SurveyStep) -> list[PairTest]:
+        self.steps.append(step)
+        self.spent += BATCH * (len(step.pairs) if step.alone else 1)
+        return self._fleet.measure(step)
+
+
+def answer_of(fleet: Simulated, seconds: float = 60.0) -> Gate:
+    return Timed(fleet, seconds).gate
+
+
+@pytest.mark.parametrize(
+    ("share", "word", "code"),
+    [
+        (1.0, "PROVEN", "proven"),
+        (0.9, "PROVEN", "proven"),
+        (0.6, "BAD", "below_limit"),
+        (0.5, "BAD", "below_limit"),
+    ],
+)
+def test_a_fleet_is_held_against_its_own_limit(share: float, word: str, code: str) -> None:
+    """The rate is the same each time: a fixed threshold would give one answer to all."""
+    gate = answer_of(Simulated(limit=RATE / share))
+
+    assert (gate.verdict, gate.code, gate.bad) == (word, code, ())
+
+
+def test_without_a_limit_nothing_is_proven() -> None:
+    simulated = Simulated()
+    simulated.fleet = replace(simulated.fleet, limit=None)
+
+    assert answer_of(simulated).code == "no_limit"
+
+
+@pytest.mark.parametrize(
+    ("fault", "part"),
+    [
+        ("host:7:rx=0.9", "BAD host:7"),
+        ("host:7:both=0.3", "BAD host:7"),
+        ("host:7=0", "HUNG host:7"),
+        ("leaf:3=0.5", "GROUP group:3"),
+    ],
+)
+def test_a_planted_fault_is_bad_and_nothing_else_is(fault: str, part: str) -> None:
+    gate = answer_of(Simulated(fault=fault))
+    found = [f"{f.kind} {f.place.kind}:{max(f.place.host, f.place.number)}" for f in gate.bad]
+
+    assert (gate.verdict, found) == ("BAD", [part])
+    assert all(finding.holds for finding in gate.bad)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3.0, 8.0, 20.0, 60.0])
+@pytest.mark.parametrize("fault", ["", "host:7:rx=0.4", "host:7=0"])
+def test_the_time_is_never_overrun(seconds: float, fault: str) -> None:
+    """No step begins that would not fit; the first one has nothing to go by."""
+    gate = Timed(Simulated(fault=fault), seconds)
+
+    assert gate.spent <= max(seconds, BATCH)
+    assert gate.steps[0].purpose == "round"
+
+
+def test_a_blame_that_was_not_seen_again_is_undecided() -> None:
+    verdict = Timed(Simulated(fault="host:7:rx=0.4"), 60.0).verdict
+    once = replace(verdict, blamed=tuple(replace(f, holds=False) for f in verdict.blamed))
+    gate = decide(once, 64)
+
+    assert (gate.verdict, gate.code, gate.bad) == ("UNDECIDED", "unconfirmed", ())
+    assert [finding.place.host for finding in gate.suspected] == [7]
+
+
+def test_a_good_test_stays_good_if_the_check_was_cut_off() -> None:
+    verdict: FleetVerdict = Timed(Simulated(), 60.0).verdict
+
+    assert decide(replace(verdict, verdict="UNDECIDED"), 64).verdict == "PROVEN"
+
+
+def test_hosts_that_are_left_out_are_neither_proven_nor_tested() -> None:
+    skip = tuple(range(8, 64))
+    gate = Timed(Simulated(), 60.0, skip)
+    tested = {int(host) for step in gate.steps for pair in step.pairs for host in pair}
+
+    assert tested == set(range(8))
+    assert (gate.gate.verdict, gate.gate.proven, gate.gate.skipped) == ("PROVEN", 8, skip)
+
+
+@pytest.mark.parametrize("noise", ["loss:0.03", "both:0.03", "tails:0.03"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_noisy_fleet_between_neighbours_is_never_bad(noise: str, seed: int) -> None:
+    for grouped in (True, False):
+        fleet = Simulated(
+            seed=seed, noise=noise, background=0.5, oversubscription=3.0, grouped=grouped
+        )
+        assert answer_of(fleet).verdict != "BAD"
+
+
+def test_processors_that_limit_all_tests_say_nothing_about_links() -> None:
+    verdict = Timed(Simulated(limit=10 * RATE), 60.0).verdict
+
+    assert decide(verdict, 64).code == "below_limit"
+    assert decide(replace(verdict, limited=verdict.tests), 64).code == "processor"

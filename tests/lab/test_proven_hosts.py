@@ -1,0 +1,69 @@
+"""A gate of hosts of a lab: proven, slow, stopped in the middle of it, and busy with a job."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+
+import cluster
+from tests.conftest import command
+from tests.lab.conftest import first_process, must
+
+pytestmark = pytest.mark.usefixtures("own", "home")
+WITHIN = 120.0  # seconds: a busy machine needs more of it, and none of it is waited out
+
+
+def gate(name: str, status: int, *flags: str) -> Any:
+    words = ("check", name, "--gate", "--within", f"{WITHIN:g}s", "--json", *flags)
+    answer = json.loads(command(*words, status=status).stdout)
+    assert answer["took"] <= 1.05 * WITHIN
+    return answer
+
+
+@pytest.mark.serial  # beside other work, links of the lab are as slow as the planted ones
+def test_a_gate_finds_the_slow_host_and_the_one_that_stopped() -> None:
+    lab = cluster.launch("gated", provider="lab", hosts=6, options={"rate": "60mbit"})
+    assert gate("gated", 0)["proven"] == 6
+
+    command("lab", "gated", "slow", "3", "--rate", "15mbit", "--direction", "rx")
+    (bad,) = gate("gated", 1)["bad"]
+    assert (bad["kind"], bad["place"]["host"], bad["direction"]) == ("BAD", 3, "rx")
+
+    command("lab", "gated", "heal", "3")
+    os.kill(first_process(lab, 4), signal.SIGSTOP)
+    stopped = gate("gated", 1)
+    os.kill(first_process(lab, 4), signal.SIGCONT)
+    assert [(bad["kind"], bad["place"]["host"]) for bad in stopped["bad"]] == [("HUNG", 4)]
+
+
+@pytest.mark.serial
+def test_nothing_is_measured_beside_a_job() -> None:
+    lab = cluster.launch("worked", provider="lab", hosts=5, options={"rate": "60mbit"})
+    lab.start("sleep 600", hosts=lab.hosts[0], name="training")
+
+    refused = gate("worked", 75)
+    assert (refused["code"], refused["run"]) == ("in_use", "")
+
+    rest = gate("worked", 0, "--busy")
+    assert (rest["proven"], rest["skipped"]) == (4, [0])
+
+
+@pytest.mark.serial
+def test_a_slow_host_that_is_configured_differently_has_that_as_its_cause() -> None:
+    lab = cluster.launch("drifted", provider="lab", hosts=5, options={"rate": "60mbit"})
+    assert "do not differ" in command("check", "drifted", "--drift").stdout
+
+    must(lab, 3, "ip link set eth0 mtu 1400")
+    (drift,) = json.loads(command("check", "drifted", "--drift", "--json").stdout)
+    assert (drift["setting"], drift["hosts"], drift["values"]) == ("mtu of eth0", [3], ["1400"])
+
+    command("lab", "drifted", "slow", "3", "--rate", "15mbit")
+    (bad,) = gate("drifted", 1)["bad"]
+    assert (bad["place"]["host"], [cause["setting"] for cause in bad["causes"]]) == (
+        3,
+        ["mtu of eth0"],
+    )
