@@ -48,19 +48,20 @@ def efa_layout(kind: InstanceTypeInfoTypeDef) -> tuple[CardInterface, ...]:
     adapters = [
         CardInterface(card=index, device=int(index == first), kind=carried)
         for index, card in sorted(cards.items())
-        if (carried := _adapter(card))
+        if (carried := adapter_of(card))
         and (index != first or card.get("MaximumNetworkInterfaces", 1) > 1)
     ]
     return (CardInterface(card=first, device=0, kind="interface"), *adapters[:most])
 
 
-def _adapter(card: NetworkCardInfoTypeDef) -> InterfaceKind | None:
+def adapter_of(card: NetworkCardInfoTypeDef) -> InterfaceKind | None:
     kinds = card.get("InterfaceTypes", ())
     return "efa-only" if "efa-only" in kinds else "efa" if "efa" in kinds else None
 
 
 def layout_line(interfaces: Iterable[CardInterface]) -> str:
-    """Return a layout in words, such as `17 interfaces a machine: 1 ENA + 16 EFA-only`."""
-    counts = Counter(NAMES[interface.kind] for interface in interfaces)
-    several = " + ".join(f"{count} {name}" for name, count in counts.items())
-    return f"{counts.total()} interface(s) a machine: {several}"
+    """Return a layout in words, such as `17 network card(s): 1 ENA + 16 EFA-only`."""
+    several = tuple(interfaces)
+    counts = Counter(NAMES[interface.kind] for interface in several)
+    kinds = " + ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{len({interface.card for interface in several})} network card(s): {kinds}"

@@ -25,7 +25,7 @@ from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import images, quotas, reservations
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
-from cluster.providers.aws.network_cards import cards_of, efa_layout, layout_line
+from cluster.providers.aws.network_cards import adapter_of, cards_of, efa_layout, layout_line
 from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.prices import price
 from cluster.providers.aws.request import interfaces, request, tag_specifications
@@ -111,12 +111,13 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
 def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) -> Link | None:
     """Return the link of a machine type, from Amazon's figures; none if it gives none.
 
-    Only the first network card counts: TCP uses its address, and a rank's messages pass one
-    adapter. The limit of a flow applies to TCP only: EFA sends a message over many paths (L. Shalev
-    et al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020);
-    `fabric` marks that.
+    One network card counts: TCP uses the address of the first, and a rank's messages pass one
+    adapter, which the first of p6-b300 does not have. The limit of a flow applies to TCP only: EFA
+    sends a message over many paths (L. Shalev et al., "A cloud-optimized transport protocol for
+    elastic and scalable HPC", IEEE Micro 2020); `fabric` marks that.
     """
-    card = next(iter(cards_of(kind)), NO_CARD)
+    adapters = [card for card in cards_of(kind) if efa and adapter_of(card)]
+    card = next(iter(adapters or cards_of(kind)), NO_CARD)
     rate = card.get("PeakBandwidthInGbps") or card.get("BaselineBandwidthInGbps")
     if not rate:
         return None

@@ -17,7 +17,9 @@ COMPACT = ("c2-standard-60", "c3-standard-176", "n2-standard-80", "h3-standard-8
 TIER_1 = ("n2", "n2d", "c2", "c2d", "c3", "c3d", "m3", "z3")
 FIXED = ("h3", "h4d")  # families without live migration
 FEWEST_FOR_TIER_1 = 30  # vCPUs
-HYPERDISK = ("a4", "c4", "c4a", "c4d", "h4d", "m4", "n4", "x4")  # families that boot only from it
+HYPERDISK = re.compile(  # types that boot only from it
+    r"(a3-ultragpu|a4x?|c4[adn]?|g4|h4d|m4n?|n4[ad]?|x[45]|z4d)-.*"
+)
 
 
 class EgressRate(Value, frozen=True, kw_only=True):
@@ -59,7 +61,7 @@ def has_tier_1(instance: str, cpus: int) -> bool:
 
 
 def disk_type(instance: str) -> str:
-    return "hyperdisk-balanced" if family(instance) in HYPERDISK else "pd-balanced"
+    return "hyperdisk-balanced" if HYPERDISK.fullmatch(instance) else "pd-balanced"
 
 
 def link_of(instance: str, mtu: int, *, tier_1: bool) -> Link | None:

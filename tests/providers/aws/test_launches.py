@@ -12,7 +12,7 @@ from cluster.core import journal
 from cluster.core.errors import Capacity, ProvisionError, SpecError, Timeout
 from cluster.providers._cloud import capacity_cache
 from cluster.providers.aws.network_cards import efa_layout
-from cluster.providers.aws.plan import IN_GROUP, OUTSIDE
+from cluster.providers.aws.plan import IN_GROUP, OUTSIDE, link_of
 from tests.conftest import command
 from tests.fakes.aws import Fault, Settings
 from tests.providers.aws.conftest import INSTANCE, actions, create, ours, provider, spec_of
@@ -114,6 +114,17 @@ def test_each_type_is_wired_as_amazon_describes_its_cards(
     assert len(others) == adapters
     assert ((others[0].card, others[0].device) == (0, 1)) == beside
     assert sum(one.has_address for one in (primary, *others)) == 1
+
+
+def test_the_link_of_efa_is_that_of_a_card_with_an_adapter() -> None:
+    (kind,) = ec2_backends["123456789012"]["us-east-1"].describe_instance_types(
+        ["p6-b300.48xlarge"]
+    )
+    rates = [card["PeakBandwidthInGbps"] * 1e9 / 8 for card in kind["NetworkInfo"]["NetworkCards"]]
+    links = [link_of(kind, grouped=True, efa=efa) for efa in (False, True)]
+
+    assert [link and link.rate for link in links] == [rates[0], rates[1]]
+    assert rates[0] != rates[1]
 
 
 def test_the_link_is_what_amazon_says_and_a_flow_has_its_own_limit(aws: Cloud) -> None:

@@ -43,6 +43,20 @@ def test_a_family_may_have_another_name_in_the_catalog(
     assert found.hourly == pytest.approx(hourly)
 
 
+@pytest.mark.parametrize(
+    ("instance", "disk"),
+    [
+        ("a3-ultragpu-8g", "hyperdisk-balanced"),
+        ("a4x-highgpu-4g", "hyperdisk-balanced"),
+        ("n4d-standard-8", "hyperdisk-balanced"),
+        ("a3-megagpu-8g", "pd-balanced"),
+        ("n2-standard-8", "pd-balanced"),
+    ],
+)
+def test_a_type_boots_from_the_disk_that_it_takes(instance: str, disk: str) -> None:
+    assert machine_types.disk_type(instance) == disk
+
+
 def test_only_some_families_have_tier_1() -> None:
     assert not machine_types.has_tier_1("n4-standard-80", 80)
     assert machine_types.has_tier_1("n2-standard-80", 80)
