@@ -10,12 +10,12 @@ import re
 import socket
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from cluster.core.definitions import define
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.measurements import Definition, Planned
 from cluster.core.model.value import Value
@@ -47,26 +47,16 @@ RECEIVED = (
     "core that the job may use"
 )
 
-_rate = partial(
-    Definition,
-    benchmark="iperf",
-    unit="B/s",
-    better="higher",
+FORWARD, REVERSE = define(
+    "iperf",
+    f"forward (B/s, one way): iperf3 sends from the first rank's host of the pair to the second's: "
+    f"{RECEIVED}\n"
+    "reverse (B/s, one way): iperf3 -R sends from the second rank's host of the pair to the "
+    f"first's: {RECEIVED}",
     clock="iperf3's own, on the host that received",
-    synchronisation=(
-        "the sender begins when the receiver listens; one test at a time, on connections of its own"
-    ),
+    synchronisation="the sender begins when the receiver listens; one test at a time, on "
+    "connections of its own",
     warm_up="the first second of each test is not counted (iperf3 --omit), unless said otherwise",
-    aggregation="one rank",
-    flow="one way",
-)
-FORWARD = _rate(
-    metric="forward",
-    what=f"iperf3 sends from the first rank's host of the pair to the second's: {RECEIVED}",
-)
-REVERSE = _rate(
-    metric="reverse",
-    what=f"iperf3 -R sends from the second rank's host of the pair to the first's: {RECEIVED}",
 )
 
 

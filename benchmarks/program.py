@@ -7,23 +7,21 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import ClassVar
 
+from cluster.core.definitions import define
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main_without_mpi as main
 from cluster.measure.rank import Rank
 
-RUN_TIME = Definition(
-    benchmark="program",
-    metric="run_time",
-    unit="s",
-    better="lower",
-    what="the command of one rank, from its start to its end, its shell included",
+(RUN_TIME,) = define(
+    "program",
+    """
+    run_time (s, each rank): the command of one rank, from its start to its end, its shell included
+    """,
     clock="time.perf_counter of each rank",
     synchronisation="none: ranks start as fast as their hosts can",
     warm_up="none",
-    aggregation="each rank",
 )
 
 

@@ -9,8 +9,8 @@ import platform
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
+from cluster.core.definitions import define
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar, Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main
@@ -22,17 +22,15 @@ SEVERAL = 2  # units, which make a pair
 SIZES = {NUMA: 128 << 20, CORES: 256 << 10, GPUS: 256 << 20}  # bytes: memory, or caches
 COUNTS = {NUMA: 3, CORES: 50, GPUS: 10}
 
-COPY = Definition(
-    benchmark="within",
-    metric="device_pair_copy",
-    unit="B/s",
-    better="higher",
-    what="bytes over the time in which a core copies what a core of another NUMA node, or another "
-    "core, wrote before; or a GPU what another one has",
+(COPY,) = define(
+    "within",
+    """
+    device_pair_copy (B/s): bytes over the time in which a core copies what a core of another NUMA
+        node, or another core, wrote before; or a GPU what another one has
+    """,
     clock="time.perf_counter of the rank",
     synchronisation="one pair at a time on a host; hosts measure at the same time",
     warm_up="between cores, none: memory was written before; between GPUs, two copies",
-    aggregation="one rank",
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from cluster.benchmarks.p2p.params import P2PParams
+from cluster.core.definitions import define
 from cluster.core.model.measurements import Definition
 
 LARGE = 8192  # bytes; above it OSU does fewer iterations
@@ -13,84 +14,45 @@ WINDOW = 64  # messages
 COPIED = 1 << 16  # bytes of the least message that is held against a copy
 COPIED_AT_ONCE = 1 << 22  # bytes of copies that are timed together, unless one copy has more
 CLOCK = "time.perf_counter_ns of the rank that took the value (CLOCK_MONOTONIC)"
-_p2p = partial(Definition, benchmark="p2p", clock=CLOCK)
+_p2p = partial(define, "p2p", clock=CLOCK)
 _barrier_before = partial(
     _p2p, synchronisation="barrier of the pair before each value, outside the timed region"
 )
-ONEWAY = _barrier_before(
-    metric="oneway_time",
-    unit="s",
-    better="lower",
-    what=(
-        "one blocking MPI_Send from the first rank of the pair to the second: the sender's value "
-        "is the time until its buffer was free again, the receiver's the time in MPI_Recv"
-    ),
+ONEWAY, RECEIVED = _barrier_before(
+    """
+    oneway_time (s, each rank, one way): one blocking MPI_Send from the first rank of the pair to
+        the second: the sender's value is the time until its buffer was free again, the receiver's
+        the time in MPI_Recv
+    oneway_bandwidth (B/s, one way): one blocking MPI_Send from the first rank of the pair to the
+        second: all bytes over the second's time in MPI_Recv
+    """,
     warm_up="2 messages, not timed, unless said otherwise",
-    aggregation="each rank",
-    flow="one way",
 )
-RECEIVED = _barrier_before(
-    metric="oneway_bandwidth",
-    unit="B/s",
-    better="higher",
-    what=(
-        "one blocking MPI_Send from the first rank of the pair to the second: all bytes over the "
-        "second's time in MPI_Recv"
-    ),
-    warm_up="2 messages, not timed, unless said otherwise",
-    aggregation="one rank",
-    flow="one way",
-)
-LATENCY = _p2p(
-    metric="latency",
-    unit="s",
-    better="lower",
-    what="half of one blocking round trip (MPI_Send and MPI_Recv on both sides)",
-    synchronisation=(
-        "each round trip orders the next; after at most 64 of them all received bytes are checked, "
-        "then a barrier of the pair and one untimed round trip lead to the next value"
-    ),
+(LATENCY,) = _p2p(
+    "latency (s): half of one blocking round trip (MPI_Send and MPI_Recv on both sides)",
+    synchronisation="each round trip orders the next; after at most 64 of them all received bytes "
+    "are checked, then a barrier of the pair and one untimed round trip lead to the next value",
     warm_up="100 round trips up to 8192 B, 10 above, not timed, unless said otherwise",
-    aggregation="one rank",
 )
-BANDWIDTH = _barrier_before(
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what=(
-        "a window of non-blocking sends of one buffer (64 unless said otherwise; two buffers take "
-        "turns, window by window), and one 4 B acknowledgement after the last: all bytes of the "
-        "window over the time until it came; then what arrived is checked"
-    ),
+BANDWIDTH, BIDIRECTIONAL = _barrier_before(
+    """
+    bandwidth (B/s, one way): a window of non-blocking sends of one buffer (64 unless said
+        otherwise; two buffers take turns, window by window), and one 4 B acknowledgement after the
+        last: all bytes of the window over the time until it came; then what arrived is checked
+    bidirectional (B/s, slowest rank, both ways): both ranks post a window of non-blocking receives
+        and sends (64 unless said otherwise), wait for all, and acknowledge with 4 B: the bytes of
+        both directions over the time; then what arrived is checked
+    """,
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
-    aggregation="one rank",
-    flow="one way",
 )
-BIDIRECTIONAL = _barrier_before(
-    metric="bidirectional",
-    unit="B/s",
-    better="higher",
-    what=(
-        "both ranks post a window of non-blocking receives and sends (64 unless said otherwise), "
-        "wait for all, and acknowledge with 4 B: the bytes of both directions over the time; then "
-        "what arrived is checked"
-    ),
-    warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
-    aggregation="slowest rank",
-    flow="both ways",
-)
-COPY = _p2p(
-    metric="memory_copy",
-    unit="B/s",
-    better="higher",
-    what=(
-        "copies, one after another, of 4 MiB together or of one message, from the buffer that the "
-        "first rank sends from to the one that it receives into: all bytes over the time; messages "
-        "between ranks of one host are copied at least once, so it bounds them"
-    ),
+(COPY,) = _p2p(
+    """
+    memory_copy (B/s): copies, one after another, of 4 MiB together or of one message, from the
+        buffer that the first rank sends from to the one that it receives into: all bytes over the
+        time; messages between ranks of one host are copied at least once, so it bounds them
+    """,
     synchronisation="the other rank waits in a barrier meanwhile",
     warm_up="2, not timed, unless said otherwise",
-    aggregation="one rank",
 )
 WINDOWED = (BANDWIDTH, BIDIRECTIONAL)
 BLOCKING = (ONEWAY, RECEIVED)  # one message at a time; each is printed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec.structs import replace
 
+from cluster.core.definitions import define
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import Fleet, PairMetric, PairTest
 from cluster.core.model.measurements import Definition, Measurement
@@ -24,38 +25,34 @@ if TYPE_CHECKING:
     from cluster.measure.rank import Rank
 
 BEGINNING = 0.05  # seconds until simulated tests begin, as on hosts of a lab
-ROUND = "tests of a round begin together, in one direction, then in the other; a sample alone"
 _pairs = partial(
-    Definition,
-    benchmark="pairs",
-    synchronisation=ROUND,
-    warm_up="the first fifth of the time is not counted",
-    aggregation="one rank",
+    define,
+    "pairs",
+    synchronisation="tests of a round begin together, in one direction, then in the other; a "
+    "sample alone",
 )
-BANDWIDTH = _pairs(
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what="what one host receives from another over one TCP connection, in a window of time",
+_transfers = partial(_pairs, warm_up="the first fifth of the time is not counted")
+(BANDWIDTH,) = _transfers(
+    """
+    bandwidth (B/s, one way): what one host receives from another over one TCP connection, in a
+        window of time
+    """,
     clock="time.perf_counter of the host that receives",
-    flow="one way",
 )
-LATENCY = _pairs(
-    metric="latency",
-    unit="s",
-    better="lower",
-    what="half of the shortest round trip of 8 bytes over one TCP connection, in a window of time",
+(LATENCY,) = _transfers(
+    """
+    latency (s): half of the shortest round trip of 8 bytes over one TCP connection, in a window of
+        time
+    """,
     clock="time.perf_counter of the host that begins",
 )
-ALLREDUCE = _pairs(
-    metric="allreduce",
-    unit="B/s",
-    better="higher",
-    what="bytes of a buffer over the time of an allreduce of two ranks, the median; algbw = busbw",
+(ALLREDUCE,) = _pairs(
+    """
+    allreduce (B/s, one way): bytes of a buffer over the time of an allreduce of two ranks, the
+        median; algbw = busbw
+    """,
     clock="MPI_Wtime of the slower rank",
     warm_up="two operations",
-    flow="one way",
-    medium="",
 )
 
 

@@ -11,12 +11,11 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from textwrap import dedent
-from typing import ClassVar, NamedTuple, get_args
+from typing import ClassVar, NamedTuple
 
-from cluster.core import decoders
+from cluster.core.definitions import define as define
 from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Aggregation, Definition, Flow, Medium
+from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.core.plugins import Plugin
 from cluster.logs.table import ResultBuilder as ResultBuilder
@@ -25,13 +24,6 @@ KB, MB, GB = 1e3, 1e6, 1e9
 DIGITS = 18  # of a number that fits into 64 bits
 CUT = "there is no row: it failed, or the log is cut off"
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
-
-_FIELDS = {  # of a definition, by the words that it may have
-    **dict.fromkeys(get_args(Aggregation), "aggregation"),
-    **dict.fromkeys(get_args(Flow), "flow"),
-    **dict.fromkeys(get_args(Medium), "medium"),
-    "lower": "better",
-}
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d{1,20}")
@@ -143,50 +135,6 @@ class RunParser(Parser):
         """Return a result per run."""
         self._end()
         return tuple(self._parsed)
-
-
-def define(
-    benchmark: str,
-    rows: str,
-    *,
-    clock: str,
-    synchronisation: str,
-    warm_up: str,
-    aggregation: Aggregation = "one rank",
-) -> tuple[Definition, ...]:
-    """Return the definitions of a tool's metrics, of which each row says what is special.
-
-    Args:
-        rows: such as `bandwidth (B/s, one way, network): bytes over the time`, with the unit, and
-            then the aggregation, flow and medium where they are not the default. Of times (s), low
-            values are better, and of all else, high ones, unless the row says `lower`. What
-            follows below a row, further to the right, belongs to it.
-    """
-    common = {
-        "benchmark": benchmark,
-        "clock": clock,
-        "synchronisation": synchronisation,
-        "warm_up": warm_up,
-        "aggregation": aggregation,
-    }
-    joined = dedent(rows).strip().replace("\n    ", " ")
-    return tuple(_definition(row, common) for row in joined.split("\n"))
-
-
-def _definition(row: str, common: dict[str, str]) -> Definition:
-    metric, about, meaning = re.split(r" \((.*?)\): ", row, maxsplit=1)
-    unit, *words = about.split(", ")
-    better = "lower" if unit == "s" else "higher"
-    special = {_FIELDS[word]: word for word in words}
-    fields = {
-        "better": better,
-        **common,
-        **special,
-        "metric": metric,
-        "unit": unit,
-        "what": meaning,
-    }
-    return decoders.convert(fields, Definition)
 
 
 class SizeColumn(NamedTuple):
