@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,40 @@ def test_one_rank_of_nccl_waits_for_the_device() -> None:
         ("all_reduce", False),
         ("broadcast", False),
     ]
+
+
+def test_a_rank_that_ended_normally_makes_no_hang_of_a_job_for_which_nobody_waits() -> None:
+    ranks = job(4, 0.1, 50, waits=1)
+    done = [last(rank, done=True) for rank in ranks]
+    ended = Snapshot(source="processes", rank=3, at=NOW, state="gone")
+
+    answer = diagnose([*done, ended])
+
+    assert answer.verdict != "hung"
+    assert answer.cause is not None
+    assert (answer.cause.kind, answer.cause.confidence) == ("process_gone", "possible")
+
+
+def test_a_rank_that_is_gone_while_others_wait_for_it_is_certain() -> None:
+    ranks = job(4, 0.1, 50, waits=1)
+    ended = absent(ranks[3], state="gone")
+
+    answer = diagnose([*ranks[:3], ended])
+
+    assert answer.verdict == "hung"
+    assert answer.cause is not None
+    assert (answer.cause.kind, answer.cause.confidence) == ("process_gone", "certain")
+
+
+@pytest.mark.parametrize("hours", [-8, 0, 5.5])
+def test_ras_times_without_a_zone_are_of_the_zone_of_the_host(hours: float) -> None:
+    """As its file was written a moment after it, in seconds since the epoch."""
+    local = datetime.fromtimestamp(NOW + hours * 3600, UTC).replace(tzinfo=None)
+    report = {
+        "nccl_version": "2.28.9",
+        "timestamp": local.isoformat(),
+        "communicators": [{"hash": "0", "size": 1, "ranks": [{"rank": 0, "host": "n0"}]}],
+    }
+    (ras,) = read_dump("nccl_ras.txt", msgspec.json.encode(report), NOW + 2)
+
+    assert ras.at == NOW

@@ -6,14 +6,21 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 import cluster
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, ShellError, Unreachable
+from cluster.core.model.hang import HostReport, Snapshot
+from cluster.core.model.hosts import Completed
 from cluster.measure.kernels import compile_kernel
+from cluster.orchestration.jobs.hang import look_on
+from cluster.runs.dumps import read_dumps
 from tests.conftest import answer, until
 
 if TYPE_CHECKING:
@@ -166,3 +173,42 @@ def _frames(job: Job) -> bool:
     found, evidence = job.look_for_hang()
     texts = [path.read_text() for path in evidence.glob("2/*/stack_rank?.txt")]
     return len(found.ranks) == 3 and sum("all_reduce" in text for text in texts) == 2
+
+
+class OneAnswer:
+    """A shell that gives one answer to any command."""
+
+    def __init__(self, answer: Completed | ClusterError) -> None:
+        self.answer = answer
+
+    def run(self, words: list[str], *, timeout: float) -> Completed:
+        assert words[-2:] == ["folder", "2.0"]
+        assert timeout > 0
+        if isinstance(self.answer, ClusterError):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("error", "states"),
+    [
+        (Unreachable("1.mpi does not answer."), {0: "running", 1: "unreachable"}),
+        (ShellError("1.mpi took more than 30 s."), {0: "running"}),
+    ],
+)
+def test_only_a_host_that_does_not_answer_makes_its_ranks_unreachable(
+    tmp_path: Path, error: ClusterError, states: dict[int, str]
+) -> None:
+    rank = Snapshot(
+        source="processes", rank=0, host="0.mpi", pid=7, at=time.time(), state="running"
+    )
+    report = msgspec.json.encode(HostReport(snapshots=(rank,), size=2)).decode()
+    done = Completed(argv=(), status=0, stdout=report, stderr="")
+    answers: dict[str, Completed | ClusterError] = {"0.mpi": done, "1.mpi": error}
+    shells: Any = {name: OneAnswer(answer) for name, answer in answers.items()}
+    machines: Any = {name: SimpleNamespace(bin="bin") for name in answers}
+
+    look_on(shells, machines, dict.fromkeys(answers, "folder"), tmp_path)
+
+    snapshots, _ = read_dumps([tmp_path / "hang"])
+    assert {snapshot.rank: snapshot.state for snapshot in snapshots} == states

@@ -7,13 +7,16 @@ those of the largest are taken for the job's, and other communicators are joined
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
 from cluster.core import decoders
 from cluster.core.model.hang import Count, Membership, ProcessState, Snapshot
 from cluster.logs.dumps import DumpReader
+
+ZONE_STEP = 900  # seconds; zones of the world differ by quarters of an hour
+FARTHEST_ZONE = 14 * 3600  # seconds from UTC
 
 
 class _RankStatus(msgspec.Struct):
@@ -53,7 +56,7 @@ class NcclRas(DumpReader):
         del name
         start, end = content.find(b"{"), content.rfind(b"}")  # replies to SET FORMAT come before
         answer = decoders.decode(content[start : end + 1], _Answer)
-        at = _seconds(answer.timestamp) or at
+        at = _seconds(answer.timestamp, at) or at
         groups = sorted(answer.communicators, key=lambda group: -group.size)
         numbers: dict[tuple[str, int, int], int] = {}
         counts: dict[int, list[Count]] = defaultdict(list)
@@ -91,8 +94,14 @@ class NcclRas(DumpReader):
         )
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, at: float) -> float:
+    """Return the time of an answer; without a zone, in that which is nearest to the file's time."""
     try:
-        return datetime.fromisoformat(text).timestamp()
+        time = datetime.fromisoformat(text)
     except ValueError:
         return 0.0
+    if time.tzinfo is not None:
+        return time.timestamp()
+    seconds = time.replace(tzinfo=UTC).timestamp()
+    offset = round((at - seconds) / ZONE_STEP) * ZONE_STEP
+    return seconds + offset if abs(offset) <= FARTHEST_ZONE else seconds

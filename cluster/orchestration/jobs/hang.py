@@ -10,7 +10,7 @@ from msgspec import structs
 from cluster.agent.protocol import AGENT
 from cluster.analysis.hang import diagnose
 from cluster.core import decoders
-from cluster.core.errors import ClusterError, ShellError, SpecError
+from cluster.core.errors import ClusterError, ShellError, SpecError, Unreachable
 from cluster.core.model.hang import HangAnswer, HostReport, Snapshot
 from cluster.core.paths import make_private
 from cluster.remote.parallel import try_each
@@ -55,29 +55,30 @@ def look_on(
     evidence = folder / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)
     answers = try_each(shells, ask)
-    silent = [name for name, looks in answers.items() if not isinstance(looks, list)]
+    failed = {name: why for name, why in answers.items() if isinstance(why, ClusterError)}
     last = []
     for name, looks in answers.items():
         for number, report in enumerate(looks if isinstance(looks, list) else ()):
             write_report(evidence / str(number + 1) / name, report)
         last += looks[-1:] if isinstance(looks, list) else []
-    write_report(evidence / "absent", _absent(last, silent))
+    write_report(evidence / "absent", _absent(last, failed))
     if not any(report.snapshots for report in last):
-        raise SpecError(
-            "No rank of this job runs.",
-            means="; ".join(
-                str(answer) for answer in answers.values() if isinstance(answer, ClusterError)
-            ),
-        )
+        raise SpecError("No rank of this job runs.", means="; ".join(map(str, failed.values())))
     snapshots, _ = read_dumps([evidence])
     answer = diagnose(snapshots)
     write_answer(evidence, answer)
     return answer, evidence
 
 
-def _absent(reports: Sequence[HostReport], silent: Sequence[str]) -> HostReport:
-    """Return the ranks that no host has: gone, or on a host that does not answer."""
-    answering = {snapshot.rank for report in reports for snapshot in report.snapshots}
+def _absent(reports: Sequence[HostReport], failed: Mapping[str, ClusterError]) -> HostReport:
+    """Return the ranks that no host has: ended, or on a host that does not answer.
+
+    A host that answers and cannot say what its ranks do leaves them unread, which is not absent.
+    """
+    silent = [name for name, error in failed.items() if isinstance(error, Unreachable)]
+    if len(silent) < len(failed):
+        return HostReport()
+    present = {snapshot.rank for report in reports for snapshot in report.snapshots}
     size = max((report.size for report in reports), default=0)
     absent = Snapshot(
         source="processes",
@@ -85,5 +86,5 @@ def _absent(reports: Sequence[HostReport], silent: Sequence[str]) -> HostReport:
         at=time.time(),
         state="unreachable" if silent else "gone",
     )
-    ranks = [rank for rank in range(size) if rank not in answering]
+    ranks = [rank for rank in range(size) if rank not in present]
     return HostReport(snapshots=tuple(structs.replace(absent, rank=rank) for rank in ranks))

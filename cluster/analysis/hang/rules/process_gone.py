@@ -12,5 +12,13 @@ PRECEDENCE = 20
 
 
 def find_cause(situation: Situation) -> Cause | None:
-    """Its process is not there, or RAS has given it up."""
-    return situation.cause(situation.in_state("gone", "dead"), "certain", hard=True)
+    """Its process is not there, or RAS has given it up.
+
+    A rank may also have ended because its work is done: nobody waits for it then.
+    """
+    ranks = situation.in_state("gone", "dead")
+    awaited = {rank for stuck in situation.stuck for rank in (*stuck.absent, *stuck.unseen)}
+    lost = [rank for rank in ranks if rank in awaited or situation.view(rank).state == "dead"]
+    if lost:
+        return situation.cause(lost, "certain", hard=True)
+    return situation.cause(ranks, "possible")
