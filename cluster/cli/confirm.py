@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import click
 
 from cluster.core import journal
 from cluster.core.errors import LargeDownload, ParseError, SpecError
+from cluster.core.model.resources import Plan
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import attach
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.core.model.resources import Plan
-    from cluster.core.model.spec import ClusterSpec
 
 
 def confirm_cost(

@@ -8,7 +8,6 @@ from copy import copy
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -26,15 +25,13 @@ from click.shell_completion import CompletionItem
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, parse_group
+from cluster.core.model.value import Value
 from cluster.core.options import help_of
 from cluster.core.units import Sizes, format_size, parse_seconds
 from cluster.logs.parsers import Parser
 from cluster.measure.starters import Starter as StarterPlugin
 from cluster.providers import Provider as ProviderPlugin
 from cluster.providers import Regional
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Value
 
 
 class Flag(NamedTuple):

@@ -7,12 +7,14 @@ plot.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import click
 import msgspec
 
 from cluster.cli import flags, measurement
@@ -29,11 +31,6 @@ from cluster.orchestration.ab_test import Trial
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import plan_spec
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import click
 
 BENCHMARK, METRIC = "p2p", "oneway_bandwidth"  # what the receiver sees, as in the founding program
 FLOAT32 = 4  # bytes

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import msgspec
 from click.exceptions import Exit
@@ -18,6 +18,8 @@ from cluster.cli.repeat import BenchOptions, alternate, check_count, run_launche
 from cluster.cli.show import receipt_lines, show_plan
 from cluster.core import journal, plugins
 from cluster.core.errors import InUse, SpecError
+from cluster.core.model.resources import Plan
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.units import parse_expected
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import (
@@ -32,15 +34,9 @@ from cluster.orchestration.bench.plan import check_bench, check_plan, host_order
 from cluster.orchestration.bench.starter import check_starter
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
+from cluster.reports.ci import Case
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from cluster.core.model.resources import Plan
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.reports.ci import Case
 
 
 def measure(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.cli import flags
@@ -37,11 +38,7 @@ from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.formats.terminal import wrapped
 from cluster.reports.tables import comparison_tables
 from cluster.reports.words.comparison import headline, with_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 LAUNCHES = "CLUSTER_LAUNCHES"  # the environment variable
 

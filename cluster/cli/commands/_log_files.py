@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from cluster.cli.terminal import is_quiet
 from cluster.core.errors import ParseError
+from cluster.core.model.logs import Reading
 from cluster.runs.import_.logs import read_log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.logs import Reading
-
 
 NOTICE = 10.0  # seconds between two words about logs that take long
 

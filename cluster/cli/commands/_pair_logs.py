@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cluster.cli.commands._log_files import print_left_out
 from cluster.cli.flags import argument, group, option
@@ -12,15 +13,11 @@ from cluster.cli.repeat import BenchOptions
 from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.files import read_text
+from cluster.core.model.fleet import PairMetric
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
 from cluster.runs import shared_file, store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.fleet import PairMetric
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 GROUPS = "Give --groups a file with the hosts of a group on each line."
 OTHERS = "Name hosts of the logs, or leave --groups out."

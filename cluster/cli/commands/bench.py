@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 import msgspec
@@ -34,21 +35,16 @@ from cluster.cli.show import (
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.lottery import DrawCost, DrawnSeries
+from cluster.core.model.resources import Plan
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import PLAIN, Trial
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from cluster.providers import ExistingHosts, Provider, Simulates
+from cluster.runs.run import Run
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.core.model.resources import Plan
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.runs.run import Run
-
 
 ALL, HELP_ALL = "help_all", "--help-all"
 SHOWN = ("run_local", "provider", "hosts", "ranks_per_host", "placement", "options", "json", "ab")

@@ -9,8 +9,10 @@ Example: cluster compare --by condition p2p
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import click
 import msgspec
@@ -26,6 +28,8 @@ from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import check_format, print_lines, relative_path, show_tables
 from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Facts
+from cluster.core.model.records import Record
 from cluster.measure.benchmark import Benchmark
 from cluster.reports.ci import comparison_cases
 from cluster.reports.tables import comparison_tables
@@ -33,14 +37,6 @@ from cluster.reports.words.comparison import with_words
 from cluster.runs import store
 from cluster.runs.nccl_logs import launch_of
 from cluster.runs.watch import store as watches
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from cluster.core.model.hosts import Facts
-    from cluster.core.model.records import Record
-
 
 AGAIN = "again"  # the name of a cluster on which a run is repeated, unless one is given
 

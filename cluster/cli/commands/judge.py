@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from click.exceptions import Exit
 
@@ -46,12 +47,8 @@ from cluster.reports.words.verdict import (
 )
 from cluster.runs import store
 from cluster.runs.import_.logs import NAME, STDIN, LogLocation, keep, read_logs
+from cluster.runs.run import Run
 from cluster.runs.shared_file import is_shared
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.runs.run import Run
 
 ORDER = ("impossible", "low", "normal", "plausible", "unknown")
 MOST = 12  # series that are shown

@@ -6,15 +6,13 @@ Example: cluster logs mpi_test train -f
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import attach
-
-if TYPE_CHECKING:
-    from cluster.orchestration.jobs.job import Job
+from cluster.orchestration.jobs.job import Job
 
 
 class _Lines(Listener):

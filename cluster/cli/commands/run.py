@@ -8,9 +8,10 @@ from __future__ import annotations
 import shlex
 import sys
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from click.exceptions import Exit
 
@@ -26,14 +27,10 @@ from cluster.core.model.value import Value
 from cluster.orchestration.bench.bench import TIMEOUT
 from cluster.orchestration.bench.working_folder import LEFT_OUT, WorkingFolder, find_files
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.jobs.host_group import Command as Words
+from cluster.orchestration.jobs.job import Job
 from cluster.remote.parallel import results
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from cluster.orchestration.jobs.host_group import Command as Words
-    from cluster.orchestration.jobs.job import Job
 
 NONE = "none"  # `--workdir none` copies nothing
 

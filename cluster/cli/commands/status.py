@@ -6,8 +6,9 @@ Example: cluster status mine train
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
@@ -16,18 +17,13 @@ from cluster.cli.flags import argument
 from cluster.cli.show import print_json, relative_path, table
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
 from cluster.core.model.jobs import Attempt, TaskState
+from cluster.core.model.records import JobRecord
 from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.jobs.job import Job
 from cluster.remote.threads import start
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.core.model.records import JobRecord
-    from cluster.orchestration.jobs.job import Job
-
 
 ANSWERS_WITHIN = 5.0  # seconds for a host to say whether its job runs
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
@@ -16,13 +16,11 @@ from cluster.cli.console import console
 from cluster.cli.flags import group, option
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import show_plan
+from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
 from cluster.core.units import parse_seconds
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.launch import launch_spec, plan_spec, set_up
-
-if TYPE_CHECKING:
-    from cluster.core.model.resources import Plan
 
 
 class Preparation(Value, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ Example: cluster wait mpi_test && cluster fetch mpi_test
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from click.exceptions import Exit
 
@@ -17,9 +16,7 @@ from cluster.cli.command_line import print_error
 from cluster.cli.progress.jobs import JobProgress
 from cluster.core.errors import ClusterError
 from cluster.orchestration.cluster import attach
-
-if TYPE_CHECKING:
-    from cluster.orchestration.jobs.job import Job
+from cluster.orchestration.jobs.job import Job
 
 
 def command(name: flags.ClusterName, job: flags.AnyJob = "") -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
 
 import numpy as np
 from rich.live import Live
 from rich.text import Text
 
 from cluster.cli.progress.jobs import JobProgress
+from cluster.core.model.fleet import PairTest
+from cluster.core.model.measurements import Measurement, Progress
 from cluster.core.units import format_value
 from cluster.fleet.pair_measurements import pair_tests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.core.model.fleet import PairTest
-    from cluster.core.model.measurements import Measurement, Progress
 
 MOST = 48  # rows and columns: hosts share one where there are more
 AROUND = 4  # lines of the screen that are not rows: what it is, the legend, and the cursor's

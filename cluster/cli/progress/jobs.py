@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -12,14 +13,10 @@ from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import relative_path
 from cluster.cli.terminal import is_quiet
+from cluster.core.model.measurements import Progress
 from cluster.core.printable import printable
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import Cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.measurements import Progress
 
 BETWEEN_LINES = 0.2  # seconds, at least, between two lines of the ranks that are shown
 BETWEEN_REPORTS = 2.0  # seconds, at least, between two plain lines of progress

@@ -6,10 +6,11 @@ Example: cluster more corpus list
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from click.exceptions import Exit
@@ -23,11 +24,13 @@ from cluster.analysis.limits.published import (
     PublishedSource,
     checks,
 )
+from cluster.analysis.limits.published.checks import EntryProblem
 from cluster.cli import flags
 from cluster.cli.flags import CommandGroup, argument, make_command, option
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
+from cluster.core.model.logs import Parsed
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
 from cluster.logs.reader import read
@@ -35,12 +38,6 @@ from cluster.reports.words.corpus import entry_problem_words
 from cluster.runs import shared_file, store
 from cluster.runs.import_.logs import STDIN, read_log
 from cluster.runs.run import RAW
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.analysis.limits.published.checks import EntryProblem
-    from cluster.core.model.logs import Parsed
 
 SIMULATED = re.compile(r"\bprovider\W+sim\b|\bsimulated\b", re.IGNORECASE)
 AT_COMMIT = re.compile(r"(https://[^/]+/[^/]+/[^/]+)/blob/([0-9a-f]{7,40})/([^#]+)(?:#L(\d+))?")

@@ -6,8 +6,9 @@ Example: cluster more profile mpi_profile.*
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cluster.analysis.verdict.profiles.values import JobProfile, Source
 from cluster.cli import flags
@@ -16,15 +17,11 @@ from cluster.cli.flags import argument
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there
+from cluster.core.model.logs import Reading
 from cluster.core.model.value import Value
 from cluster.orchestration.bench.mpi_profile import FILES
 from cluster.runs import run, store
 from cluster.runs.import_.logs import STDIN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.logs import Reading
 
 FORMAT = "mpitrace"
 _TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
