@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from cluster.core.units import format_value
-from cluster.reports.table import Table
+from cluster.reports.table import Column, Columns, Table, make_table, share_text, value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from cluster.core.model.fleet import FleetVerdict, Part
-    from cluster.core.model.placement import Placement
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict
+    from cluster.core.model.placement import NetworkLayer, Placement
 
-SIMULATED = "simulated: nothing was measured."
+T = TypeVar("T")
 SHOWN = 8  # hosts of a group that are named
 
 
@@ -21,33 +20,28 @@ def findings_table(verdict: FleetVerdict) -> Table:
     """Show what tests say of parts of a fleet, what is blamed first, with the reason for each."""
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     confirmed = any(finding.confirmed for finding in verdict.findings)
-    names = ("verdict", "part", "direction", "best", "tests", "evidence")
     new = {finding.part: finding.new for finding in verdict.replaced}
-    more = (*(("confirmed",) if confirmed else ()), *(("replaced by",) if new else ()))
-    return Table(
-        title="simulated" if verdict.simulated else "",
-        columns=(*names, *more),
-        rows=tuple(
-            (
-                finding.kind,
-                f"{finding.part} ({finding.name})" if finding.name else finding.part,
-                finding.direction,
-                "-" if finding.capacity is None else format_value(finding.capacity, unit),
-                str(finding.tests),
-                finding.evidence,
-            )
-            + ((finding.confirmed or "-",) if confirmed else ())
-            + ((new.get(_host(finding.place)) or "-",) if new else ())
-            for finding in verdict.findings
-        ),
-        notes=(SIMULATED,) if verdict.simulated else (),
-        left_aligned=("verdict", "part", "direction", "evidence", "confirmed", "replaced by"),
+
+    def replaced_by(finding: FleetFinding) -> str:
+        place = finding.place
+        return (new.get(f"host:{place.host}") if place.kind in ("host", "nic") else "") or "-"
+
+    columns: Columns[FleetFinding] = (
+        Column("verdict", lambda f: f.kind, words=True),
+        Column("part", lambda f: f"{f.part} ({f.name})" if f.name else f.part, words=True),
+        Column("direction", lambda f: f.direction, words=True),
+        Column("best", lambda f: value_text(f.capacity, unit, "-")),
+        Column("tests", lambda f: str(f.tests)),
+        Column("evidence", lambda f: f.evidence, words=True),
+        Column("confirmed", lambda f: f.confirmed or "-", words=True, shown=confirmed),
+        Column("replaced by", replaced_by, words=True, shown=bool(new)),
     )
+    return _table(verdict.findings, columns, simulated=verdict.simulated)
 
 
-def _host(part: Part) -> str:
-    """Return the host that a part belongs to, such as `host:3` for a NIC of it."""
-    return f"host:{part.host}" if part.kind in ("host", "nic") else ""
+def _table(items: Iterable[T], columns: Columns[T], *, simulated: bool) -> Table:
+    notes = ("simulated: nothing was measured.",) if simulated else ()
+    return make_table("simulated" if simulated else "", items, columns, notes)
 
 
 def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
@@ -65,36 +59,28 @@ def group_table(placement: Placement) -> Table:
     members: dict[int, list[int]] = {}
     for host, group in enumerate(placement.groups):
         members.setdefault(group, []).append(host)
-    return Table(
-        title="simulated" if placement.simulated else "",
-        columns=("group", "hosts", "which"),
-        rows=tuple(
-            (str(group), str(len(hosts)), _host_names(placement, hosts))
-            for group, hosts in members.items()
-        ),
-        notes=(SIMULATED,) if placement.simulated else (),
-        left_aligned=("group", "which"),
+    columns: Columns[tuple[int, list[int]]] = (
+        Column("group", lambda row: str(row[0]), words=True),
+        Column("hosts", lambda row: str(len(row[1]))),
+        Column("which", lambda row: _host_names(placement, row[1]), words=True),
     )
+    return _table(members.items(), columns, simulated=placement.simulated)
 
 
 def layer_table(placement: Placement) -> Table:
     """Show the provider's layers, the nearest first, and how far latency agrees."""
-    return Table(
-        title="simulated" if placement.simulated else "",
-        columns=("provider's layer", "groups", "hosts in each", "agrees"),
-        rows=tuple(
-            (
-                layer.name,
-                str(len(layer.sizes)),
-                ", ".join(map(str, layer.sizes[:SHOWN]))
-                + (", ..." if len(layer.sizes) > SHOWN else ""),
-                "-" if layer.agreement is None else f"{layer.agreement:.1%}",
-            )
-            for layer in placement.topology.layers
-        ),
-        notes=(SIMULATED,) if placement.simulated else (),
-        left_aligned=("provider's layer", "hosts in each"),
+    columns: Columns[NetworkLayer] = (
+        Column("provider's layer", lambda layer: layer.name, words=True),
+        Column("groups", lambda layer: str(len(layer.sizes))),
+        Column("hosts in each", _sizes, words=True),
+        Column("agrees", lambda layer: share_text(layer.agreement, "-")),
     )
+    return _table(placement.topology.layers, columns, simulated=placement.simulated)
+
+
+def _sizes(layer: NetworkLayer) -> str:
+    more = ", ..." if len(layer.sizes) > SHOWN else ""
+    return ", ".join(map(str, layer.sizes[:SHOWN])) + more
 
 
 def _host_names(placement: Placement, hosts: list[int]) -> str:

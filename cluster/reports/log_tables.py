@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.units import format_bytes, format_value
-from cluster.reports.table import Table
+from cluster.reports.table import Column, Columns, Table, make_table, value_text
 from cluster.reports.tables import bar
 from cluster.reports.words.profiles import check_words, profile_words
 from cluster.reports.words.topology import (
@@ -17,11 +17,12 @@ from cluster.reports.words.topology import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from cluster.analysis.topology.topology import GpuPair, GpuTopology
-    from cluster.analysis.topology.transports import Carrier, Transports
-    from cluster.analysis.verdict.profiles.values import Bin, JobProfile
+    from cluster.analysis.topology.topology import GpuPair, GpuTopology, Nearest
+    from cluster.analysis.topology.transports import Carrier, NcclExperiment, Transports
+    from cluster.analysis.verdict.profiles.values import Bin, JobProfile, Total
+    from cluster.core.model.logs import TaskTimes
 
 MOST_RANKS = 32  # shown in a table
 MOST_PAIRS = 12  # named in one cell
@@ -37,78 +38,60 @@ def _meaning(job: JobProfile) -> Table:
     of_job = ", ".join(filter(None, [f"job {job.job}", job.context]))
     wrong = [check for check in job.checks if not check.agrees]
     missing = job.size - len(job.ranks)
-    return Table(
-        title=f"{of_job}: {len(job.ranks)} of {job.size or '?'} rank(s) wrote a profile",
-        columns=("finding", "arithmetic"),
-        rows=tuple(map(profile_words, job.findings)),
-        notes=(
-            *(f"Its sums do not agree: {check_words(check)}" for check in wrong),
-            f"{len(job.checks) - len(wrong)} of {len(job.checks)} sums were checked and agree",
-            *((f"the files of {missing} rank(s) are not here",) if missing > 0 else ()),
-        ),
-        left_aligned=("finding", "arithmetic"),
+    columns: Columns[tuple[str, str]] = (
+        Column("finding", lambda words: words[0], words=True),
+        Column("arithmetic", lambda words: words[1], words=True),
     )
+    notes = (
+        *(f"Its sums do not agree: {check_words(check)}" for check in wrong),
+        f"{len(job.checks) - len(wrong)} of {len(job.checks)} sums were checked and agree",
+        *((f"the files of {missing} rank(s) are not here",) if missing > 0 else ()),
+    )
+    title = f"{of_job}: {len(job.ranks)} of {job.size or '?'} rank(s) wrote a profile"
+    return make_table(title, map(profile_words, job.findings), columns, notes)
 
 
 def _routines(job: JobProfile) -> Table:
-    return Table(
-        title="Routines, of all ranks whose files are here",
-        columns=("routine", "calls", "bytes a call", "bytes", "time", "of MPI", "view", "most"),
-        rows=tuple(
-            (
-                total.name,
-                str(total.calls),
-                format_bytes(total.bytes / total.calls if total.calls else 0.0),
-                format_bytes(total.bytes),
-                f"{total.time:.3f} s",
-                f"{total.share:.1%}",
-                bar(total.share),
-                f"{total.most:.3f} s (rank {total.most_rank})",
-            )
-            for total in job.routines
-        ),
-        left_aligned=("routine", "view"),
-        spare=(("view",), ("most",), ("bytes a call",)),
+    columns: Columns[Total] = (
+        Column("routine", lambda total: total.name, words=True),
+        Column("calls", lambda total: str(total.calls)),
+        Column("bytes a call", lambda t: format_bytes(_ratio(t.bytes, t.calls)), spare=3),
+        Column("bytes", lambda total: format_bytes(total.bytes)),
+        Column("time", lambda total: f"{total.time:.3f} s"),
+        Column("of MPI", lambda total: f"{total.share:.1%}"),
+        Column("view", lambda total: bar(total.share), words=True, spare=1),
+        Column("most", lambda total: f"{total.most:.3f} s (rank {total.most_rank})", spare=2),
     )
+    return make_table("Routines, of all ranks whose files are here", job.routines, columns)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
 
 
 def _sizes(job: JobProfile) -> Table:
     calls = {total.name: total.calls for total in job.routines}
     times = {total.name: total.time for total in job.routines}
-    return Table(
-        title="Messages by size",
-        columns=(
-            "routine",
-            "size",
-            "calls",
-            "of calls",
-            "bytes",
-            "time",
-            "of time",
-            "view",
-            "a call",
-        ),
-        rows=tuple(
-            _size(row, calls.get(row.routine, 0), times.get(row.routine, 0.0)) for row in job.bins
-        ),
-        left_aligned=("routine", "view"),
-        spare=(("view",), ("of calls",), ("a call",)),
-    )
 
+    def share(row: Bin) -> float:
+        return _ratio(row.time, times.get(row.routine, 0.0))
 
-def _size(row: Bin, calls: int, time: float) -> tuple[str, ...]:
-    share = row.time / time if time else 0.0
-    return (
-        row.routine,
-        format_bytes(row.size),
-        str(row.calls),
-        f"{row.calls / calls:.1%}" if calls else "-",
-        format_bytes(row.bytes),
-        f"{row.time:.3f} s",
-        f"{share:.1%}",
-        bar(share),
-        format_value(row.time / row.calls, "s") if row.calls and row.time else "-",
+    def of_calls(row: Bin) -> str:
+        total = calls.get(row.routine, 0)
+        return f"{row.calls / total:.1%}" if total else "-"
+
+    columns: Columns[Bin] = (
+        Column("routine", lambda row: row.routine, words=True),
+        Column("size", lambda row: format_bytes(row.size)),
+        Column("calls", lambda row: str(row.calls)),
+        Column("of calls", of_calls, spare=2),
+        Column("bytes", lambda row: format_bytes(row.bytes)),
+        Column("time", lambda row: f"{row.time:.3f} s"),
+        Column("of time", lambda row: f"{share(row):.1%}"),
+        Column("view", lambda row: bar(share(row)), words=True, spare=1),
+        Column("a call", lambda b: value_text(_ratio(b.time, b.calls) or None, "s", "-"), spare=3),
     )
+    return make_table("Messages by size", job.bins, columns)
 
 
 def _ranks(job: JobProfile) -> Table:
@@ -117,26 +100,17 @@ def _ranks(job: JobProfile) -> Table:
     hidden = len(tasks) - MOST_RANKS
     if hidden > 0:
         tasks = [*tasks[: MOST_RANKS // 2], *tasks[-MOST_RANKS // 2 :]]
-    shares = [task.communication / task.elapsed if task.elapsed else 0.0 for task in tasks]
-    return Table(
-        title="Ranks, by their time in MPI",
-        columns=("rank", "host", "in MPI", "elapsed", "share", "view", "memory"),
-        rows=tuple(
-            (
-                str(task.rank),
-                task.host or "-",
-                f"{task.communication:.2f} s",
-                f"{task.elapsed:.2f} s",
-                f"{share:.1%}",
-                bar(share),
-                format_bytes(task.memory) if task.memory else "-",
-            )
-            for task, share in zip(tasks, shares, strict=True)
-        ),
-        notes=(f"{hidden} ranks between these are not shown",) if hidden > 0 else (),
-        left_aligned=("host", "view"),
-        spare=(("view",), ("memory",)),
+    columns: Columns[TaskTimes] = (
+        Column("rank", lambda task: str(task.rank)),
+        Column("host", lambda task: task.host or "-", words=True),
+        Column("in MPI", lambda task: f"{task.communication:.2f} s"),
+        Column("elapsed", lambda task: f"{task.elapsed:.2f} s"),
+        Column("share", lambda task: f"{_ratio(task.communication, task.elapsed):.1%}"),
+        Column("view", lambda t: bar(_ratio(t.communication, t.elapsed)), words=True, spare=1),
+        Column("memory", lambda t: format_bytes(t.memory) if t.memory else "-", spare=2),
     )
+    notes = (f"{hidden} ranks between these are not shown",) if hidden > 0 else ()
+    return make_table("Ranks, by their time in MPI", tasks, columns, notes)
 
 
 def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Table]:
@@ -144,11 +118,8 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
     tables = (_best(topology), _pairs(topology, carried), _near(topology), _carried(carried))
     yield from (table for table in tables if table.rows)
     findings = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
-    rows = tuple((finding,) for finding in findings)
-    if rows:
-        yield Table(
-            title="What follows", columns=("finding",), rows=rows, left_aligned=("finding",)
-        )
+    if findings:
+        yield make_table("What follows", findings, (Column("finding", str, words=True),))
 
 
 def _best(topology: GpuTopology) -> Table:
@@ -160,19 +131,17 @@ def _best(topology: GpuTopology) -> Table:
         for group in topology.groups
     ]
     rows = [(label, f"{_names(pairs)}: {_paths(pairs)}") for label, pairs in ends if pairs]
-    return Table(
-        title="Which GPUs belong together",
-        columns=("what", "GPUs"),
-        rows=(*rows, *together),
-        notes=(
-            *(
-                f"{_name(item.gpus)} does not fit {item.path}: {misfit_words(item)}"
-                for item in topology.misfits
-            ),
-            *map(note_words, topology.notes),
-        ),
-        left_aligned=("what", "GPUs"),
+    columns: Columns[tuple[str, str]] = (
+        Column("what", lambda row: row[0], words=True),
+        Column("GPUs", lambda row: row[1], words=True),
     )
+    misfits = (
+        f"{'-'.join(f'GPU{gpu}' for gpu in item.gpus)} does not fit {item.path}: "
+        f"{misfit_words(item)}"
+        for item in topology.misfits
+    )
+    notes = (*misfits, *map(note_words, topology.notes))
+    return make_table("Which GPUs belong together", [*rows, *together], columns, notes)
 
 
 def _names(pairs: tuple[GpuPair, ...]) -> str:
@@ -193,10 +162,6 @@ def _rate(pair: GpuPair) -> str:
     return format_value(copies.rate, "B/s") + (" both ways" if copies.ways > 1 else "")
 
 
-def _name(gpus: tuple[int, int]) -> str:
-    return "-".join(f"GPU{gpu}" for gpu in gpus)
-
-
 def _pairs(topology: GpuTopology, carried: Transports) -> Table:
     by: dict[tuple[int, int], list[Carrier]] = {}
     for experiment in carried.experiments:
@@ -205,54 +170,41 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
                 by.setdefault((min(carrier.gpus), max(carrier.gpus)), []).append(carrier)
     wrong = {misfit.gpus for misfit in topology.misfits}
     pairs = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
-    return Table(
-        title="Pairs",
-        columns=("pair", "path", "peers", "rate", "without P2P", "latency", "NCCL", "fits"),
-        rows=tuple(
-            (
-                pair.name,
-                pair.path,
-                pair.access or "-",
-                _rate(pair),
-                _value(pair.copies.rate_without, "B/s"),
-                _value(pair.copies.latency, "s"),
-                "; ".join(dict.fromkeys(v for c in by.get(pair.gpus, ()) for v in c.via)) or "-",
-                "NO" if pair.gpus in wrong else "yes" if pair.copies.rate is not None else "-",
-            )
-            for pair in pairs
-        ),
-        left_aligned=("pair", "path", "peers", "NCCL", "fits"),
-        spare=(("NCCL",), ("latency",), ("without P2P",)),
+
+    def fits(pair: GpuPair) -> str:
+        return "NO" if pair.gpus in wrong else "yes" if pair.copies.rate is not None else "-"
+
+    columns: Columns[GpuPair] = (
+        Column("pair", lambda pair: pair.name, words=True),
+        Column("path", lambda pair: pair.path, words=True),
+        Column("peers", lambda pair: pair.access or "-", words=True),
+        Column("rate", _rate),
+        Column("without P2P", lambda p: value_text(p.copies.rate_without, "B/s", "-"), spare=3),
+        Column("latency", lambda pair: value_text(pair.copies.latency, "s", "-"), spare=2),
+        Column("NCCL", lambda pair: _via(by.get(pair.gpus, ())), words=True, spare=1),
+        Column("fits", fits, words=True),
     )
+    return make_table("Pairs", pairs, columns)
 
 
-def _value(value: float | None, unit: str) -> str:
-    return "-" if value is None else format_value(value, unit)
+def _via(carriers: Iterable[Carrier]) -> str:
+    return "; ".join(dict.fromkeys(via for carrier in carriers for via in carrier.via)) or "-"
 
 
 def _near(topology: GpuTopology) -> Table:
-    return Table(
-        title="Nearest NICs",
-        columns=("GPU", "path", "NICs"),
-        rows=tuple(
-            (f"GPU{near.gpu}", near.path, ", ".join(near.nics)) for near in topology.nearest
-        ),
-        left_aligned=("GPU", "path", "NICs"),
+    columns: Columns[Nearest] = (
+        Column("GPU", lambda near: f"GPU{near.gpu}", words=True),
+        Column("path", lambda near: near.path, words=True),
+        Column("NICs", lambda near: ", ".join(near.nics), words=True),
     )
+    return make_table("Nearest NICs", topology.nearest, columns)
 
 
 def _carried(carried: Transports) -> Table:
-    return Table(
-        title="What NCCL chose",
-        columns=("line", "between", "by", "throughput"),
-        rows=tuple(
-            (
-                str(experiment.line),
-                experiment_name(experiment),
-                carried_words(experiment),
-                "-" if experiment.rate is None else f"{experiment.rate:.0f} {experiment.unit}",
-            )
-            for experiment in carried.experiments
-        ),
-        left_aligned=("between", "by"),
+    columns: Columns[NcclExperiment] = (
+        Column("line", lambda experiment: str(experiment.line)),
+        Column("between", experiment_name, words=True),
+        Column("by", carried_words, words=True),
+        Column("throughput", lambda e: "-" if e.rate is None else f"{e.rate:.0f} {e.unit}"),
     )
+    return make_table("What NCCL chose", carried.experiments, columns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis.statistics.lottery import SIGNIFICANT, least_chance
 from cluster.core.money import HOUR
 from cluster.core.units import format_point, format_seconds, format_value
-from cluster.reports.table import Table
+from cluster.reports.table import Column, Columns, Table, make_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,32 +26,27 @@ TIME = (
 
 
 def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
-    return Table(
-        title=f"{draws} draws of machines",
-        columns=(
-            *("metric", "parameters", "mean", "between draws", "within", "chance"),
-            *(f"best of {draws}", "gain", "pays off after"),
-        ),
-        rows=tuple(map(_row, series)),
-        notes=(TERMS, TIME),
-        left_aligned=("metric", "parameters"),
-        spare=(("pays off after",), ("chance",)),
+    columns: Columns[DrawnSeries] = (
+        Column("metric", lambda drawn: drawn.metric, words=True),
+        Column("parameters", lambda drawn: format_point(drawn.params), words=True),
+        Column("mean", lambda drawn: format_value(drawn.mean, drawn.unit)),
+        Column("between draws", lambda drawn: _of_mean(drawn.between, drawn)),
+        Column("within", lambda drawn: _of_mean(drawn.within, drawn)),
+        Column("chance", lambda drawn: f"{drawn.chance:.2g}", spare=2),
+        Column(f"best of {draws}", lambda d: format_value(d.best[-1].measured, d.unit)),
+        Column("gain", lambda d: f"{d.best[-1].gain:.1%}" if d.differs else "none seen"),
+        Column("pays off after", _pays_off_after, spare=1),
     )
+    return make_table(f"{draws} draws of machines", series, columns, (TERMS, TIME))
 
 
-def _row(drawn: DrawnSeries) -> tuple[str, ...]:
-    best = drawn.best[-1]
-    return (
-        drawn.metric,
-        format_point(drawn.params),
-        format_value(drawn.mean, drawn.unit),
-        f"{drawn.between / abs(drawn.mean):.1%}" if drawn.mean else "-",
-        f"{drawn.within / abs(drawn.mean):.1%}" if drawn.mean else "-",
-        f"{drawn.chance:.2g}",
-        format_value(best.measured, drawn.unit),
-        f"{best.gain:.1%}" if drawn.differs else "none seen",
-        format_seconds(best.hours * HOUR) if drawn.differs and best.hours else "-",
-    )
+def _of_mean(deviation: float, drawn: DrawnSeries) -> str:
+    return f"{deviation / abs(drawn.mean):.1%}" if drawn.mean else "-"
+
+
+def _pays_off_after(drawn: DrawnSeries) -> str:
+    hours = drawn.best[-1].hours
+    return format_seconds(hours * HOUR) if drawn.differs and hours else "-"
 
 
 def lottery_answer(

@@ -20,17 +20,17 @@ from cluster.analysis.verdict.evidence import Sign
 from cluster.analysis.verdict.judgement import judge_launches
 from cluster.core.model.fleet import FleetVerdict, PairTest
 from cluster.core.model.limits import Limit
-from cluster.core.model.measurements import Summary
+from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
 from cluster.reports.fleet import findings_table
 from cluster.reports.html_page import Page, PageLink, PageSection
-from cluster.reports.table import Table, summaries_table
+from cluster.reports.table import Column, Columns, Table, make_table, summaries_table
 from cluster.reports.tables import comparison_tables, fits_table, scaling_table
 from cluster.reports.words.comparison import headline
-from cluster.reports.words.findings import finding_words
+from cluster.reports.words.findings import FindingAnswer, finding_words
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.verdict import Answer, answer
 
@@ -113,24 +113,20 @@ def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
 
 
 def _index(runs: Sequence[ReportRun]) -> Table:
-    words = ("run", "verdict", "condition", "status", "answer", "benchmark", "started (UTC)")
-    return Table(
-        title=f"{len(runs)} runs",
-        columns=words,
-        rows=tuple(
-            (
-                run.name,
-                run.judgement.verdict if run.judgement else "",
-                run.record.condition,
-                run.record.status,
-                run.judgement.answer if run.judgement else "",
-                run.record.benchmark,
-                time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(run.record.at)),
-            )
-            for run in runs
-        ),
-        left_aligned=words,
+    columns: Columns[ReportRun] = (
+        Column("run", lambda run: run.name, words=True),  # it links to the section of this title
+        Column("verdict", lambda r: r.judgement.verdict if r.judgement else "", words=True),
+        Column("condition", lambda run: run.record.condition, words=True),
+        Column("status", lambda run: run.record.status, words=True),
+        Column("answer", lambda r: r.judgement.answer if r.judgement else "", words=True),
+        Column("benchmark", lambda run: run.record.benchmark, words=True),
+        Column("started (UTC)", lambda run: _started(run.record), words=True),
     )
+    return make_table(f"{len(runs)} runs", runs, columns)
+
+
+def _started(record: Record) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at))
 
 
 def comparisons(runs: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
@@ -303,10 +299,8 @@ def _label(run: ReportRun, conditioned: AbstractSet[str], clusters: Mapping[str,
 
 def _results(run: ReportRun, *, folded: bool) -> PageSection:
     record = run.record
-    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(record.at))
-    table = summaries_table(
-        run.summaries, title=f"{record.benchmark}, {at}", notes=(*record.notes, *run.warnings)
-    )
+    title = f"{record.benchmark}, {_started(record)} UTC"
+    table = summaries_table(run.summaries, title=title, notes=(*record.notes, *run.warnings))
     command = f"Command: {shlex.join(record.argv)}" if record.argv else ""
     ranks = f"Ranks were started with: {shlex.join(record.command)}" if record.command else ""
     return PageSection(
@@ -320,17 +314,15 @@ def _results(run: ReportRun, *, folded: bool) -> PageSection:
 
 
 def _troubles(findings: Sequence[Sign]) -> Iterator[Table]:
+    columns: Columns[FindingAnswer] = (
+        Column("trouble", lambda finding: finding.name, words=True),
+        Column("confidence", lambda finding: finding.confidence, words=True),
+        Column("evidence", lambda finding: finding.evidence, words=True),
+        Column("remedy", lambda finding: finding.remedy, words=True),
+        Column("the run that would confirm it", lambda finding: finding.confirm, words=True),
+    )
     if findings:
-        words = ("trouble", "confidence", "evidence", "remedy", "the run that would confirm it")
-        yield Table(
-            title="What to look at",
-            columns=words,
-            rows=tuple(
-                (f.name, f.confidence, f.evidence, f.remedy, f.confirm)
-                for f in map(finding_words, findings)
-            ),
-            left_aligned=words,
-        )
+        yield make_table("What to look at", map(finding_words, findings), columns)
 
 
 def _environment(runs: Sequence[ReportRun]) -> PageSection:
@@ -338,24 +330,23 @@ def _environment(runs: Sequence[ReportRun]) -> PageSection:
     names = dict.fromkeys(name for run in environments for name in run)
     values = {name: sorted({run.get(name, "") or "-" for run in environments}) for name in names}
     definitions = {d.id: d for run in runs for d in run.record.definitions.values()}
-    words = ("definition", "what", "clock", "warm-up", "aggregation")
+    of_factor: Columns[str] = (
+        Column("factor", str, words=True),
+        Column("value", lambda name: " | ".join(values[name]), words=True),
+    )
+    of_definition: Columns[Definition] = (
+        Column("definition", lambda definition: definition.id, words=True),
+        Column("what", lambda definition: definition.what, words=True),
+        Column("clock", lambda definition: definition.clock, words=True),
+        Column("warm-up", lambda definition: definition.warm_up, words=True),
+        Column("aggregation", lambda definition: definition.aggregation, words=True),
+    )
+    known = [name for name in values if values[name] != ["-"]]
+    left_out = "Facts that no host reports and flags that were not given are left out."
     return PageSection(
         title="Environment and definitions",
         tables=(
-            Table(
-                title="What was run, and on what",
-                columns=("factor", "value"),
-                rows=tuple((n, " | ".join(texts)) for n, texts in values.items() if texts != ["-"]),
-                notes=("Facts that no host reports and flags that were not given are left out.",),
-                left_aligned=("factor", "value"),
-            ),
-            Table(
-                title="What the metrics are",
-                columns=words,
-                rows=tuple(
-                    (d.id, d.what, d.clock, d.warm_up, d.aggregation) for d in definitions.values()
-                ),
-                left_aligned=words,
-            ),
+            make_table("What was run, and on what", known, of_factor, (left_out,)),
+            make_table("What the metrics are", definitions.values(), of_definition),
         ),
     )

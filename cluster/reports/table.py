@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from cluster.core.model.measurements import Summary
+
+T = TypeVar("T")
+HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark
 
 
 class Table(Value, frozen=True, kw_only=True):
@@ -22,121 +24,97 @@ class Table(Value, frozen=True, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     left_aligned: tuple[str, ...] = ()
-    spare: tuple[tuple[str, ...], ...] = ()
+    spare: tuple[tuple[str, ...], ...] = ()  # columns left out of a table that is too wide, in turn
 
 
-class Column(NamedTuple):
-    """A column of the tables for people."""
+class Column(NamedTuple, Generic[T]):
+    """A column of a table, whose rows are of items."""
 
     name: str
-    cell: Callable[[Summary], str]  # the text for a summary; every value with its unit
-    words: bool = False
-    # the tables that have it: `wide` ones, those for a `narrow` screen, or both
-    screens: Literal["both", "wide", "narrow"] = "both"
-    # the order in which columns are left out of a table that is still too wide, lowest first; 0 is
-    # never left out
-    dropped: int = 0
-    # if given, the column is left out unless this is true for a summary of the table
-    condition: Callable[[Summary], bool] | None = None
+    cell: Callable[[T], str]
+    words: bool = False  # it is aligned to the left, and may wrap
+    shown: bool = True
+    spare: int = 0  # when it is left out of a table that is too wide, lowest first; 0: never
 
 
-def _value(summary: Summary, value: float) -> str:
-    return format_value(value, summary.unit)
+Columns = Sequence[Column[T]]
+
+
+def make_table(
+    title: str, items: Iterable[T], columns: Columns[T], notes: Iterable[str] = ()
+) -> Table:
+    """Make a table with a row per item."""
+    shown = [column for column in columns if column.shown]
+    turns = sorted({column.spare for column in shown if column.spare})
+    return Table(
+        title=title,
+        columns=tuple(column.name for column in shown),
+        rows=tuple(tuple(column.cell(item) for column in shown) for item in items),
+        notes=tuple(notes),
+        left_aligned=tuple(column.name for column in shown if column.words),
+        spare=tuple(tuple(c.name for c in shown if c.spare == turn) for turn in turns),
+    )
+
+
+def summaries_table(
+    summaries: Sequence[Summary], *, title: str = "", notes: Sequence[str] = (), wide: bool = True
+) -> Table:
+    """Return a row per summary, with the columns that are not empty for all of them."""
+    repeated = not summaries or any(summary.n > 1 for summary in summaries)
+    bounded = any(summary.bound is not None for summary in summaries)
+    detailed = wide and repeated
+    columns: Columns[Summary] = (
+        Column("metric", lambda s: s.metric, words=True),
+        Column("parameters", lambda s: format_point(s.params), words=True),
+        Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)", spare=3),
+        Column("median", lambda s: format_value(s.median, s.unit), shown=wide),
+        Column("median ± half-CI", _with_error, shown=not wide),
+        Column("95% CI, this launch", _interval, shown=detailed),
+        Column("p5", lambda s: format_value(s.p5, s.unit), shown=detailed),
+        Column("p95", lambda s: format_value(s.p95, s.unit), shown=detailed),
+        Column("p99", lambda s: format_value(s.p99, s.unit), shown=repeated, spare=2),
+        Column("converged", _converged, words=True, shown=detailed),
+        Column("limit", lambda s: value_text(s.bound, s.unit), shown=wide and bounded),
+        Column("of limit", lambda s: share_text(s.share), shown=bounded, spare=4),
+        Column("remarks", _remarks, words=True, shown=any(map(remarks, summaries)), spare=1),
+    )
+    return make_table(title, summaries, columns, notes)
+
+
+def value_text(value: float | None, unit: str, missing: str = "none") -> str:
+    """Format a value with its unit."""
+    return missing if value is None else format_value(value, unit)
+
+
+def ends_text(ends: tuple[float, float] | None, unit: str, missing: str = "none") -> str:
+    """Format an interval: `1.2 µs .. 1.3 µs`."""
+    return missing if ends is None else " .. ".join(format_value(end, unit) for end in ends)
+
+
+def share_text(share: float | None, missing: str = "none") -> str:
+    """Format a share: `97.3%`."""
+    return missing if share is None else f"{share:.1%}"
 
 
 def _interval(summary: Summary) -> str:
-    if summary.ci is None:
-        return "none (n < 6)"
-    return " .. ".join(_value(summary, end) for end in summary.ci)
+    return ends_text(summary.ci, summary.unit, "none (n < 6)")
+
+
+def _converged(summary: Summary) -> str:
+    return "yes" if summary.converged else "not converged"
+
+
+def _remarks(summary: Summary) -> str:
+    return ", ".join(remarks(summary))
 
 
 def _with_error(summary: Summary) -> str:
     """Return the median, and half of its confidence interval in percent of it."""
-    median = _value(summary, summary.median)
+    median = format_value(summary.median, summary.unit)
     if summary.ci is None or not 0 < summary.median < math.inf:
         return median
     half = (summary.ci[1] - summary.ci[0]) / 2 / summary.median
     return f"{median} ±{half:.1%}" if half < math.inf else median
-
-
-def _is_repeated(summary: Summary) -> bool:
-    return summary.n > 1
-
-
-def _is_bounded(summary: Summary) -> bool:
-    return summary.bound is not None
-
-
-COLUMNS = (
-    Column("metric", lambda s: s.metric, words=True),
-    Column("parameters", lambda s: format_point(s.params), words=True),
-    Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)", dropped=3),
-    Column("median", lambda s: _value(s, s.median), screens="wide"),
-    Column("median ± half-CI", _with_error, screens="narrow"),
-    Column("95% CI, this launch", _interval, screens="wide", condition=_is_repeated),
-    Column("p5", lambda s: _value(s, s.p5), screens="wide", condition=_is_repeated),
-    Column("p95", lambda s: _value(s, s.p95), screens="wide", condition=_is_repeated),
-    Column("p99", lambda s: _value(s, s.p99), dropped=2, condition=_is_repeated),
-    Column(
-        "converged",
-        lambda s: "yes" if s.converged else "not converged",
-        words=True,
-        screens="wide",
-        condition=_is_repeated,
-    ),
-    Column(
-        "limit",
-        lambda s: "none" if s.bound is None else _value(s, s.bound),
-        screens="wide",
-        condition=_is_bounded,
-    ),
-    Column(
-        "of limit",
-        lambda s: "none" if s.share is None else f"{s.share:.1%}",
-        dropped=4,
-        condition=_is_bounded,
-    ),
-    Column(
-        "remarks",
-        lambda s: ", ".join(remarks(s)),
-        words=True,
-        dropped=1,
-        condition=lambda s: bool(remarks(s)),
-    ),
-)
-"""A new column is one more entry: the terminal, Markdown, HTML and the report show it."""
-
-
-def summaries_table(
-    summaries: Sequence[Summary],
-    *,
-    title: str = "",
-    notes: Sequence[str] = (),
-    screen: Literal["wide", "narrow"] = "wide",
-) -> Table:
-    """Return a row per summary, with the columns that are not empty for all of them."""
-    chosen = [
-        column
-        for column in COLUMNS
-        if column.screens in ("both", screen)
-        and (
-            column.condition is None
-            or any(map(column.condition, summaries))
-            or (column.condition is _is_repeated and not summaries)
-        )
-    ]
-    droppable = sorted((c for c in chosen if c.dropped), key=lambda column: column.dropped)
-    return Table(
-        title=title,
-        columns=tuple(column.name for column in chosen),
-        rows=tuple(tuple(column.cell(summary) for column in chosen) for summary in summaries),
-        notes=tuple(notes),
-        left_aligned=tuple(column.name for column in chosen if column.words),
-        spare=tuple((column.name,) for column in droppable),
-    )
-
-
-HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark
 
 
 def remarks(summary: Summary) -> tuple[str, ...]:

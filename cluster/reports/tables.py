@@ -6,17 +6,27 @@ import math
 from typing import TYPE_CHECKING
 
 from cluster.analysis.limits.link import BELIEVABLE
+from cluster.analysis.models.predict import Prediction
 from cluster.analysis.statistics.launches import spread
 from cluster.core.units import format_point, format_size, format_value
-from cluster.reports.table import Table
+from cluster.reports.table import (
+    Column,
+    Columns,
+    Table,
+    ends_text,
+    make_table,
+    share_text,
+    value_text,
+)
 from cluster.reports.words.comparison import headline, note_words, reason_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cluster.analysis.models.efficiency import Efficiency, Scaling
-    from cluster.analysis.models.predict import MeasuredCollective, Prediction
+    from cluster.analysis.models.predict import MeasuredCollective
     from cluster.analysis.statistics.compare import Comparison, ComparisonCell
+    from cluster.analysis.statistics.factors import Factor
     from cluster.core.model.fits import Fit, Piece
     from cluster.core.model.measurements import Summary
 
@@ -45,20 +55,23 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
 
 def _nothing_in_common(comparison: Comparison) -> Table:
     """Show what each of two groups measured, if they have no data point in common."""
-    metrics = dict.fromkeys(cell.metric for cell in comparison.cells)
-    return Table(
-        title=headline(comparison),
-        columns=("measured", comparison.base, comparison.other),
-        rows=tuple(
-            (
-                metric,
-                _points(c for c in comparison.cells if c.metric == metric and c.base is not None),
-                _points(c for c in comparison.cells if c.metric == metric and c.other is not None),
-            )
-            for metric in metrics
+    cells = comparison.cells
+    columns: Columns[str] = (
+        Column("measured", str, words=True),
+        Column(
+            comparison.base,
+            lambda m: _points(c for c in cells if c.metric == m and c.base is not None),
+            words=True,
         ),
-        notes=(SAME_FLAGS, *map(note_words, comparison.notes)),
-        left_aligned=("measured", comparison.base, comparison.other),
+        Column(
+            comparison.other,
+            lambda m: _points(c for c in cells if c.metric == m and c.other is not None),
+            words=True,
+        ),
+    )
+    notes = (SAME_FLAGS, *map(note_words, comparison.notes))
+    return make_table(
+        headline(comparison), dict.fromkeys(cell.metric for cell in cells), columns, notes
     )
 
 
@@ -71,33 +84,38 @@ def _points(cells: Iterable[ComparisonCell], alone: str = "yes") -> str:
 
 
 def _differing(comparison: Comparison) -> Table:
-    nothing = "What differs: nothing that was recorded"
-    return Table(
-        title="What differs" if comparison.factors else nothing,
-        columns=("factor", comparison.base, comparison.other),
-        rows=tuple((factor.name, factor.base, factor.other) for factor in comparison.factors),
-        left_aligned=("factor", comparison.base, comparison.other),
+    title = "What differs" if comparison.factors else "What differs: nothing that was recorded"
+    columns: Columns[Factor] = (
+        Column("factor", lambda factor: factor.name, words=True),
+        Column(comparison.base, lambda factor: factor.base, words=True),
+        Column(comparison.other, lambda factor: factor.other, words=True),
     )
+    return make_table(title, comparison.factors, columns)
 
 
 def _cells(comparison: Comparison) -> Table:
-    span = _span(comparison.cells)
-    header = f"slower {2**span:.2f} x faster"
-    columns = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", header)
+    base, other, span = comparison.base, comparison.other, _span(comparison.cells)
     bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
-    bounds = (f"{comparison.base}, of limit", f"{comparison.other}, of limit")
-    return Table(
-        title=headline(comparison),
-        columns=(*columns, comparison.base, comparison.other, *(bounds if bounded else ())),
-        rows=tuple(_cell(cell, span, bounded=bounded) for cell in comparison.cells),
-        notes=(
-            *_inconclusive(comparison),
-            *_explained(comparison),
-            *map(note_words, comparison.notes),
+    columns: Columns[ComparisonCell] = (
+        Column("metric", lambda c: c.metric, words=True),
+        Column("parameters", lambda c: format_point(c.params), words=True),
+        Column("verdict", lambda c: c.verdict, words=True),
+        Column("ratio", lambda c: "-" if c.ratio is None else _ratio(c.ratio)),
+        Column("95% CI of ratio", lambda c: " .. ".join(map(_ratio, c.interval or ())) or "none"),
+        Column(
+            f"slower {2**span:.2f} x faster",
+            lambda c: interval_strip(c.speedup, c.speedup_interval, span),
+            words=True,
+            spare=2,
         ),
-        left_aligned=("metric", "parameters", "verdict", header),
-        spare=(bounds, (header,), (comparison.base, comparison.other)),
+        Column(base, lambda c: value_text(c.base, c.unit, "-"), spare=3),
+        Column(other, lambda c: value_text(c.other, c.unit, "-"), spare=3),
+        Column(f"{base}, of limit", lambda c: share_text(c.shares[0]), shown=bounded, spare=1),
+        Column(f"{other}, of limit", lambda c: share_text(c.shares[1]), shown=bounded, spare=1),
     )
+    notes = (*_inconclusive(comparison), *_explained(comparison))
+    notes = (*notes, *map(note_words, comparison.notes))
+    return make_table(headline(comparison), comparison.cells, columns, notes)
 
 
 def _inconclusive(comparison: Comparison) -> Iterator[str]:
@@ -128,24 +146,6 @@ def _explained(comparison: Comparison) -> tuple[str, ...]:
     return f"{estimator}.", verdicts
 
 
-def _cell(cell: ComparisonCell, span: float, *, bounded: bool) -> tuple[str, ...]:
-    shares = tuple("none" if share is None else f"{share:.1%}" for share in cell.shares)
-    medians = ("-" if m is None else format_value(m, cell.unit) for m in (cell.base, cell.other))
-    interval = "none"
-    if cell.interval is not None:
-        interval = " .. ".join(map(_ratio, cell.interval))
-    return (
-        cell.metric,
-        format_point(cell.params),
-        cell.verdict,
-        "-" if cell.ratio is None else _ratio(cell.ratio),
-        interval,
-        interval_strip(cell.speedup, cell.speedup_interval, span),
-        *medians,
-        *(shares if bounded else ()),
-    )
-
-
 def _ratio(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:#.4g}"  # noqa: PLR2004 - four digits
 
@@ -174,51 +174,30 @@ def _place(value: float, span: float) -> int:
 
 
 def fits_table(fits: Sequence[Fit]) -> Table:
-    intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
-    unfit = any(piece.misfit for fit in fits for piece in fit.pieces)
-    conditions = any(fit.of for fit in fits)
-    return Table(
-        title="t = alpha + size / beta",
-        columns=(
-            "metric",
-            *(("condition",) if conditions else ()),
-            *("launches", "sizes", "points", *intervals),
-            *(("remark",) if unfit else ()),
-        ),
-        rows=tuple(
-            (
-                ", ".join(filter(None, [fit.metric, format_point(fit.params)])),
-                *((fit.of,) if conditions else ()),
-                *_piece(fit, piece),
-                *((piece.misfit,) if unfit else ()),
-            )
-            for fit in fits
-            for piece in fit.pieces
-        ),
-        notes=(LINE,),
-        left_aligned=("metric", "condition", "sizes", "remark"),
-        spare=(("points", "launches"), ("95% CI of beta", "95% CI"), ("n_1/2",), ("worst error",)),
+    pieces = [(fit, piece) for fit in fits for piece in fit.pieces]
+    columns: Columns[tuple[Fit, Piece]] = (
+        Column("metric", lambda f: _of_fit(f[0]), words=True),
+        Column("condition", lambda f: f[0].of, words=True, shown=any(fit.of for fit in fits)),
+        Column("launches", lambda f: str(f[0].launches), spare=1),
+        Column("sizes", lambda f: _sizes(f[1]), words=True),
+        Column("points", lambda f: str(f[1].points), spare=1),
+        Column("alpha", lambda f: format_value(f[1].alpha, "s")),
+        Column("95% CI", lambda f: ends_text(f[1].alpha_ci, "s"), spare=2),
+        Column("beta", lambda f: format_value(f[1].beta, "B/s")),
+        Column("95% CI of beta", lambda f: ends_text(f[1].beta_ci, "B/s"), spare=2),
+        Column("n_1/2", lambda f: value_text(f[1].half, "B"), spare=3),
+        Column("worst error", lambda f: f"{f[1].worst:.1%}", spare=4),
+        Column("remark", lambda f: f[1].misfit, words=True, shown=any(p.misfit for _, p in pieces)),
     )
+    return make_table("t = alpha + size / beta", pieces, columns, (LINE,))
 
 
-def _piece(fit: Fit, piece: Piece) -> tuple[str, ...]:
-    return (
-        str(fit.launches),
-        f"{format_size(piece.first)} .. {format_size(piece.last)}",
-        str(piece.points),
-        format_value(piece.alpha, "s"),
-        _interval(piece.alpha_ci, "s"),
-        format_value(piece.beta, "B/s"),
-        _interval(piece.beta_ci, "B/s"),
-        "none" if piece.half is None else format_value(piece.half, "B"),
-        f"{piece.worst:.1%}",
-    )
+def _of_fit(fit: Fit) -> str:
+    return ", ".join(filter(None, [fit.metric, format_point(fit.params)]))
 
 
-def _interval(ends: tuple[float, float] | None, unit: str) -> str:
-    if ends is None:
-        return "none"
-    return " .. ".join(format_value(end, unit) for end in ends)
+def _sizes(piece: Piece) -> str:
+    return f"{format_size(piece.first)} .. {format_size(piece.last)}"
 
 
 def predictions_table(
@@ -227,57 +206,59 @@ def predictions_table(
     notes: Sequence[str] = (),
 ) -> Table:
     """Show measured collective operations beside the times predicted from single messages."""
-    return Table(
-        title="Collective operations, predicted from the messages they consist of",
-        columns=(
-            "collective",
-            "ranks",
-            "size",
-            "algorithm",
-            "predicted",
+    operations: list[Prediction | MeasuredCollective] = [*predictions, *beyond]
+    columns: Columns[Prediction | MeasuredCollective] = (
+        Column("collective", lambda o: o.collective, words=True),
+        Column("ranks", lambda o: str(o.ranks)),
+        Column("size", lambda o: format_size(o.size)),
+        Column("algorithm", lambda o: _if_predicted(o, lambda p: p.algorithm, "none"), words=True),
+        Column("predicted", lambda o: _if_predicted(o, lambda p: format_value(p.predicted, "s"))),
+        Column(
             "measured",
-            "measured / p.",
+            lambda o: format_value(o.measured if isinstance(o, Prediction) else o.seconds, "s"),
         ),
-        rows=tuple(
-            (
-                p.collective,
-                str(p.ranks),
-                format_size(p.size),
-                p.algorithm,
-                format_value(p.predicted, "s"),
-                format_value(p.measured, "s"),
-                f"{p.ratio:.2f}",
-            )
-            for p in predictions
-        )
-        + tuple(_unpredicted(collective) for collective in beyond),
-        notes=(PREDICTED, *([FAR] if beyond else []), *notes),
-        left_aligned=("collective", "algorithm"),
+        Column("measured / p.", lambda o: _if_predicted(o, lambda p: f"{p.ratio:.2f}")),
     )
+    title = "Collective operations, predicted from the messages they consist of"
+    every_note = (PREDICTED, *([FAR] if beyond else []), *notes)
+    return make_table(title, operations, columns, every_note)
 
 
-def _unpredicted(collective: MeasuredCollective) -> tuple[str, ...]:
-    size, seconds = format_size(collective.size), format_value(collective.seconds, "s")
-    return (collective.collective, str(collective.ranks), size, "none", "-", seconds, "-")
+def _if_predicted(
+    operation: Prediction | MeasuredCollective,
+    cell: Callable[[Prediction], str],
+    other: str = "-",
+) -> str:
+    return cell(operation) if isinstance(operation, Prediction) else other
 
 
 def scaling_table(scaling: Scaling) -> Table:
     bounded = any(row.most is not None for row in scaling.rows)
     printed = any(row.printed is not None for row in scaling.rows)
-    columns = ("ranks", "rate", "speedup", "efficiency", "95% CI", "view")
     base = f"{scaling.base} rank(s) at {format_value(scaling.base_rate, scaling.unit)}"
-    return Table(
-        title=f"{scaling.name}: efficiency over {base}",
-        columns=(
-            *columns,
-            *(("no overlap", "all overlap") if bounded else ()),
-            *(("printed",) if printed else ()),
+    columns: Columns[Efficiency] = (
+        Column("ranks", lambda row: str(row.ranks)),
+        Column("rate", lambda row: format_value(row.rate, scaling.unit)),
+        Column("speedup", lambda row: f"{row.speedup:.2f} x", spare=2),
+        Column("efficiency", lambda row: f"{row.efficiency:.1%}"),
+        Column(
+            "95% CI",
+            lambda row: " .. ".join(map(share_text, row.interval or ())) or "none",
+            spare=3,
         ),
-        rows=tuple(_scaled(row, scaling.unit, bounded, printed) for row in scaling.rows),
-        notes=tuple(_doubtful(scaling)),
-        left_aligned=("view", "printed"),
-        spare=(("view",), ("speedup",), ("95% CI",)),
+        Column("view", lambda row: bar(row.efficiency), words=True, spare=1),
+        Column("no overlap", lambda row: share_text(row.least, "-"), shown=bounded),
+        Column("all overlap", lambda row: share_text(row.most, "-"), shown=bounded),
+        Column("printed", _printed, words=True, shown=printed),
     )
+    return make_table(
+        f"{scaling.name}: efficiency over {base}", scaling.rows, columns, _doubtful(scaling)
+    )
+
+
+def _printed(row: Efficiency) -> str:
+    claim = "" if row.printed is None else f"{row.printed:.0%}"
+    return claim if row.follows else f"{claim} does not follow"
 
 
 def _doubtful(scaling: Scaling) -> Iterator[str]:
@@ -300,24 +281,6 @@ def _doubtful(scaling: Scaling) -> Iterator[str]:
             )
 
 
-def _scaled(row: Efficiency, unit: str, bounded: bool, printed: bool) -> tuple[str, ...]:  # noqa: FBT001
-    interval = "none"
-    if row.interval is not None:
-        interval = " .. ".join(f"{end:.1%}" for end in row.interval)
-    bounds = ("-" if part is None else f"{part:.1%}" for part in (row.least, row.most))
-    claim = "" if row.printed is None else f"{row.printed:.0%}"
-    return (
-        str(row.ranks),
-        format_value(row.rate, unit),
-        f"{row.speedup:.2f} x",
-        f"{row.efficiency:.1%}",
-        interval,
-        bar(row.efficiency),
-        *(tuple(bounds) if bounded else ()),
-        *((claim if row.follows else f"{claim} does not follow",) if printed else ()),
-    )
-
-
 def bar(part: float) -> str:
     """Draw a share, from 0 to 1, as a bar of ten characters such as `########..`."""
     full = min(10, max(0, round(part * 10)))
@@ -328,33 +291,18 @@ def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str
     """Show the medians over several launches, of `pool_launches`: a row per data point."""
     bounded = any(summary.share is not None for summary in pooled)
     sure = any(summary.ci is not None for summary in pooled)
-    return Table(
-        title=f"Median over {launches} launches",
-        columns=(
-            *("metric", "parameters", "median"),
-            *(("95% CI over launches",) if sure else ()),
-            *("lowest .. highest", "spread"),
-            *(("of limit",) if bounded else ()),
-        ),
-        rows=tuple(_row(summary, bounded=bounded, sure=sure) for summary in pooled),
-        notes=tuple(notes),
-        left_aligned=("metric", "parameters"),
-        spare=(("lowest .. highest",), ("spread",)) if sure else (("spread",),),
+    columns: Columns[Summary] = (
+        Column("metric", lambda s: s.metric, words=True),
+        Column("parameters", lambda s: format_point(s.params), words=True),
+        Column("median", lambda s: format_value(s.median, s.unit)),
+        Column("95% CI over launches", lambda s: ends_text(s.ci, s.unit, "-"), shown=sure),
+        Column("lowest .. highest", _range, spare=1 if sure else 0),
+        Column("spread", lambda s: "-" if (part := spread(s)) is None else f"{part:.0%}", spare=2),
+        Column("of limit", lambda s: share_text(s.share, "-"), shown=bounded),
     )
+    return make_table(f"Median over {launches} launches", pooled, columns, notes)
 
 
-def _row(summary: Summary, *, bounded: bool, sure: bool) -> tuple[str, ...]:
-    shape, value_spread = summary.shape, spread(summary)
-    return (
-        summary.metric,
-        format_point(summary.params),
-        format_value(summary.median, summary.unit),
-        *((_ends(summary.ci, summary.unit),) if sure else ()),
-        _ends(None if shape is None else (shape.minimum, shape.maximum), summary.unit),
-        "-" if value_spread is None else f"{value_spread:.0%}",
-        *(("-" if summary.share is None else f"{summary.share:.1%}",) if bounded else ()),
-    )
-
-
-def _ends(ends: tuple[float, float] | None, unit: str) -> str:
-    return "-" if ends is None else " .. ".join(format_value(end, unit) for end in ends)
+def _range(summary: Summary) -> str:
+    shape = summary.shape
+    return ends_text(None if shape is None else (shape.minimum, shape.maximum), summary.unit, "-")

@@ -8,7 +8,7 @@ from cluster.analysis.models.efficiency import Efficiency, Series, Throughput, W
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.errors import SpecError
 from cluster.core.units import format_value
-from cluster.reports.table import Table
+from cluster.reports.table import Column, Columns, Table, make_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,18 +48,22 @@ def training_table(
     )
     base = scaled.base_rate / scaled.base
     gpus = any(summary.metric == BUSY for summaries, _ in runs.values() for summary in summaries)
-    return Table(
-        title=f"training: efficiency over {scaled.base} rank(s)",
-        columns=(
-            *("ranks", "expected", "got", "efficiency", "computing"),
-            *(("GPU busy",) if gpus else ()),
-            *("flag", "verdict"),
-        ),
-        rows=tuple(_row(row, base, *runs[row.ranks], gpus=gpus) for row in scaled.rows),
-        notes=(_reading(gpus=gpus, bounded=work is not None),),
-        left_aligned=("flag", "verdict"),
-        spare=(("verdict",),),
+
+    def expected(row: Efficiency) -> float:
+        return base * row.ranks * (row.most or 1.0)
+
+    columns: Columns[Efficiency] = (
+        Column("ranks", lambda row: str(row.ranks)),
+        Column("expected", lambda row: format_value(expected(row), "samples/s")),
+        Column("got", lambda row: format_value(row.rate, "samples/s")),
+        Column("efficiency", lambda row: f"{row.efficiency:.1%}"),
+        Column("computing", lambda row: f"{_computing(runs[row.ranks][0]):.0%}"),
+        Column("GPU busy", lambda row: _busy(runs[row.ranks][0]), shown=gpus),
+        Column("flag", lambda e: "" if e.rate >= FLAGGED * expected(e) else "SLOW", words=True),
+        Column("verdict", lambda row: runs[row.ranks][1], words=True, spare=1),
     )
+    title = f"training: efficiency over {scaled.base} rank(s)"
+    return make_table(title, scaled.rows, columns, (_reading(gpus=gpus, bounded=work is not None),))
 
 
 def _reading(*, gpus: bool, bounded: bool) -> str:
@@ -68,22 +72,6 @@ def _reading(*, gpus: bool, bounded: bool) -> str:
     return (
         f"Computing: the share of a step in which a rank computes{busy}; it says nothing about how "
         f"well. Flagged: below 90% of what is expected{expected}."
-    )
-
-
-def _row(
-    row: Efficiency, base: float, summaries: Sequence[Summary], verdict: str, *, gpus: bool
-) -> tuple[str, ...]:
-    expected = base * row.ranks * (row.most or 1.0)
-    return (
-        str(row.ranks),
-        format_value(expected, "samples/s"),
-        format_value(row.rate, "samples/s"),
-        f"{row.efficiency:.1%}",
-        f"{_computing(summaries):.0%}",
-        *((_busy(summaries),) if gpus else ()),
-        "" if row.rate >= FLAGGED * expected else "SLOW",
-        verdict,
     )
 
 

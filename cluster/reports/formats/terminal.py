@@ -54,7 +54,7 @@ def summaries_text(
     elif width is None or width >= WIDE_SCREEN:
         text = _grid_of(summaries_table(summaries), width)
     else:
-        full = summaries_table(summaries, screen="narrow")
+        full = summaries_table(summaries, wide=False)
         table = _without_spare(full, width, _squeezed_width)
         text = _grid_of(table, width)
         unsure = sum(summary.n > 1 and not summary.converged for summary in summaries)
