@@ -510,13 +510,9 @@ def _param_flag(field: msgspec.structs.FieldInfo, about: str) -> click.Parameter
         help=about,
         metavar=_metavar(field.type),
         show_default=default_text,
-        autocompletion=_choices(field.type),
+        autocompletion=lambda: get_args(field.type) if get_origin(field.type) is Literal else (),
     )
     return parameter(field.name, Annotated[kind, declared], default)
-
-
-def _choices(kind: Any) -> Callable[[], Iterable[str]]:  # noqa: ANN401 - an annotation
-    return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
 def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation

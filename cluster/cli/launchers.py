@@ -114,7 +114,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
             ),
             make(
                 "cleanup-cluster",
-                _clean_up,
+                lambda name, region: down.command([name], region=region),
                 "Delete the cluster.",
                 {"name": name, "region": region},
             ),
@@ -167,10 +167,6 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
 def _params(measured: Measured) -> dict[str, object]:
     sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= measured.max_bytes]
     return {"metrics": [METRIC], "sizes": sizes, "iterations": measured.iterations}
-
-
-def _clean_up(name: str, region: list[str] | None) -> None:
-    down.command([name], region=region)
 
 
 def _measure_again(

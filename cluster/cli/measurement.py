@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 from click.exceptions import Exit
@@ -173,12 +174,10 @@ def _launch(
 ) -> Cluster:
     """Ask before it costs money, launch, and show the progress of each host."""
 
-    def show(line: str) -> None:
-        live.console.print(line, soft_wrap=True)
-
     def confirm(plan: Plan) -> None:
         check_machines(plan)
         make_root(runs_root(options.runs))
+        show = partial(live.console.print, soft_wrap=True)
         confirm_cost(spec, plan, show, yes=options.yes)
 
     with HostProgress(live.console) as waiting:
@@ -188,22 +187,16 @@ def _launch(
 def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
     """Take the cluster down and print its receipt; or leave it up and print what it costs."""
     if _stays(cluster, options):
-        _warn(cluster)
+        if cluster.costs:
+            price = cluster.price and f"${cluster.price.hourly * len(cluster.machines):.4g}"
+            sys.stderr.write(
+                f"{cluster.name} stays up, and costs {price or 'money'} an hour. "
+                f"To end that: cluster down {cluster.name}\n"
+            )
         return
     cluster.down()
     for line in receipt_lines(cluster):
         live.console.print(line, soft_wrap=True)
-
-
-def _warn(cluster: Cluster) -> None:
-    if cluster.costs:
-        hourly = (
-            f"${cluster.price.hourly * len(cluster.machines):.4g}" if cluster.price else "money"
-        )
-        sys.stderr.write(
-            f"{cluster.name} stays up, and costs {hourly} an hour. "
-            f"To end that: cluster down {cluster.name}\n"
-        )
 
 
 def _stays(cluster: Cluster, options: BenchOptions) -> bool:

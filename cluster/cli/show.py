@@ -49,7 +49,7 @@ from cluster.runs.run import RAW, Run
 from cluster.runs.store import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cluster.analysis.verdict.evidence import Sign
     from cluster.core.model.hardware import Hardware
@@ -121,16 +121,13 @@ def show_run(
         place = f"Shared run: {shared}" if shared else f"Run folder: {relative_path(run.folder)}"
         _show_on_screen(run, summaries, judged, signs, place, wide=wide)
         return judged
-    _write(plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries)))
-    return judged
-
-
-def _write(rendered: str | bytes) -> None:
+    rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
     if isinstance(rendered, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(rendered)
     else:
         sys.stdout.write(rendered)
+    return judged
 
 
 def _show_on_screen(
@@ -252,19 +249,17 @@ def receipt_lines(cluster: Cluster) -> list[str]:
         cost += f", of at most ${cluster.spec.max_cost:g} (--max-cost)"
     if receipt.ended:
         cost = f"at most {cost}; {receipt.ended} of them had ended before, and it is not known when"
+    groups = (
+        f"  {part.group}: {part.spec.hosts} x {part.spec.instance}: "
+        f"${dollars(price, part.spec.hosts, receipt.seconds):.2f} "
+        f"(${price.hourly:.4g} an hour each)"
+        for part in cluster.spec.parts
+        if (price := cluster.state.prices.get(part.group))
+    )
     answer = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."
-    groups = _group_lines(cluster, receipt.seconds)
     proof = (f"Proven: {receipt.proven} host(s) before the first job, {receipt.replaced} replaced",)
     proven = proof if receipt.proven else ()
     return [f"Receipt: {phases}", f"Cost: {cost}", *groups, *proven, answer]
-
-
-def _group_lines(cluster: Cluster, seconds: float) -> Iterator[str]:
-    for part in cluster.spec.parts:
-        hosts = part.spec.hosts
-        if price := cluster.state.prices.get(part.group):
-            cost = f"${dollars(price, hosts, seconds):.2f} (${price.hourly:.4g} an hour each)"
-            yield f"  {part.group}: {hosts} x {part.spec.instance}: {cost}"
 
 
 def print_json(value: object) -> None:

@@ -13,12 +13,14 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import UnionType
 
     Content = bytes | str | msgspec.Raw
     Hook = Callable[[type, object], object]
 
 T = TypeVar("T")
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what damaged JSON raises
 _reading = threading.Lock()
 _prepared: set[object] = set()
 
@@ -31,6 +33,14 @@ def decode(content: Content, kind: Any, *, strict: bool = True) -> Any:
     """Decode JSON as a type (msgspec.DecodeError)."""
     _prepare(kind)
     return msgspec.json.decode(content, type=kind, strict=strict)
+
+
+def decode_file(path: Path, kind: type[T]) -> T | None:
+    """Decode a file of JSON; None if it is not there, or damaged."""
+    try:
+        return decode(path.read_bytes(), kind)
+    except (OSError, *UNREADABLE):
+        return None
 
 
 def convert(

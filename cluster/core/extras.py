@@ -28,7 +28,7 @@ def require(library: str, extra: str, purpose: str) -> None:
 
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this environment: by pipx or uv if these made it."""
-    return _pip("install", shlex.quote(f"{DISTRIBUTION}[{extra}]"))
+    return pip_command("install", shlex.quote(f"{DISTRIBUTION}[{extra}]"))
 
 
 def foreign_version() -> str:
@@ -41,18 +41,8 @@ def foreign_version() -> str:
         return ""
 
 
-def uninstall_command() -> str:
-    """Return the command that removes the foreign distribution `cluster` from this environment."""
-    return _pip("uninstall", FOREIGN)
-
-
-def reinstall_command() -> str:
-    """Return the command that installs this project again from its sources."""
-    return _pip("install", "--force-reinstall .")
-
-
-def _pip(verb: str, packages: str) -> str:
-    """Return shell command: of pipx or uv if one of them made the environment, else of its pip."""
+def pip_command(verb: str, packages: str) -> str:
+    """Return a shell command: of pipx or uv if one made the environment, else of its pip."""
     prefix, python = Path(sys.prefix), shlex.quote(sys.executable)
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx runpip {shlex.quote(prefix.name)} {verb} {packages}"

@@ -235,17 +235,17 @@ class Journal(Value, frozen=True, kw_only=True):
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Let one process at a time create or delete resources (ClusterError: it is down)."""
-        try:
-            handle = os.open(self.folder, os.O_RDONLY)
-        except FileNotFoundError as error:
-            raise self._removed_error() from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if not os.path.samestat(os.fstat(handle), self._stat()):
-                raise self._removed_error()  # a new cluster of this name has a new folder
+        with ExitStack() as until_closed:
+            try:
+                handle = os.open(self.folder, os.O_RDONLY)
+                until_closed.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                is_same = os.path.samestat(os.fstat(handle), self.folder.stat())
+            except FileNotFoundError as error:
+                raise self._removed_error() from error
+            if not is_same:  # a new cluster of this name has a new folder
+                raise self._removed_error()
             yield
-        finally:
-            os.close(handle)
 
     @contextmanager
     def open_for_launch(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
@@ -290,12 +290,6 @@ class Journal(Value, frozen=True, kw_only=True):
         except BlockingIOError:
             return True
         return False
-
-    def _stat(self) -> os.stat_result:
-        try:
-            return self.folder.stat()
-        except FileNotFoundError as error:
-            raise self._removed_error() from error
 
     def _removed_error(self) -> ClusterError:
         return ClusterError(

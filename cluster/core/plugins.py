@@ -75,9 +75,13 @@ def find(kind: type[P], name: str) -> type[P]:
     """Import the class of one plug-in (SpecError: no such file, or not one class in it)."""
     plugins = names(kind)
     if name not in plugins:
+        from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
+
+        near = get_close_matches(name, plugins, 1, ALIKE)
+        meant = f"Did you mean {near[0]}? " if near else ""
         raise SpecError(
             f"There is no {kind.__name__.lower()} {name!r}.",
-            remedy=f"{_did_you_mean(name, plugins)}There are: {', '.join(plugins)}",
+            remedy=f"{meant}There are: {', '.join(plugins)}",
         )
     module = importlib.import_module(f"{kind.folder}.{name}")
     classes = {  # a class may have two names
@@ -93,13 +97,6 @@ def find(kind: type[P], name: str) -> type[P]:
             means="A plug-in file holds exactly one.",
         )
     return classes.pop()
-
-
-def _did_you_mean(name: str, names: tuple[str, ...]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
-
-    near = get_close_matches(name, names, 1, ALIKE)
-    return f"Did you mean {near[0]}? " if near else ""
 
 
 def _paths(kind: type[Plugin]) -> list[str]:

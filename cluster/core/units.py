@@ -72,14 +72,14 @@ class Sizes(tuple[int, ...]):
             return cls(size for part in value.split(",") for size in _expand(part))
         if isinstance(value, int):
             value = (value,)
-        return cls(size for item in value for size in _sizes(item))
+        parts = (
+            cls.parse(item) if isinstance(item, str) else (_checked(item, str(item)),)
+            for item in value
+        )
+        return cls(size for part in parts for size in part)
 
     def __str__(self) -> str:
         return ",".join(str(size) for size in self)
-
-
-def _sizes(part: int | str) -> Iterable[int]:
-    return Sizes.parse(part) if isinstance(part, str) else (_checked(part, str(part)),)
 
 
 def _expand(part: str) -> Iterable[int]:
@@ -92,10 +92,6 @@ def _expand(part: str) -> Iterable[int]:
             f"The sizes {part!r} are in the wrong order: {low} B is more than {high} B.",
             remedy=f"Write the smaller one first: --sizes {last}:{first}",
         )
-    return _doublings(low, high)
-
-
-def _doublings(low: int, high: int) -> list[int]:
     return [low << k for k in range((high // low).bit_length())]
 
 

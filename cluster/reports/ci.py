@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.formats.markdown import table_markdown
-from cluster.reports.table import Table
+from cluster.reports.table import Column, Columns, make_table
 from cluster.reports.words.comparison import reason_words
 from cluster.reports.words.limits import percentages
 
@@ -115,13 +115,13 @@ def _xml(text: str) -> str:
 
 
 def github_summary(cases: Iterable[Case]) -> str:
-    table = Table(
-        title="cluster",
-        columns=("run", "series", "verdict", "figure"),
-        rows=tuple((c.suite, c.name, c.verdict.upper(), c.text) for c in cases),
-        left_aligned=("run", "series", "verdict", "figure"),
+    columns: Columns[Case] = (
+        Column("run", lambda case: case.suite),
+        Column("series", lambda case: case.name),
+        Column("verdict", lambda case: case.verdict.upper()),
+        Column("figure", lambda case: case.text),
     )
-    return table_markdown(table)
+    return table_markdown(make_table("cluster", cases, columns))
 
 
 def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Iterator[str]:

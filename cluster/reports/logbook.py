@@ -18,25 +18,13 @@ from cluster.core.model.records import ExpectedResult, Record
 from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-from cluster.reports.table import Table
+from cluster.reports.table import Column, Columns, Table, make_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.core.model.hosts import Facts
 
-COLUMNS = (
-    "Description",
-    "Time (GMT)",
-    "Storage",
-    "Workload",
-    "Cluster",
-    "Servers",
-    "Server nodes",
-    "Expected",
-    "Results",
-    "Summary",
-)
 GIB = 2**30
 MOST_NAMED = 2  # metrics without any value that have a sentence of their own
 
@@ -51,28 +39,7 @@ class Entry(Value, frozen=True, kw_only=True):
 
 
 def logbook(entries: Sequence[Entry]) -> Table:
-    return Table(
-        title=f"{len(entries)} experiment(s)",
-        columns=COLUMNS,
-        rows=tuple(_row(entry) for entry in entries),
-        left_aligned=COLUMNS,
-    )
-
-
-def _row(entry: Entry) -> tuple[str, ...]:
-    record = entry.record
-    return (
-        record.description or record.condition or record.id,
-        time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at)),
-        _storage(entry),
-        _workload(record),
-        _cluster(record),
-        _servers(record),
-        _nodes(record.environment),
-        "" if record.expected is None else format_expected(record.expected),
-        "; ".join(format_result(best) for best in best_per_metric(entry.summaries)),
-        "; ".join(_results(entry)),
-    )
+    return make_table(f"{len(entries)} experiment(s)", entries, COLUMNS)
 
 
 def _storage(entry: Entry) -> str:
@@ -85,16 +52,15 @@ def _workload(record: Record) -> str:
     params = msgspec.json.decode(record.params)
     set_params = {key: value for key, value in params.items() if value not in (None, False)}
     variables = {_variable_text(name): value for name, value in record.variables.items()}
-    pairs = (f"{key} {_joined(value)}" for key, value in (set_params | variables).items())
-    return ", ".join([record.benchmark, *pairs])
+    texts = {
+        key: "/".join(map(str, value)) if isinstance(value, list) else value
+        for key, value in (set_params | variables).items()
+    }
+    return ", ".join([record.benchmark, *(f"{key} {value}" for key, value in texts.items())])
 
 
 def _variable_text(variable: str) -> str:
     return f"mca:{variable.removeprefix(MCA)}" if variable.startswith(MCA) else f"env:{variable}"
-
-
-def _joined(value: object) -> str:
-    return "/".join(str(part) for part in value) if isinstance(value, list) else str(value)
 
 
 def _cluster(record: Record) -> str:
@@ -119,6 +85,10 @@ def _nodes(environment: Iterable[Facts]) -> str:
         for f in environment
     )
     return "; ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "not known"
+
+
+def _expected(record: Record) -> str:
+    return "" if record.expected is None else format_expected(record.expected)
 
 
 def format_expected(expected: ExpectedResult) -> str:
@@ -210,3 +180,19 @@ def expectation_lines(
         return
     best, part = compared
     yield f"Expected {format_expected(expected)}: {format_result(best)} is {part:.1%} of that."
+
+
+COLUMNS: Columns[Entry] = (
+    Column(
+        "Description", lambda e: e.record.description or e.record.condition or e.record.id, True
+    ),
+    Column("Time (GMT)", lambda e: time.strftime("%F %T", time.gmtime(e.record.at)), words=True),
+    Column("Storage", _storage, words=True),
+    Column("Workload", lambda entry: _workload(entry.record), words=True),
+    Column("Cluster", lambda entry: _cluster(entry.record), words=True),
+    Column("Servers", lambda entry: _servers(entry.record), words=True),
+    Column("Server nodes", lambda entry: _nodes(entry.record.environment), words=True),
+    Column("Expected", lambda entry: _expected(entry.record), words=True),
+    Column("Results", lambda e: "; ".join(map(format_result, best_per_metric(e.summaries))), True),
+    Column("Summary", lambda entry: "; ".join(_results(entry)), words=True),
+)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from cluster.reports.plots import Curve, Picture
+    from cluster.reports.plots import Curve
 
 BAD = ("impossible", "low")  # verdicts on top of any page, the worst first; failures are warnings
 FEW = 4  # up to this number of runs, all results are unfolded, with their answers on top
@@ -192,19 +192,13 @@ def _wrong(run: ReportRun) -> Iterator[str]:
 
 
 def _comparison(number: int, comparison: Comparison, no_plots: str) -> PageSection:
+    can_be_drawn = not no_plots and any(cell.ratio for cell in comparison.cells)
     return PageSection(
         title=f"{comparison.other} against {comparison.base}",
-        pictures=_ratios(number, comparison) if not no_plots else (),
+        pictures=(plots.comparison(comparison, prefix=f"c{number}"),) if can_be_drawn else (),
         tables=comparison_tables(comparison),
         notes=tuple(filter(None, [no_plots])),
     )
-
-
-def _ratios(number: int, comparison: Comparison) -> tuple[Picture, ...]:
-    """Draw a comparison, unless no data point of it can be compared."""
-    if not any(cell.ratio for cell in comparison.cells):
-        return ()
-    return (plots.comparison(comparison, prefix=f"c{number}"),)
 
 
 def _fleet(number: int, run: ReportRun, no_plots: str) -> PageSection:
@@ -226,7 +220,11 @@ def _sweeps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
     if by_metric:
         yield PageSection(
             title="Over message size",
-            pictures=() if no_plots else tuple(_drawn(by_metric)),
+            pictures=tuple(
+                plots.sweep(group, prefix=f"s{number}")
+                for number, group in enumerate(by_metric.values())
+                if not no_plots and any(curve.points for curve in group)
+            ),
             tables=(fits_table(own),) if own else (),
             notes=(no_plots or READ_POINTS,),
         )
@@ -253,12 +251,6 @@ def _efficiency(reported: Sequence[ReportRun], no_plots: str) -> Iterator[PageSe
             tables=(scaling_table(scaled),),
             notes=(no_plots or "Shaded: from no overlap of the exchange with computing to all.",),
         )
-
-
-def _drawn(by_metric: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
-    for number, group in enumerate(by_metric.values()):
-        if any(curve.points for curve in group):
-            yield plots.sweep(group, prefix=f"s{number}")
 
 
 def curves(runs: Sequence[ReportRun]) -> dict[str, list[Curve]]:

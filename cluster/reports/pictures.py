@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, get_args
 
 from cluster.core.errors import SpecError
@@ -45,11 +44,8 @@ def sweep_picture(
 def sweep_curves(runs: Sequence[ReportRun], metric: str | None) -> Sequence[Curve]:
     """Choose the curves of one metric (SpecError: it was not measured over several sizes)."""
     curves = page.curves(runs)
-    return curves[_chosen(metric, [name for name in curves if _can_be_drawn(curves[name])])]
-
-
-def _can_be_drawn(curves: Sequence[Curve]) -> bool:
-    return any(0 < s.median < math.inf for curve in curves for s in curve.summaries)
+    drawable = [name for name in curves if any(curve.points for curve in curves[name])]
+    return curves[_chosen(metric, drawable)]
 
 
 def distribution_picture(

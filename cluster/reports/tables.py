@@ -162,15 +162,11 @@ def interval_strip(ratio: float | None, interval: tuple[float, float] | None, sp
     line[STRIP // 2] = "|"
     if ratio is None or interval is None:
         return "".join(line)
-    low, middle, high = (_place(value, span) for value in (interval[0], ratio, interval[1]))
+    parts = (math.log2(v) / span if v > 0 else -1.0 for v in (interval[0], ratio, interval[1]))
+    low, middle, high = (round((min(1, max(-1, p)) + 1) / 2 * (STRIP - 1)) for p in parts)
     line[low : high + 1] = "-" * (high + 1 - low)
     line[middle] = "*"
     return "".join(line)
-
-
-def _place(value: float, span: float) -> int:
-    part = math.log2(value) / span if value > 0 else -1.0
-    return round((min(1.0, max(-1.0, part)) + 1) / 2 * (STRIP - 1))
 
 
 def fits_table(fits: Sequence[Fit]) -> Table:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cluster.core.model.records import Record
-
 NO_LOGIN = re.compile(
     r"get_credentials|Unable to locate credentials|credentials (?:were )?not found"
     r"|169\.254\.169\.254|performing token request|metadata\.google\.internal"
@@ -108,7 +106,11 @@ class Files:
 def push(folder: Path, url: str) -> str:
     """Copy a run into a store such as `s3://bucket/prefix`, if it has no secret (SpecError)."""
     record = runs.record(folder)
-    _refuse(folder, record)
+    if record.status not in SETTLED:
+        raise SpecError(
+            f"{folder.name} is {record.status}: what it becomes is not known yet.",
+            remedy=f"First: cluster wait {record.spec.name}; cluster fetch {record.spec.name}",
+        )
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
     _refuse_secrets(folder, contents)
@@ -120,14 +122,6 @@ def push(folder: Path, url: str) -> str:
             for name, content in (*contents.items(), (runs.RECORD, last)):
                 store.write(f"{place}/{name}", content)
     return whole
-
-
-def _refuse(folder: Path, record: Record) -> None:
-    if record.status not in SETTLED:
-        raise SpecError(
-            f"{folder.name} is {record.status}: what it becomes is not known yet.",
-            remedy=f"First: cluster wait {record.spec.name}; cluster fetch {record.spec.name}",
-        )
 
 
 def _refuse_secrets(folder: Path, contents: dict[str, bytes]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from cluster.core import decoders
 from cluster.core.errors import ParseError
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
 
     from cluster.core.model.logs import NcclLog, Topology
 
-V = TypeVar("V")
 LOGS = "nccl.*.log"  # of every rank that used NCCL: `cluster.measure.nccl_group` names them
 SHARED_LOG = "nccl.json"  # what they say, in a shared run
 TOPOLOGY, ENDING, SHARED = "topology.", ".txt", ".json"
@@ -24,20 +21,16 @@ TOPOLOGY, ENDING, SHARED = "topology.", ".txt", ".json"
 
 def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
     """Read what each rank wrote about its process, in their order; a killed one may lack it."""
-    processes = []
-    for path in raw.glob(PROCESS_FILE.format(rank="*")):
-        try:
-            processes.append(decoders.decode(path.read_bytes(), RankProcess))
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-    return tuple(sorted(processes, key=lambda process: process.rank))
+    paths = raw.glob(PROCESS_FILE.format(rank="*"))
+    processes = (decoders.decode_file(path, RankProcess) for path in paths)
+    return tuple(sorted(filter(None, processes), key=lambda process: process.rank))
 
 
 def nccl_log(raw: Path) -> NcclLog | None:
     """Read what NCCL's logs of all ranks say; none if there are none."""
     from cluster.core.model.logs import NcclLog  # noqa: PLC0415 - rarely needed
 
-    if log := _decoded(raw / SHARED_LOG, NcclLog):
+    if log := decoders.decode_file(raw / SHARED_LOG, NcclLog):
         return log
     paths = sorted(raw.glob(LOGS))
     return next(
@@ -52,20 +45,13 @@ def topologies(raw: Path) -> dict[str, Topology]:
     by_host: dict[str, Topology] = {}
     for path in sorted(raw.glob(f"{TOPOLOGY}*")):
         host = path.name.removeprefix(TOPOLOGY).removesuffix(path.suffix)
-        if path.suffix == SHARED and (shared := _decoded(path, Topology)):
+        if path.suffix == SHARED and (shared := decoders.decode_file(path, Topology)):
             by_host[host] = shared
         elif path.suffix == ENDING:
             for detail in _details([path], "topology"):
                 if isinstance(detail, Topology):
                     by_host[host] = detail
     return by_host
-
-
-def _decoded(path: Path, kind: type[V]) -> V | None:
-    try:
-        return decoders.decode(path.read_bytes(), kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _details(paths: list[Path], format_: str) -> Iterator[object]:

@@ -80,7 +80,7 @@ def decode(content: bytes, name: str) -> SharedRun:
                 remedy="Install a newer cluster-ruler: pip install --upgrade cluster-ruler",
             )
         run = decoders.decode(content, SharedRun)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except decoders.UNREADABLE as error:
         raise SpecError(
             f"{name} is no shared run, or was cut off or changed: {error!s:.300}.", remedy=AGAIN
         ) from error

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -44,18 +45,15 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
     stem, number = run_id(at, benchmark), 0
     while True:
         folder = where / name / (f"{stem}.{number}" if number else stem)
-        try:
+        with _writing(where):
             make_private(folder.parent)
             _check_writer(folder.parent)
-            folder.mkdir(mode=0o700)
-        except FileExistsError as error:
-            if not (where / name).is_dir():
-                raise _unwritable(where, error) from error
-            number += 1
-        except OSError as error:
-            raise _unwritable(where, error) from error
-        else:
-            return folder
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                number += 1
+                continue
+        return folder
 
 
 def run_id(at: float, benchmark: str) -> str:
@@ -65,13 +63,11 @@ def run_id(at: float, benchmark: str) -> str:
 
 def make_root(where: Path) -> None:
     """Make the folder of all runs, before anything is measured (ClusterError)."""
-    try:
+    with _writing(where):
         make_private(where)
-    except OSError as error:
-        raise _unwritable(where, error) from error
-    _check_writer(where)
-    if not os.access(where, os.W_OK):
-        raise _unwritable(where, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+        _check_writer(where)
+        if not os.access(where, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _check_writer(folder: Path) -> None:
@@ -93,31 +89,29 @@ def _check_writer(folder: Path) -> None:
 def write(folder: Path, record: Record) -> None:
     """Replace the record of a run, atomically (ClusterError)."""
     part = folder / f".{RECORD}.{os.getpid()}"
-    try:
+    with _writing(folder):
         with part.open("wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         part.replace(folder / RECORD)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
 
 
 def append(folder: Path, measurements: Iterable[Measurement]) -> None:
     """Add measurements to a run, after removing a last line that a crash has truncated."""
-    text = b"".join(msgspec.json.encode(m) + b"\n" for m in measurements)
-    if not text:
-        return
-    try:
-        jsonl.append(folder / MEASUREMENTS, text)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+    if text := _lines(measurements):
+        with _writing(folder):
+            jsonl.append(folder / MEASUREMENTS, text)
+
+
+def _lines(values: Iterable[Measurement | Parsed]) -> bytes:
+    return b"".join(msgspec.json.encode(value) + b"\n" for value in values)
 
 
 def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
     """Write a text, or the content of a file, into `raw/`, beside the files of the job."""
     path = folder / RAW / name
-    try:
+    with _writing(path):
         path.parent.mkdir(exist_ok=True)
         if isinstance(text, str):
             path.write_text(text)
@@ -125,17 +119,13 @@ def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
         text.seek(0)
         with path.open("wb") as out:
             shutil.copyfileobj(text, out)
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 def write_results(folder: Path, results: Iterable[Parsed]) -> None:
     """Write the results of imported logs, without measurements, which have their own file."""
-    rest = (msgspec.structs.replace(result, measurements=()) for result in results)
-    try:
-        (folder / RESULTS).write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in rest))
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+    rest = _lines(msgspec.structs.replace(result, measurements=()) for result in results)
+    with _writing(folder):
+        (folder / RESULTS).write_bytes(rest)
 
 
 def is_run(folder: Path) -> bool:
@@ -154,7 +144,7 @@ def record(folder: Path) -> Record:
     try:
         stored = decoders.decode(text, Record)
         _check_depth(msgspec.json.decode(stored.params))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, SpecError) as error:
+    except (*decoders.UNREADABLE, SpecError) as error:
         raise ParseError(
             f"{folder / RECORD} cannot be read: {error!s:.300}",
             remedy="It may come from another version of cluster.",
@@ -230,7 +220,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
     for number, line in enumerate(jsonl.complete_lines(text), 1):
         try:
             yield decoders.decode(line, Parsed)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except decoders.UNREADABLE as error:
             raise ParseError(
                 f"Line {number} of {folder / RESULTS} is no result: {error!s:.300}"
             ) from error
@@ -239,7 +229,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
 def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
     try:
         return decoders.decode(line, Measurement)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except decoders.UNREADABLE as error:
         raise ParseError(
             f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error!s:.300}",
             line=line.decode(errors="replace"),
@@ -294,10 +284,9 @@ def find_launches(where: Path, name: str) -> list[Path]:
 
 
 def _launch_of(folder: Path) -> str:
-    try:
+    with suppress(ClusterError):  # a damaged run is part of nothing
         return record(folder).launch_of
-    except ClusterError:  # a damaged run is part of nothing
-        return ""
+    return ""
 
 
 def all_of(where: Path, name: str) -> list[Path]:
@@ -305,8 +294,12 @@ def all_of(where: Path, name: str) -> list[Path]:
     return [f for f in folders(where) if f.parent.name == name] or find_launches(where, name)
 
 
-def _unwritable(path: Path, error: OSError) -> ClusterError:
-    return ClusterError(
-        f"The run folder cannot be written: {path}: {error.strerror}.",
-        remedy="Choose another place: --runs DIR",
-    )
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ClusterError(
+            f"The run folder cannot be written: {path}: {error.strerror}.",
+            remedy="Choose another place: --runs DIR",
+        ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cluster.core.model.placement import Placement
     from cluster.core.model.value import Value
 
-V = TypeVar("V")
 VERDICT = "verdict.json"  # of a check of a fleet
 PLACEMENT = "placement.json"  # which hosts are near one another
 
@@ -28,7 +27,7 @@ def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
 
 def verdict(folder: Path) -> FleetVerdict | None:
     """Read the verdict of a check; None if the run is no check, or the file is damaged."""
-    return _read(folder / VERDICT, FleetVerdict)
+    return decoders.decode_file(folder / VERDICT, FleetVerdict)
 
 
 def write_placement(folder: Path, judged: Placement) -> None:
@@ -40,15 +39,8 @@ def placement(folder: Path) -> Placement | None:
     """Read which hosts of a run are near one another; None if not judged, or damaged."""
     from cluster.core.model.placement import Placement  # noqa: PLC0415 - of few runs
 
-    return _read(folder / PLACEMENT, Placement)
+    return decoders.decode_file(folder / PLACEMENT, Placement)
 
 
 def _write(path: Path, value: Value) -> None:
     write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
-
-
-def _read(path: Path, kind: type[V]) -> V | None:
-    try:
-        return decoders.decode(path.read_bytes(), kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

@@ -29,7 +29,7 @@ def rows(*words: str) -> list[dict[str, str]]:
     lines = command("runs", "--markdown", *words).stdout.splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
     head, _, *body = cells
-    assert tuple(head) == COLUMNS
+    assert head == [column.name for column in COLUMNS]
     return [dict(zip(head, row, strict=True)) for row in body]
 
 

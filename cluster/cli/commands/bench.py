@@ -9,6 +9,7 @@ import inspect
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -35,7 +36,6 @@ from cluster.cli.show import (
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.lottery import DrawCost, DrawnSeries
-from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
@@ -200,7 +200,8 @@ def draw_lottery(
         return
     make_root(runs_root(options.runs))
     screen = console(stderr=options.json)
-    _confirm(spec, plan, options, draws)
+    show = partial(screen.print, soft_wrap=True)
+    confirm_cost(spec, plan, show, yes=options.yes, launches=draws)
     drawn: list[tuple[Draw, list[Run]]] = []
     try:
         for number in range(1, draws + 1):
@@ -244,15 +245,6 @@ def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
             f"The cluster {spec.name} runs, and a lottery ends its machines after each draw.",
             remedy=f"Choose another --name, or end it first: cluster down {spec.name}",
         )
-
-
-def _confirm(spec: ClusterSpec, plan: Plan, options: BenchOptions, draws: int) -> None:
-    screen = console(stderr=options.json)
-
-    def show(line: str) -> None:
-        screen.print(line, soft_wrap=True)
-
-    confirm_cost(spec, plan, show, yes=options.yes, launches=draws)
 
 
 def _draw(

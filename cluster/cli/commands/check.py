@@ -43,7 +43,7 @@ from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import PAIRS, WITHIN, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.placement import Placement
@@ -109,7 +109,11 @@ def command(
     if survey.replace:
         provider = machines["provider"]
         stays = not (logs.from_ or survey.pairs) and (provider is None or bool(options.keep))
-        _refuse_unless_it_stays(stays=stays)
+        if not stays:
+            raise SpecError(
+                "--replace changes a cluster that stays, after rounds of pairs.",
+                remedy="Type: cluster check NAME --replace",
+            )
     _refuse_unfit(survey, logs, gates)
     refuse_unfit(gate, _unfit_for_gate(survey, logs, gates, machines), limit=logs.limit or "")
     if logs.from_:
@@ -135,7 +139,8 @@ def command(
             run = _bench(cluster, WITHIN, params, JobProgress(stderr=options.json), options)
             verdict = _show(run.fleet or judge_check(run), as_json=options.json)
         else:
-            run, verdict = _check(cluster, params, survey, options)
+            with cluster.bench_jobs.claimed():
+                run, verdict = _check(cluster, params, survey, options)
     _exit_by_gates(gates, run, verdict)
 
 
@@ -249,14 +254,6 @@ def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | No
         )
 
 
-def _refuse_unless_it_stays(*, stays: bool) -> None:
-    if not stays:
-        raise SpecError(
-            "--replace changes a cluster that stays, after rounds of pairs.",
-            remedy="Type: cluster check NAME --replace",
-        )
-
-
 def _rounds(text: str) -> int:
     if text == "all":
         return 0
@@ -284,17 +281,6 @@ def _metric(text: str) -> dict[str, Any]:
 
 
 def _check(
-    cluster: Cluster,
-    params: dict[str, Any],
-    survey: Survey,
-    options: BenchOptions,
-) -> tuple[Run, FleetVerdict]:
-    """Test the pairs, one job after another, and show the results."""
-    with cluster.bench_jobs.claimed():
-        return _check_claimed(cluster, params, survey, options)
-
-
-def _check_claimed(
     cluster: Cluster,
     params: dict[str, Any],
     survey: Survey,
@@ -375,7 +361,9 @@ def show_verdict(verdict: FleetVerdict) -> None:
 
 def _lines(verdict: FleetVerdict) -> Iterator[str]:
     yield from (f"Undecided: {suspect}" for suspect in verdict.undecided)
-    yield from _missing_lines(verdict.missing)
+    yield from (f"No value: {pair}" for pair in verdict.missing[:SHOWN])
+    if (more := len(verdict.missing) - SHOWN) > 0:
+        yield f"No value: {more} more {'pair' if more == 1 else 'pairs'}; all are in verdict.json."
     yield from (f"Assumed: {assumption}" for assumption in verdict.assumptions)
     for finding in verdict.findings:
         if finding.confirm and not finding.confirmed:
@@ -393,13 +381,6 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
         )
     yield from replacement_lines(verdict)
     yield verdict.answer
-
-
-def _missing_lines(missing: Sequence[str]) -> Iterator[str]:
-    yield from (f"No value: {pair}" for pair in missing[:SHOWN])
-    if len(missing) > SHOWN:
-        more = len(missing) - SHOWN
-        yield f"No value: {more} more {'pair' if more == 1 else 'pairs'}; all are in verdict.json."
 
 
 def _show_near(run: Run, *, as_json: bool) -> None:

@@ -19,7 +19,14 @@ import msgspec
 from click.core import ParameterSource
 from click.exceptions import Exit
 
-from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Side, compare, group_by
+from cluster.analysis.statistics.compare import (
+    THRESHOLD,
+    Comparison,
+    Launch,
+    Side,
+    compare,
+    group_by,
+)
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, check_decidable, report_cases
@@ -100,7 +107,7 @@ def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[Side]
     if by is None:
         return _two(where, named)
     folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
-    return group_by([launch_of(store.read(folder)) for folder in folders], by)
+    return group_by(list(map(_launch, folders)), by)
 
 
 def _two(where: Path, named: Sequence[str]) -> list[Side]:
@@ -124,10 +131,15 @@ def _two(where: Path, named: Sequence[str]) -> list[Side]:
 
 def _side(folders: Sequence[Path]) -> Side:
     several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
-    return Side(
-        name="/".join(folders[0].parts[-2:]) + several,
-        launches=tuple(launch_of(store.read(folder)) for folder in folders),
-    )
+    return Side(name=_name(folders[0]) + several, launches=tuple(map(_launch, folders)))
+
+
+def _name(folder: Path) -> str:
+    return "/".join(folder.parts[-2:])
+
+
+def _launch(folder: Path) -> Launch:
+    return launch_of(store.read(folder))
 
 
 def show_comparisons(
@@ -178,9 +190,15 @@ def measure_again(
         sys.stderr if options.json else sys.stdout
     ):  # JSON is the comparison alone
         print_lines(*_announced(record, len(folders)))
-        measure(spec, record.benchmark, _params(record), measured)
+        params = decoders.decode(record.params, dict[str, object])
+        given = {key: value for key, value in params.items() if value is not None}
+        measure(spec, record.benchmark, given, measured)
     ids = sorted(watches.run_ids(where, name) - before)
-    return _compared(folders, [where / name / id_ for id_ in ids])
+    base, other = (
+        Side(name=_name(side[0]), launches=tuple(map(_launch, side)))
+        for side in (folders, [where / name / id_ for id_ in ids])
+    )
+    return compare(base, other, THRESHOLD)
 
 
 def _check(record: Record, name: str) -> None:
@@ -195,11 +213,6 @@ def _check(record: Record, name: str) -> None:
             f"{record.id} is of a cluster that has the name {name}, too.",
             remedy="Choose another name for the new one: cluster compare RUN NAME --again",
         )
-
-
-def _params(record: Record) -> dict[str, object]:
-    params = decoders.decode(record.params, dict[str, object])
-    return {key: value for key, value in params.items() if value is not None}
 
 
 def _announced(record: Record, launches: int) -> Iterator[str]:
@@ -224,14 +237,3 @@ def _fixed(hosts: Sequence[Facts]) -> Iterator[str]:
     gpus = sorted({gpu for host in hosts for gpu in host.gpus})
     if gpus:
         yield f"GPUs: {', '.join(gpus)}"
-
-
-def _compared(old: Sequence[Path], new: Sequence[Path]) -> Comparison:
-    base, other = (
-        Side(
-            name="/".join(side[0].parts[-2:]),
-            launches=tuple(launch_of(store.read(folder)) for folder in side),
-        )
-        for side in (old, new)
-    )
-    return compare(base, other, THRESHOLD)

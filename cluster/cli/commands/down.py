@@ -39,13 +39,6 @@ class DownRow(Value, frozen=True, kw_only=True):
     running: tuple[str, ...] = ()  # those of them that were not ended, as a person may use them
 
 
-class Down(Value, frozen=True, kw_only=True):
-    """A cluster that was taken down, for a program and for a person."""
-
-    row: DownRow
-    lines: tuple[str, ...]
-
-
 def command(
     names: Annotated[
         list[str] | None, argument("NAME...", autocompletion=lambda: list(journal.names()))
@@ -62,21 +55,22 @@ def command(
     clusters = [attach(name) for name in chosen if name in recorded]
     if every and clusters and not yes and not _confirmed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    downs: list[Down] = []
+    downs: list[DownRow] = []
     failed: list[ClusterError] = []
     targets: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in recorded)]
     for target in targets:
         try:
-            downs.append(_take_down(target, region or ()))
+            row, lines = _take_down(target, region or ())
         except ClusterError as error:  # the others are taken down all the same
             failed.append(error)
             continue
-        sys.stdout.write("" if json else "".join(f"{line}\n" for line in downs[-1].lines))
-    if every and not clusters:
-        lines = no_clusters(region or ())
+        downs.append(row)
         sys.stdout.write("" if json else "".join(f"{line}\n" for line in lines))
+    if every and not clusters:
+        nothing = no_clusters(region or ())
+        sys.stdout.write("" if json else "".join(f"{line}\n" for line in nothing))
     if json:
-        print_json([target.row for target in downs])
+        print_json(downs)
     if failed:
         raise (
             failed[0]
@@ -85,12 +79,12 @@ def command(
         )
 
 
-def _take_down(target: Cluster | str, regions: Sequence[str]) -> Down:
+def _take_down(target: Cluster | str, regions: Sequence[str]) -> tuple[DownRow, list[str]]:
     """Take down a cluster of this machine, or one that no journal here knows, by its name."""
     if isinstance(target, str):
         searched = "; ".join(take_down(check_name(target), regions))
         line = f"{target} is down; 0 left (looked for {searched})."
-        return Down(row=DownRow(name=target, searched=searched), lines=(line,))
+        return DownRow(name=target, searched=searched), [line]
     target.down()
     on_hosts = target.leftovers.items()
     ended = tuple(f"{host}: {line}" for host, leftovers in on_hosts for line in leftovers.ended)
@@ -104,9 +98,7 @@ def _take_down(target: Cluster | str, regions: Sequence[str]) -> Down:
     )
     lines = [f"Ended a process on {line}" for line in ended]
     lines += [f"Not ended, as it may be yours, on {line}" for line in running]
-    return Down(
-        row=row, lines=(*lines, *(receipt_lines(target) or [_down_line(target, len(running))]))
-    )
+    return row, lines + (receipt_lines(target) or [_down_line(target, len(running))])
 
 
 def _down_line(cluster: Cluster, running: int) -> str:

@@ -51,20 +51,22 @@ def command(
             "A cluster and one of its jobs are named, or files.",
             remedy="cluster hang mine train, or of files: cluster hang --from dumps/",
         )
-    if not dumps:
-        answer, evidence = look_at(attach(words[0]), *words[1:])
-        reply = HangReply(answer=answer, line=answer_line(answer), evidence=str(evidence))
-        show(reply, f"cluster hang {' '.join(words)}", json=json)
-        raise Exit(FAILED if answer.verdict == "hung" else 0)
-    snapshots, unread = read_dumps(words)
-    if not snapshots:
-        raise SpecError(
-            f"None of {len(unread)} file(s) is a dump that can be read.",
-            means="; ".join(unread[:3]),
-        )
-    again = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
-    answer = diagnose(snapshots)
-    show(HangReply(answer=answer, line=answer_line(answer), unread=unread), again, json=json)
+    evidence, unread = "", tuple[str, ...]()
+    if dumps:
+        snapshots, unread = read_dumps(words)
+        if not snapshots:
+            raise SpecError(
+                f"None of {len(unread)} file(s) is a dump that can be read.",
+                means="; ".join(unread[:3]),
+            )
+        answer = diagnose(snapshots)
+        again = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
+    else:
+        answer, folder = look_at(attach(words[0]), *words[1:])
+        evidence, again = str(folder), f"cluster hang {' '.join(words)}"
+    line = answer_line(answer)
+    reply = HangReply(answer=answer, line=line, unread=unread, evidence=evidence)
+    show(reply, again, json=json)
     raise Exit(FAILED if answer.verdict == "hung" else 0)
 
 

@@ -32,7 +32,8 @@ def command(
     json: flags.Json = False,
 ) -> None:
     if not name:
-        rows = [(kind, _first_line(kind)) for kind in plugins.names(Provider)]
+        modules = {k: inspect.getmodule(plugins.find(Provider, k)) for k in plugins.names(Provider)}
+        rows = [(k, (inspect.getdoc(m) or "").partition("\n")[0]) for k, m in modules.items()]
         print_json(dict(rows)) if json else table(("provider", "what"), rows, empty="")
         return
     kind = plugins.find(Provider, name).Options
@@ -49,9 +50,3 @@ def command(
         [(o.name, o.default or "-", o.what) for o in options],
         empty=f"{name} has no options of its own.",
     )
-
-
-def _first_line(kind: str) -> str:
-    return (inspect.getdoc(inspect.getmodule(plugins.find(Provider, kind))) or "").partition("\n")[
-        0
-    ]

@@ -164,7 +164,12 @@ def _printer() -> Callable[[str, str], None]:
 
 def _show_ends(ended: Mapping[str, Completed | ClusterError], *, as_json: bool) -> None:
     """Show how a command ended on each host, and exit with the first status that is not 0."""
-    outcomes = [_outcome(host, end) for host, end in ended.items()]
+    outcomes = [
+        Outcome(host=host, error=str(end))
+        if isinstance(end, ClusterError)
+        else Outcome(host=host, status=end.status, stdout=end.stdout, stderr=end.stderr)
+        for host, end in ended.items()
+    ]
     if as_json:
         print_json(outcomes)
     for outcome in [] if as_json else outcomes:
@@ -199,9 +204,3 @@ def _names_file(word: str) -> bool:
     with suppress(OSError):  # too long to be a path, such as the text behind python3 -c
         return not path.is_absolute() and ".." not in path.parts and path.is_file()
     return False
-
-
-def _outcome(host: str, end: Completed | ClusterError) -> Outcome:
-    if isinstance(end, ClusterError):
-        return Outcome(host=host, error=str(end))
-    return Outcome(host=host, status=end.status, stdout=end.stdout, stderr=end.stderr)

@@ -66,13 +66,19 @@ def add(
 
     Example: cluster watch add mpi_test --every 6h --bench "p2p --hosts 2"
     """
-    kind = _kind(timer)
+    kind, seconds = _kind(timer), parse_seconds(every)
+    if seconds < SHORTEST:
+        raise SpecError(f"--every {every} is shorter than a minute.", remedy="Such as: --every 6h")
+    if not 0 < busy <= 1:
+        raise SpecError(
+            f"--busy {busy:g} is no share of the processors.", remedy="Such as: --busy 0.25"
+        )
     watch = Watch(
         name=check_name(name),
-        every=_interval(every),
+        every=seconds,
         bench=_words(bench),
         at=time.time(),
-        busy=_share(busy),
+        busy=busy,
         prometheus=str(Path(prometheus).absolute()) if prometheus else "",
         on_change=on_change,
     )
@@ -104,21 +110,6 @@ def _kind(text: str) -> TimerKind:
     if text and text not in get_args(TimerKind):
         raise SpecError(f"--timer {text} is not known.", remedy="There are: systemd, cron")
     return cast("TimerKind", text) if text else "systemd" if SYSTEMD_RUNS.is_dir() else "cron"
-
-
-def _interval(text: str) -> float:
-    seconds = parse_seconds(text)
-    if seconds < SHORTEST:
-        raise SpecError(f"--every {text} is shorter than a minute.", remedy="Such as: --every 6h")
-    return seconds
-
-
-def _share(value: float) -> float:
-    if not 0 < value <= 1:
-        raise SpecError(
-            f"--busy {value:g} is no share of the processors.", remedy="Such as: --busy 0.25"
-        )
-    return value
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -255,8 +246,8 @@ def _row(each: WatchedSeries) -> tuple[str, ...]:
         str(each.runs),
         format_value(each.last, each.unit),
         format_value(each.baseline, each.unit),
-        _state(each),
-        f"{_day(last.at)} {last.point.change:+.1%}" if last else "",
+        "too few" if each.state == "steady" and each.runs < _enough() else each.state,
+        f"{time.strftime('%F', time.gmtime(last.at))} {last.point.change:+.1%}" if last else "",
     )
 
 
@@ -265,11 +256,6 @@ def _enough() -> int:
     from cluster.analysis.statistics.change_points import ALARMS, PROVED  # noqa: PLC0415 - slow: numpy
 
     return PROVED + min(ALARMS)
-
-
-def _state(each: WatchedSeries) -> str:
-    few = each.state == "steady" and each.runs < _enough()
-    return "too few" if few else each.state
 
 
 def _lines(series: Sequence[WatchedSeries]) -> Iterator[str]:
@@ -292,10 +278,6 @@ def _attempts(where: Path, name: str) -> Iterator[str]:
         yield f"{name}: the newest attempt, {when} UTC, was {outcome}: {last.reason}"
 
 
-def _day(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(at))
-
-
 PATIENCE = 60.0  # seconds that the command for alarms may take
 ALARMED = 3  # runs that an alarm lasts: `change_points.SEGMENT`, which needs NumPy
 
@@ -312,19 +294,16 @@ def run(
     where = store.root(root)
     watch = watches.find(where, name)
     with watches.lock(where, name) as free:
-        reason = _why_not(where, watch, now=now) if free else "another `cluster watch run` measures"
+        reason = "" if free else "another `cluster watch run` measures"
+        if free and not now:
+            reason = watches.why_not_due(watch, watches.events(where, name), time.time())
+        reason = reason or why_busy(name, watch.busy)
         if reason:
             _note(where, name, "skipped", reason)
             print_lines(f"Skipped: {reason}.")
             return
         _measure(where, watch)
         raise Exit(_report(where, watch))
-
-
-def _why_not(where: Path, watch: Watch, *, now: bool) -> str:
-    events = watches.events(where, watch.name)
-    due = "" if now else watches.why_not_due(watch, events, time.time())
-    return due or why_busy(watch.name, watch.busy)
 
 
 def _measure(where: Path, watch: Watch) -> None:

@@ -64,7 +64,9 @@ class PairMap:
     def text(self, title: str = "") -> Text:
         """Return the map with its colours, the numbers of the hosts, and what the signs mean."""
         grid = Text(no_wrap=True, overflow="crop")
-        grid.append(f"{title}Rows send, columns receive{self._shared_words()}\n")
+        most = -(-self._hosts // self.side)
+        shared = f"; a place: the worst of {most} x {most} pairs" if most > 1 else ""
+        grid.append(f"{title}Rows send, columns receive{shared}\n")
         for row, line in enumerate(self.lines()):
             first = -(-row * self._hosts // self.side)
             grid.append(f"{first:>{self._label - 1}} ", style="dim")
@@ -74,10 +76,6 @@ class PairMap:
         for (least, sign, style), words in zip(LEVELS, LEGEND, strict=True):
             grid.append(sign, style=style).append(f" {words.format(least=least)}   ")
         return grid.append(*FAILED).append(" nothing arrived")
-
-    def _shared_words(self) -> str:
-        most = -(-self._hosts // self.side)
-        return f"; a place: the worst of {most} x {most} pairs" if most > 1 else ""
 
 
 class CheckProgress(JobProgress):

@@ -59,9 +59,5 @@ class Fit(Value, frozen=True, kw_only=True):
         first, last = self.pieces[0].first, self.pieces[-1].last
         if not first / BEYOND <= size <= last * BEYOND:
             return None
-        return min(self.pieces, key=lambda piece: _distance(piece, size)).seconds(size)
-
-
-def _distance(piece: Piece, size: float) -> float:
-    """Return the factor between a size and the nearest size of a piece; 1 within the piece."""
-    return max(piece.first / size, size / piece.last, 1.0)
+        nearest = min(self.pieces, key=lambda p: max(p.first / size, size / p.last, 1.0))
+        return nearest.seconds(size)

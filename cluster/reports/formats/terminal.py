@@ -6,7 +6,7 @@ import io
 import math
 import re
 import textwrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from rich import box
@@ -18,7 +18,7 @@ from cluster.reports.formats import Report
 from cluster.reports.table import Table, summaries_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
@@ -71,7 +71,7 @@ def table_text(table: Table, width: int | None = None) -> str:
     """Show any table, with its title above and its notes below."""
     fitting = table
     if width is not None:
-        fitting = _without_spare(table, width, _wrapped_width)
+        fitting = _without_spare(table, width, lambda table: _total(_least_widths(table)))
     hidden = [name for name in table.columns if name not in fitting.columns]
     notes = [*table.notes, *([f"Not shown at this width: {', '.join(hidden)}."] if hidden else [])]
     above = wrapped(table.title, width) if table.title else []
@@ -94,61 +94,48 @@ def _without_spare(table: Table, width: int, needs: Callable[[Table], int]) -> T
     return table
 
 
-def _wrapped_width(table: Table) -> int:
-    return _total(_least_widths(table.columns, table.rows, table.left_aligned))
-
-
 def _squeezed_width(table: Table) -> int:
     """Return the width of a table in which only a last column of remarks wraps."""
     last = max(len(texts[-1]) for texts in (table.columns, *table.rows))
     saved = max(0, last - LEAST_REMARKS) if table.columns[-1] == "remarks" else 0
-    return natural_width(table.columns, table.rows) - saved
+    return natural_width(table) - saved
 
 
 def _grid_of(table: Table, width: int | None) -> str:
-    return grid_text(table.columns, table.rows, table.left_aligned, width)
-
-
-def grid_text(
-    names: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    left_aligned: Collection[str],
-    width: int | None = None,
-) -> str:
     """Lay rows out in a width: in full, with wrapped words, or as records below another."""
-    if width is None or natural_width(names, cells) <= width:
-        return _grid(names, cells, left_aligned, WIDE)
-    if _total(_least_widths(names, cells, left_aligned)) <= width:
-        return _grid(names, cells, left_aligned, width)
-    return "".join(f"{line}\n" for line in _records(names, cells, width))
+    if width is None or natural_width(table) <= width:
+        return _grid(table, WIDE)
+    if _total(_least_widths(table)) <= width:
+        return _grid(table, width)
+    return "".join(f"{line}\n" for line in _records(table, width))
 
 
-def natural_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+def _texts_by_column(table: Table) -> Iterator[tuple[str, ...]]:
+    return zip(table.columns, *table.rows, strict=True)
+
+
+def natural_width(table: Table) -> int:
     """Return the width of a table in which nothing wraps."""
-    return _total([max(map(len, texts)) for texts in zip(names, *cells, strict=True)])
+    return _total([max(map(len, texts)) for texts in _texts_by_column(table)])
 
 
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1) + EDGES
 
 
-def _least_widths(
-    names: Sequence[str], cells: Sequence[Sequence[str]], left_aligned: Collection[str]
-) -> list[int]:
+def _least_widths(table: Table) -> list[int]:
     """Return the least width of each column: words wrap, numbers do not."""
     return [
-        max(_longest_word(text) if name in left_aligned else len(text) for text in (name, *texts))
-        for name, *texts in zip(names, *cells, strict=True)
+        max(_longest_word(text) if texts[0] in table.left_aligned else len(text) for text in texts)
+        for texts in _texts_by_column(table)
     ]
 
 
-def _widths(
-    names: Sequence[str], cells: Sequence[Sequence[str]], left_aligned: Collection[str], width: int
-) -> list[int]:
+def _widths(table: Table, width: int) -> list[int]:
     """Return the width of each column: what is free after the least goes to the first columns."""
-    widths = _least_widths(names, cells, left_aligned)
+    widths = _least_widths(table)
     free = max(0, width - _total(widths))
-    for at, texts in enumerate(zip(names, *cells, strict=True)):
+    for at, texts in enumerate(_texts_by_column(table)):
         more = min(free, max(map(len, texts)) - widths[at])
         widths[at] += more
         free -= more
@@ -164,25 +151,23 @@ def _whole_values(text: str) -> str:
     return VALUE.sub(JOINT, text)
 
 
-def _grid(
-    names: Sequence[str], cells: Sequence[Sequence[str]], left_aligned: Collection[str], width: int
-) -> str:
+def _grid(table: Table, width: int) -> str:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, own in zip(names, _widths(names, cells, left_aligned, width), strict=True):
-        justify: Literal["left", "right"] = "left" if name in left_aligned else "right"
-        wraps = name in left_aligned and width < WIDE
+    for name, own in zip(table.columns, _widths(table, width), strict=True):
+        justify: Literal["left", "right"] = "left" if name in table.left_aligned else "right"
+        wraps = name in table.left_aligned and width < WIDE
         grid.add_column(name, justify=justify, no_wrap=not wraps, width=own)
-    for texts in cells:
+    for texts in table.rows:
         grid.add_row(*map(_whole_values, texts))
     return plain_text(grid, width).replace(JOINT, " ")
 
 
-def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def _records(table: Table, width: int) -> Iterator[str]:
     """Return each row as lines of `column: cell`, with an empty line between two rows."""
-    for number, texts in enumerate(cells):
+    for number, texts in enumerate(table.rows):
         if number:
             yield ""
-        for name, text in zip(names, texts, strict=True):
+        for name, text in zip(table.columns, texts, strict=True):
             if text:
                 yield from wrapped(f"{name}: {text}", width)
 
@@ -230,14 +215,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 def plain_text(grid: Grid, width: int = WIDE) -> str:
     out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=False,
-        color_system=None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    how: dict[str, Any] = dict.fromkeys(("force_terminal", "highlight", "markup", "emoji"), False)
+    console = Console(file=out, width=width, color_system=None, **how)
     console.print(grid)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip("\n").splitlines())

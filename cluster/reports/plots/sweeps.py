@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.core.errors import SpecError
-from cluster.core.model.fits import Fit, Piece
+from cluster.core.model.fits import Fit
 from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_value
@@ -172,17 +172,13 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
         sizes = [piece.first * ratio**k for k in range(STEPS + 1)]
         times = [piece.seconds(size) for size in sizes]
         values = times if unit == "s" else [s / t for s, t in zip(sizes, times, strict=True)]
-        label = _fit_words(piece) if number < MOST_NAMED else "_"
+        words = f"{format_value(piece.alpha, 's')} + size / ({format_value(piece.beta, 'B/s')})"
+        label = words if number < MOST_NAMED else "_"
         axes.plot(sizes, values, "--", lw=0.9, color=colour, alpha=0.7, label=label)
     if unfit:
         axes.plot([], [], " ", label=f"alpha + size / beta {unfit[0].misfit}")
     for before, after in pairwise(fit.pieces):
         axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
-
-
-def _fit_words(piece: Piece) -> str:
-    beta = format_value(piece.beta, "B/s")
-    return f"{format_value(piece.alpha, 's')} + size / ({beta})"
 
 
 def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:

@@ -57,7 +57,8 @@ def reason_words(reason: CellReason) -> str:
             return "both conditions used the same transports between all pairs of GPUs"
         case "unproven":
             proof = reason.proof
-            return f"{proof.setting} is not proven: {_fault(proof)}" if proof else ""
+            fault = proof_fault_words(proof.fault) if proof and proof.fault else ""
+            return f"{proof.setting} is not proven: {fault}" if proof else ""
 
 
 def note_words(note: ComparisonNote) -> str:
@@ -84,12 +85,10 @@ def note_words(note: ComparisonNote) -> str:
 def _proof_words(note: ComparisonNote, proof: ToggleProof) -> str:
     carried = ", ".join(f"{pair.name} ({pair.path}) via {pair.via}" for pair in proof.pairs)
     many = f"{note.count} of {note.total} launch(es) of {note.side}"
-    outcome = f"unproven: {_fault(proof)}" if proof.fault else "took effect, by NCCL's log"
+    outcome = "took effect, by NCCL's log"
+    if proof.fault:
+        outcome = f"unproven: {proof_fault_words(proof.fault)}"
     return f"{proof.setting} in {many}: {outcome}" + (f": {carried}." if carried else ".")
-
-
-def _fault(proof: ToggleProof) -> str:
-    return proof_fault_words(proof.fault) if proof.fault else ""
 
 
 def proof_fault_words(fault: ProofFault) -> str:

@@ -23,7 +23,6 @@ from cluster.reports.words.limits import assumption_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.core.model.hosts import RankProcess
     from cluster.core.model.measurements import Summary
 
 SHOWN = 4  # ranks that are named
@@ -442,7 +441,11 @@ def _host_evidence(finding: Finding) -> str:
             tail = f"the slowest hundredth of {series.metric} is {series.shape.tail:.1f} x slower"
             return f"{f.count} threads per core, and {tail} than its median"
         case "shared_core":
-            ranks = ", ".join(map(_bound_rank, f.ranks[:SHOWN]))
+            ranks = ", ".join(
+                f"rank {rank.rank} on {rank.host} is bound to processor(s) "
+                f"{','.join(map(str, rank.processors))}"
+                for rank in f.ranks[:SHOWN]
+            )
             cores = f"{len(f.ranks)} ranks have {f.count} core(s), and {f.other_count} have none"
             return f"{ranks}: {cores}"
         case "burst_credits":
@@ -526,11 +529,6 @@ def _value(series: Summary) -> str:
 
 def _rate(series: Summary) -> str:
     return f"{series.metric} of {_value(series)}"
-
-
-def _bound_rank(rank: RankProcess) -> str:
-    processors = ",".join(map(str, rank.processors))
-    return f"rank {rank.rank} on {rank.host} is bound to processor(s) {processors}"
 
 
 def load_words(load: OtherLoad) -> str:

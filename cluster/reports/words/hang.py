@@ -83,7 +83,9 @@ def answer_line(answer: HangAnswer) -> str:
 def _cause_lines(cause: Cause) -> Iterator[str]:
     name = _words(cause)[0]
     for straggler in cause.stragglers[:8]:
-        yield f"{_rank(straggler)}: {name}{_doing(straggler)}"
+        pid = f", pid {straggler.pid}" if straggler.pid else ""
+        rank = f"rank {straggler.rank} ({straggler.host or 'host not known'}{pid})"
+        yield f"{rank}: {name}{_doing(straggler)}"
     if len(cause.stragglers) > 8:  # noqa: PLR2004
         yield f"and {len(cause.stragglers) - 8} more ranks: --json lists all"
     if not cause.stragglers:
@@ -100,11 +102,6 @@ def _waiting(stuck: Stuck) -> str:
     place = f", called at {stuck.place}" if stuck.place else ""
     ended = f"; it has ended for rank {format_ranks(stuck.ended)}" if stuck.ended else ""
     return f"rank {format_ranks(stuck.waiting)} in {where}{place}{ended}"
-
-
-def _rank(straggler: Straggler) -> str:
-    pid = f", pid {straggler.pid}" if straggler.pid else ""
-    return f"rank {straggler.rank} ({straggler.host or 'host not known'}{pid})"
 
 
 def _doing(straggler: Straggler) -> str:

@@ -247,7 +247,6 @@ def _headline(judged: Judgement) -> str:
 
 
 def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
-    assumption = verdict.limit.assumption if verdict.limit else None
     hint = reason_words(verdict.reason)
     if isinstance(verdict.reason, Low | Collapse) and not _is_chosen(verdict.reason, chosen):
         hint = ""  # the step for another series says more
@@ -256,7 +255,7 @@ def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
     return SeriesAnswer(
         **{name: getattr(verdict, name) for name in VerdictFigures.__struct_fields__},
         limit=limit_words(verdict.limit),
-        assumes=assumption_words(assumption) if assumption else "",
+        assumes=_assumes(verdict.limit),
         usual=verdict.usual.share if verdict.usual else None,
         usual_source=usual_words(verdict.usual) if verdict.usual else "",
         hint=hint,
@@ -269,6 +268,10 @@ def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
 def _published_answer(verdict: Verdict, published: Published) -> PublishedAnswer:
     words = published_words(published, verdict.median, verdict.unit)
     return PublishedAnswer(text=words, **msgspec.structs.asdict(published))
+
+
+def _assumes(limit: Limit | None) -> str:
+    return assumption_words(limit.assumption) if limit and limit.assumption else ""
 
 
 def _is_chosen(reason: Low | Collapse, chosen: Advice | None) -> bool:
@@ -364,14 +367,12 @@ def next_words(step: Advice | None) -> str:
 
 def summary_answers(summaries: Iterable[Summary]) -> tuple[SummaryAnswer, ...]:
     """Return summaries as JSON has them: with the words of their limits, and these as values."""
-    return tuple(_summary_answer(summary) for summary in summaries)
-
-
-def _summary_answer(summary: Summary) -> SummaryAnswer:
-    assumption = summary.limit.assumption if summary.limit else None
-    return SummaryAnswer(
-        **{name: getattr(summary, name) for name in SummaryFigures.__struct_fields__},
-        limit=limit_words(summary.limit),
-        assumes=assumption_words(assumption) if assumption else "",
-        limited_by=summary.limit,
+    return tuple(
+        SummaryAnswer(
+            **{name: getattr(summary, name) for name in SummaryFigures.__struct_fields__},
+            limit=limit_words(summary.limit),
+            assumes=_assumes(summary.limit),
+            limited_by=summary.limit,
+        )
+        for summary in summaries
     )

@@ -8,7 +8,7 @@ import time
 import zlib
 from collections import Counter
 from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, BinaryIO
@@ -137,13 +137,10 @@ def _copy_names(files: Sequence[str]) -> Iterator[str]:
     """Name the copies of logs, of which several may have the same name."""
     used: set[Path] = set()
     for file in files:
-        place = next(p for p in raw_places(Path(), _stem(file)) if p not in used)
+        stem = "stdin" if file == STDIN else Path(file).name
+        place = next(p for p in raw_places(Path(), stem) if p not in used)
         used.add(place)
         yield place.name
-
-
-def _stem(file: str) -> str:
-    return "stdin" if file == STDIN else Path(file).name
 
 
 def keep(logs: LogRun, where: Path) -> Run:
@@ -212,11 +209,7 @@ def _read_named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
 
 
 def raw_places(raw: Path, stem: str) -> Iterator[Path]:
-    yield raw / stem
-    number = 2
-    while True:
-        yield raw / f"{stem}.{number}"
-        number += 1
+    return chain([raw / stem], (raw / f"{stem}.{number}" for number in count(2)))
 
 
 def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:

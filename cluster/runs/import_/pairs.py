@@ -60,7 +60,10 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
         texts = [_read_and_copy(file, folder / RAW) for file in log_files(words)]
         logs = read_pairs(texts, options)
         names = host_order(host for pair in logs.pairs for host in pair.hosts)
-        machines = tuple(map(_machine, names))
+        machines = tuple(
+            Machine(name=name, id=name, address=name, shell=NAME, folder="", bin="")
+            for name in names
+        )
         groups = options.grouping(machines) if options.grouping else ()
         record = _record(folder, at, logs, machines, (groups, options.limit))
         (definition,) = record.definitions.values()
@@ -103,10 +106,6 @@ def _read_and_copy(file: str, raw: Path) -> LogText:
     data = b"".join(parts)
     next(p for p in raw_places(raw, Path(file).name) if not p.exists()).write_bytes(data)
     return LogText(file, data.decode("utf-8", "replace"))
-
-
-def _machine(name: str) -> Machine:
-    return Machine(name=name, id=name, address=name, shell=NAME, folder="", bin="")
 
 
 def _record(

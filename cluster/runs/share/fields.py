@@ -328,16 +328,12 @@ def _new(old: Any, rule: Rule | Keyed | None, names: Names) -> Any:  # noqa: ANN
         new = [_new(each, rule, names) for each in old]
         return tuple(each for each in new if each is not None)
     if isinstance(old, dict) and isinstance(rule, Keyed):
-        return _new_items(old, rule, names)
+        new_items = {rule.key(names, k): _new(v, rule.value, names) for k, v in old.items()}
+        return {k: v for k, v in new_items.items() if k is not None and v is not None}
     if isinstance(old, str) and callable(rule):
         return rule(names, old)
     # A text, a dictionary or raw JSON without a rule; an empty one says nothing.
     return old if not old or isinstance(old, bool | int | float) else None
-
-
-def _new_items(old: dict[str, Any], rule: Keyed, names: Names) -> dict[str, Any]:
-    new = {rule.key(names, k): _new(v, rule.value, names) for k, v in old.items()}
-    return {key: value for key, value in new.items() if key is not None and value is not None}
 
 
 def shared_definitions(originals: Mapping[str, Definition], names: Names) -> dict[str, Definition]:

@@ -23,8 +23,6 @@ from cluster.runs.shared_file import FORMAT, VERSION, SharedPart, SharedRun, dig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cluster.core.model.fleet import FleetVerdict
-
 CRATE = "ro-crate-metadata.json"
 JSON = (".json", ".jsonl")
 
@@ -79,7 +77,10 @@ def _texts(run: Run, names: Names) -> dict[str, str]:
         results = (shared(replace(r, measurements=()), names) for r in run.results)
         texts[store.RESULTS] = "".join(f"{_json(result)}\n" for result in results)
     if run.fleet:
-        texts[verdict_files.VERDICT] = _json(_verdict(shared(run.fleet, names)))
+        fleet = shared(run.fleet, names)
+        bad = ", ".join(part.name or part.part for part in fleet.blamed) or "nothing is blamed"
+        answer = f"{fleet.verdict}: {bad}, by {fleet.tests} tests in {fleet.rounds} rounds"
+        texts[verdict_files.VERDICT] = _json(replace(fleet, answer=answer))
     raw = run.folder / RAW
     for process in raw_files.rank_processes(raw):
         texts[f"{RAW}/{PROCESS_FILE.format(rank=process.rank)}"] = _json(shared(process, names))
@@ -114,13 +115,6 @@ def _record(record: Record, names: Names) -> Record:
         definitions=definitions,
         notes=(*pseudonymous.notes, *(note if lost else ())),
     )
-
-
-def _verdict(fleet: FleetVerdict) -> FleetVerdict:
-    """Say again what the answer said, in pseudonyms."""
-    bad = ", ".join(part.name or part.part for part in fleet.blamed) or "nothing is blamed"
-    answer = f"{fleet.verdict}: {bad}, by {fleet.tests} tests in {fleet.rounds} rounds"
-    return replace(fleet, answer=answer)
 
 
 def _logs(folder: Path) -> Iterator[tuple[str, str]]:

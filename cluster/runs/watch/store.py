@@ -123,17 +123,14 @@ def lock(where: Path, name: str) -> Iterator[bool]:
     """Keep a second attempt from measuring at the same time; the lock ends with the process."""
     handle = os.open(where / name, os.O_RDONLY)
     try:
-        yield _is_locked(handle)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_free = True
+    except BlockingIOError:
+        is_free = False
+    try:
+        yield is_free
     finally:
         os.close(handle)
-
-
-def _is_locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def why_not_due(watch: Watch, events: Sequence[WatchEvent], now: float) -> str:

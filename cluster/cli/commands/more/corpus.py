@@ -24,13 +24,13 @@ from cluster.analysis.limits.published import (
     PublishedSource,
     checks,
 )
-from cluster.analysis.limits.published.checks import EntryProblem
 from cluster.cli import flags
 from cluster.cli.flags import CommandGroup, argument, make_command, option
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
 from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
 from cluster.logs.reader import read
@@ -132,7 +132,7 @@ def check(json: flags.Json = False) -> None:
     problems = [
         *checks.problems(published.runs()),
         *checks.threshold_problems(published.thresholds()),
-        *(problem for run in logged for problem in _unread(run)),
+        *(problem for run in logged for problem in checks.unread(run, _measured(run))),
     ]
     answer = CheckAnswer(
         runs=len(published.runs()),
@@ -192,9 +192,8 @@ def _simulated(log: str) -> SpecError:
     )
 
 
-def _unread(run: PublishedRun) -> tuple[EntryProblem, ...]:
-    results = read([run.log.encode()]).results
-    return checks.unread(run, [m for result in results for m in result.measurements])
+def _measured(run: PublishedRun) -> list[Measurement]:
+    return [m for result in read([run.log.encode()]).results for m in result.measurements]
 
 
 def _row(result: PublishedResult) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from cluster.cli.flags import option
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError, ProvisionError
 from cluster.orchestration.launch.orphans import (
-    Orphan,
     Search,
     raise_all,
     remove,
@@ -34,7 +33,12 @@ def command(
     orphans = first.orphans
     if not json:
         _show(first)
-    errors = [error for orphan in orphans if yes and (error := _removed(orphan))]
+    errors: list[ClusterError] = []
+    for orphan in orphans if yes else ():
+        try:
+            remove(orphan)
+        except ClusterError as error:
+            errors.append(error)
     last = search(region or (), everywhere=all_regions) if yes else first
     remaining = last.orphans
     if json:
@@ -47,14 +51,6 @@ def command(
     raise_all([*errors, *last.errors])
     if yes and remaining:
         raise ProvisionError(f"{len(remaining)} are left.", remedy="Try again: cluster more gc -y")
-
-
-def _removed(orphan: Orphan) -> ClusterError | None:
-    try:
-        remove(orphan)
-    except ClusterError as error:
-        return error
-    return None
 
 
 def _show(first: Search) -> None:

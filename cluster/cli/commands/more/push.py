@@ -6,14 +6,11 @@ Example: cluster more push s3://bucket/prefix latest
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import argument
 from cluster.runs import object_store, store
-
-if TYPE_CHECKING:
-    T = TypeVar("T")
 
 
 def command(

@@ -7,7 +7,6 @@ Example: cluster more share latest -o run.share.json
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +31,8 @@ def command(
 ) -> None:
     shared, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
     table(("what", "original", "becomes"), replaced, empty="Nothing in it had to be replaced.")
-    print_lines(*_left_out(left_out))
+    if left_out:
+        print_lines(f"Left out, as they may hold names: {', '.join(left_out)}")
     if with_logs:
         logs = sum(part.name.startswith(f"{RAW}/") for part in shared.parts)
         print_lines(
@@ -43,8 +43,3 @@ def command(
             raise Exit(1)
     write_file(output, shared_file.encode(shared))
     print_lines(f"Written: {output}", f"Check it anywhere: cluster more verify {output}")
-
-
-def _left_out(fields: Sequence[str]) -> Iterator[str]:
-    if fields:
-        yield f"Left out, as they may hold names: {', '.join(fields)}"

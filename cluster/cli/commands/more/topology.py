@@ -27,6 +27,7 @@ from cluster.core.printable import printable
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
 from cluster.reports.formats.terminal import WIDE, natural_width, table_text
+from cluster.reports.table import Table
 from cluster.reports.words.topology import with_words
 
 if TYPE_CHECKING:
@@ -168,16 +169,17 @@ def _parts(
     part: list[MatrixColumn] = []
     for column in columns:
         candidate = [first, *part, column]
-        if part and width is not None and natural_width(*_texts(candidate)) > width:
+        if part and width is not None and natural_width(_plain(candidate)) > width:
             yield part
             part = []
         part.append(column)
     yield part
 
 
-def _texts(columns: Sequence[MatrixColumn]) -> tuple[list[str], list[tuple[str, ...]]]:
+def _plain(columns: Sequence[MatrixColumn]) -> Table:
     cells = ([text.plain for text in texts] for _, texts in columns)
-    return [name for name, _ in columns], list(zip(*cells, strict=True))
+    rows = tuple(zip(*cells, strict=True))
+    return Table(title="", columns=tuple(name for name, _ in columns), rows=rows)
 
 
 def _part(columns: Sequence[MatrixColumn]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import NUMA, Parsed, Topology
@@ -12,6 +12,9 @@ from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.logs.hosts import nodes_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
 from cluster.runs.import_.devices.numa import distance
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Measurement
 
 MEDIUM = "host to GPU"
 NO_PATHS = PairAssumption("no_node_paths")
@@ -26,9 +29,9 @@ class NodeResult(NamedTuple):
     result: Parsed
 
 
-def _has_copies(result: Parsed) -> bool:
+def _copies(result: Parsed) -> list[Measurement]:
     names = {d.metric for d in result.definitions if d.medium == MEDIUM}
-    return any(m.metric in names and "column" in m.params for m in result.measurements)
+    return [m for m in result.measurements if m.metric in names and "column" in m.params]
 
 
 def read(logs: DeviceLogs) -> PairLogs | None:
@@ -40,8 +43,7 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     cells = [
         (result, str(m.params.get("test", "")), f"GPU{m.params['column']}", value)
         for result in results
-        for m in result.result.measurements
-        if "column" in m.params and _is_copy(result.result, m.metric)
+        for m in _copies(result.result)
         for value in m.values
     ]
     test = _chosen({cell[1] for cell in cells}, logs.series)
@@ -51,9 +53,10 @@ def read(logs: DeviceLogs) -> PairLogs | None:
             hosts=(f"{NUMA}{cell.node}", gpu),
             value=value,
             log=cell.log,
-            path=_path(f"{NUMA}{cell.node}", _node(gpu, gpus), distances, count),
+            path=distance((f"{NUMA}{cell.node}", near), distances, count) if near else "",
         )
         for cell, title, gpu, value in cells
+        for near in [_node(gpu, gpus)]
         if title == test
     )
     unknown = any(not pair.path for pair in pairs)
@@ -68,16 +71,12 @@ def read(logs: DeviceLogs) -> PairLogs | None:
 
 
 def _results(log: ReadLog) -> Iterator[NodeResult]:
-    results = [result for result in log.reading.results if _has_copies(result)]
+    results = [result for result in log.reading.results if _copies(result)]
     firsts = [result.first for result in results]
     nodes = nodes_of_results(log.log.text, Path(log.log.file).name, firsts)
     for node, result in zip(nodes, results, strict=True):
         if node is not None:
             yield NodeResult(log.log.file, node, result)
-
-
-def _is_copy(result: Parsed, metric: str) -> bool:
-    return any(d.metric == metric and d.medium == MEDIUM for d in result.definitions)
 
 
 def _chosen(tests: set[str], series: str) -> str:
@@ -95,7 +94,3 @@ def _node(gpu: str, gpus: Topology | None) -> str:
     """Name the node that a GPU is at; empty if it is not known, or if there are several."""
     numa = next((d.numa for d in gpus.devices if d.name == gpu), "") if gpus else ""
     return f"{NUMA}{numa}" if numa.isdecimal() else ""
-
-
-def _path(node: str, near: str, distances: Topology | None, nodes: int) -> str:
-    return distance((node, near), distances, nodes) if near else ""

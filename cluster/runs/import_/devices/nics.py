@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from cluster.analysis.topology.gpu_paths import OLD, speed
 from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import PairResult, pair_logs
@@ -38,7 +40,8 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     ):
         return None
     topology = logs.gpu_matrix
-    values = [PairResult(result.log, _ends(result), result.result) for result in results]
+    ends = ((r.nic if r.gpu is None else f"GPU{r.gpu}", r.nic) for r in results)
+    values = [PairResult(r.log, pair, r.result) for r, pair in zip(results, ends, strict=True)]
     read_logs = pair_logs(values, logs.metric, logs.series)
     failed, left_out = _failures(logs)
     of_gpus = any(result.gpu is not None for result in results)
@@ -79,19 +82,13 @@ def _failures(logs: DeviceLogs) -> tuple[list[LoggedPair], list[str]]:
     return failed, left_out
 
 
-def _ends(result: NicResult) -> tuple[str, str]:
-    return (result.nic if result.gpu is None else f"GPU{result.gpu}", result.nic)
-
-
 def _with_path(pair: LoggedPair, classes: dict[str, str], topology: Topology | None) -> LoggedPair:
     gpu, nic = pair.hosts
     path = classes[nic]
     if gpu != nic:
         device = _device(nic, topology)
         path = _path_class(topology.path(gpu, device.name)) if topology and device else ""
-    return LoggedPair(
-        hosts=pair.hosts, value=pair.value, reason=pair.reason, log=pair.log, path=path
-    )
+    return msgspec.structs.replace(pair, path=path)
 
 
 def _device(nic: str, topology: Topology | None) -> Device | None:
