@@ -92,7 +92,7 @@ def test_every_environment_variable_of_ours_is_described() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if re.fullmatch(r"CLUSTER_[A-Z_]+", node.value)
     }
-    described = {variable.name for variable in VARIABLES if variable.name.startswith("CLUSTER_")}
+    described = {name for name in VARIABLES if name.startswith("CLUSTER_")}
 
     assert used - INTERNAL == described
 

@@ -368,34 +368,26 @@ LogFormat = Annotated[
 RunName = Annotated[str, option("--name", "Name under which the run is kept.")]
 
 
-class Spelling(NamedTuple):
-    """How the flag of a field differs from what is derived from the field."""
-
-    flag: str = ""  # its name; that of the field, if empty
-    kind: Any = None
-    metavar: str | None = None
-    parser: Callable[..., object] | None = None
-    more: str = ""
-    completion: Callable[[], Iterable[str]] = tuple
-
-
-SPELLINGS = {
-    "provider": Spelling(
-        kind=str | None,
-        metavar="NAME",
-        more=f" {', '.join(providers())}.  [default: local, or the running cluster's]",
-        completion=providers,
+SPELLINGS: dict[str, tuple[Any, Flag]] = {  # of fields whose flags are not as derived
+    "provider": (
+        str | None,
+        option(
+            "--provider NAME",
+            f" {', '.join(providers())}.  [default: local, or the running cluster's]",
+            autocompletion=providers,
+        ),
     ),
-    "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),
-    "ranks_per_host": Spelling(metavar="N"),
-    "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare: 1."),
-    "accelerator": Spelling(metavar="KIND:N"),
-    "max_cost": Spelling(metavar="DOLLARS"),
-    "ttl": Spelling(metavar="SPAN", parser=_seconds, more=" Or 90min, 2h."),
-    "idle": Spelling(metavar="SPAN", parser=_seconds, more=" Or 30min."),
-    "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),
-    "groups": Spelling(
-        "--group", list[str] | None, "NAME=N[:TYPE]", more=" Instead of --hosts; repeatable."
+    "hosts": (int | None, option("--hosts N", "  [default: 2, or all named]")),
+    "ranks_per_host": (int, option("--ranks-per-host N")),
+    "placement": (int, option("--placement [0|1]", " Bare: 1.", parser=_zero_or_one)),
+    "accelerator": (str | None, option("--accelerator KIND:N")),
+    "max_cost": (float | None, option("--max-cost DOLLARS")),
+    "ttl": (float | None, option("--ttl SPAN", " Or 90min, 2h.", parser=_seconds)),
+    "idle": (float | None, option("--idle SPAN", " Or 30min.", parser=_seconds)),
+    "options": (list[str] | None, option("--option KEY=VALUE", " Repeatable.")),
+    "groups": (
+        list[str] | None,
+        option("--group NAME=N[:TYPE]", " Instead of --hosts; repeatable."),
     ),
 }
 
@@ -403,18 +395,14 @@ SPELLINGS = {
 def _spec_flags() -> Iterator[click.Parameter]:
     about = help_of(SpecOptions)
     for field in msgspec.structs.fields(SpecOptions):
-        spelled = SPELLINGS.get(field.name, Spelling())
-        declared = Flag(
-            (spelled.flag or f"--{field.name.replace('_', '-')}",),
-            help=about[field.name] + spelled.more,
-            metavar=spelled.metavar,
-            parser=spelled.parser,
-            autocompletion=spelled.completion,
-            show_default="[default: " not in spelled.more,
+        usual = field.type, option(f"--{field.name.replace('_', '-')}")
+        kind, flag = SPELLINGS.get(field.name, usual)
+        declared = flag._replace(
+            help=about[field.name] + flag.help, show_default="[default: " not in flag.help
         )
-        default = None if type(None) in get_args(spelled.kind) else field.default
-        default = int(field.default) if spelled.kind is int else default
-        yield parameter(field.name, Annotated[spelled.kind or field.type, declared], default)
+        default = None if type(None) in get_args(kind) else field.default
+        default = int(field.default) if kind is int else default
+        yield parameter(field.name, Annotated[kind, declared], default)
 
 
 SPEC: dict[str, click.Parameter] = {flag.name or "": flag for flag in _spec_flags()}

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from rich.text import Text
@@ -32,7 +32,7 @@ from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
 from cluster.reports.html_page import Page, PageSection, render_page
 from cluster.reports.logbook import expectation_lines, missing_series
-from cluster.reports.table import Table
+from cluster.reports.table import Columns, Table, make_table
 from cluster.reports.tables import launches_table
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
 from cluster.reports.words.hang import answer_line
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
 
 
+T = TypeVar("T")
 MOST_ROWS = 500  # of a table on the screen: nobody reads more, and each takes a millisecond
 VERDICT_STYLES = {  # PLAUSIBLE and UNKNOWN are plain
     "normal": "bold green",
@@ -267,20 +268,19 @@ def print_json(value: object) -> None:
     sys.stdout.write(json_printable(text) + "\n")
 
 
-def table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    empty: str,
-    spare: tuple[tuple[str, ...], ...] = (),
+def show_rows(
+    items: Sequence[T], columns: Columns[T], *, empty: str, as_json: bool = False
 ) -> None:
-    if not rows:
+    """Print a list of values as JSON, or as a table, or say that it is empty."""
+    if as_json:
+        print_json(items)
+    elif not items:
         print_lines(*empty.splitlines())
-        return
-    cells = tuple(tuple(printable(cell) for cell in row) for row in rows)
-    words = tuple(columns)
-    content = Table(title="", columns=words, rows=cells, left_aligned=words, spare=spare)
-    sys.stdout.write(table_text(content, screen_width()))
+    else:
+        made = make_table("", items, columns)
+        rows = tuple(tuple(map(printable, row)) for row in made.rows)
+        made = msgspec.structs.replace(made, rows=rows, left_aligned=made.columns)
+        sys.stdout.write(table_text(made, screen_width()))
 
 
 class LaunchesAnswer(Value, frozen=True, kw_only=True):

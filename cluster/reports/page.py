@@ -81,7 +81,7 @@ def report_page(
                 _comparison(number, comparison, no_plots)
                 for number, comparison in enumerate(comparisons)
             ),
-            *(_fleet(number, run, no_plots) for number, run in enumerate(runs) if run.fleet),
+            *(_fleet(run, run.fleet, no_plots) for run in runs if run.fleet),
             *_steps(runs, no_plots),
             *_efficiency(runs, no_plots),
             *_sweeps(runs, no_plots),
@@ -201,11 +201,9 @@ def _comparison(number: int, comparison: Comparison, no_plots: str) -> PageSecti
     )
 
 
-def _fleet(number: int, run: ReportRun, no_plots: str) -> PageSection:
-    verdict = run.fleet
-    assert verdict is not None  # noqa: S101 - for the type checker
+def _fleet(run: ReportRun, verdict: FleetVerdict, no_plots: str) -> PageSection:
     names = tuple(machine.name for machine in run.record.machines)
-    drawn = () if no_plots else plots.pair_map(run.pairs, names, verdict, prefix=f"f{number}")
+    drawn = () if no_plots else plots.pair_map(run.pairs, names, verdict)
     return PageSection(
         title=f"Pairs of hosts: {run.name}",
         pictures=drawn,

@@ -65,6 +65,6 @@ def _exit_statuses() -> str:
 def _variables() -> str:
     rows = table(
         ("variable", "default", "meaning"),
-        ((f"`{v.name}`", v.default, v.meaning) for v in VARIABLES),
+        ((f"`{name}`", *texts) for name, texts in VARIABLES.items()),
     )
     return page("Environment variables", "What each does, and what counts if it is not set.", rows)

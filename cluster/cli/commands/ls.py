@@ -16,7 +16,7 @@ import msgspec
 from cluster.cli import flags
 from cluster.cli.commands.status import short_run, state_of
 from cluster.cli.flags import option
-from cluster.cli.show import print_json, print_lines, table
+from cluster.cli.show import print_lines, show_rows
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Machine
@@ -27,6 +27,7 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers import ENDED, NeedsCredentials, Provider, Searchable, in_regions
 from cluster.remote.threads import start
+from cluster.reports.table import Column, Columns
 
 MOST_SHOWN = 64  # hosts, after `up` and `start`
 LIVE_WITHIN = 10.0  # seconds for all clouds and batch systems together
@@ -85,32 +86,27 @@ def _list_clusters(regions: Sequence[str], *, as_json: bool) -> None:
     answers = [start(partial(_cluster_row, name)) for name in journal.names()]
     live, searched = _live(regions)  # both at once: a host, or a cloud, may not answer
     rows = _with_live([row.result() for row in answers], live)
-    if as_json:
-        print_json(rows)
-        return
     costly = any(row.expires or row.ended for row in rows)
-    table(
-        ("name", "provider", "hosts", "age", "status", "newest run", "cost", "ends in")[
-            : None if costly else 6
-        ],
-        [_cells(row)[: None if costly else 6] for row in rows],
-        empty="\n".join(("There are no clusters.", *map("Searched: {}.".format, searched))),
-        spare=(("newest run",), ("provider",)),
+    columns: Columns[ClusterRow] = (
+        Column("name", lambda row: row.name),
+        Column("provider", lambda row: row.provider, spare=2),
+        Column("hosts", lambda row: str(row.hosts)),
+        Column("age", lambda row: format_seconds(row.age)),
+        Column("status", lambda row: row.status),
+        Column("newest run", lambda row: short_run(row.run), spare=1),
+        Column("cost", _cost, shown=costly),
+        Column("ends in", _remaining, shown=costly),
     )
+    empty = "\n".join(("There are no clusters.", *map("Searched: {}.".format, searched)))
+    show_rows(rows, columns, empty=empty, as_json=as_json)
 
 
-def _cells(row: ClusterRow) -> tuple[str, ...]:
-    remaining = "-" if row.expires is None else format_seconds(max(0.0, row.expires - time.time()))
-    return (
-        row.name,
-        row.provider,
-        str(row.hosts),
-        format_seconds(row.age),
-        row.status,
-        short_run(row.run),
-        "-" if row.dollars is None else f"{'at most ' if row.ended else ''}${row.dollars:.2f}",
-        remaining,
-    )
+def _cost(row: ClusterRow) -> str:
+    return "-" if row.dollars is None else f"{'at most ' if row.ended else ''}${row.dollars:.2f}"
+
+
+def _remaining(row: ClusterRow) -> str:
+    return "-" if row.expires is None else format_seconds(max(0.0, row.expires - time.time()))
 
 
 def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list[str]]:
@@ -210,18 +206,16 @@ def _cluster_row(name: str) -> ClusterRow:
 def show_hosts(cluster: Cluster, *, as_json: bool, most: int = 0) -> None:
     """Show the hosts of a cluster: all, or the first few."""
     rows = [_host_row(machine) for machine in cluster.machines]
-    if as_json:
-        print_json(rows)
-        return
-    table(
-        ("name", "id", "address", "user", "port"),
-        [
-            (r.name, r.id, r.address, r.user or "-", str(r.port or "-"))
-            for r in rows[: most or None]
-        ],
-        empty="It has no hosts.",
+    columns: Columns[HostRow] = (
+        Column("name", lambda row: row.name),
+        Column("id", lambda row: row.id),
+        Column("address", lambda row: row.address),
+        Column("user", lambda row: row.user or "-"),
+        Column("port", lambda row: str(row.port or "-")),
     )
-    if 0 < most < len(rows):
+    shown = rows if as_json else rows[: most or None]
+    show_rows(shown, columns, empty="It has no hosts.", as_json=as_json)
+    if 0 < most < len(rows) and not as_json:
         print_lines(f"{len(rows) - most} more; all: cluster ls {cluster.name}")
 
 

@@ -6,17 +6,19 @@ Example: cluster providers lab
 from __future__ import annotations
 
 import inspect
+from operator import itemgetter
 from typing import Annotated
 
 import msgspec
 
 from cluster.cli import flags
 from cluster.cli.flags import argument
-from cluster.cli.show import print_json, table
+from cluster.cli.show import print_json, show_rows
 from cluster.core import plugins
 from cluster.core.model.value import Value
 from cluster.core.options import help_of
 from cluster.providers import Provider
+from cluster.reports.table import Column, Columns
 
 
 class ProviderOption(Value, frozen=True, kw_only=True):
@@ -34,7 +36,12 @@ def command(
     if not name:
         modules = {k: inspect.getmodule(plugins.find(Provider, k)) for k in plugins.names(Provider)}
         rows = [(k, (inspect.getdoc(m) or "").partition("\n")[0]) for k, m in modules.items()]
-        print_json(dict(rows)) if json else table(("provider", "what"), rows, empty="")
+        if json:
+            print_json(dict(rows))
+        else:
+            show_rows(
+                rows, (Column("provider", itemgetter(0)), Column("what", itemgetter(1))), empty=""
+            )
         return
     kind = plugins.find(Provider, name).Options
     about = help_of(kind)
@@ -42,11 +49,9 @@ def command(
         ProviderOption(name=f.name, default=str(f.default), what=about.get(f.name, ""))
         for f in msgspec.structs.fields(kind)
     ]
-    if json:
-        print_json(options)
-        return
-    table(
-        ("--option", "default", "what"),
-        [(o.name, o.default or "-", o.what) for o in options],
-        empty=f"{name} has no options of its own.",
+    columns: Columns[ProviderOption] = (
+        Column("--option", lambda option: option.name),
+        Column("default", lambda option: option.default or "-"),
+        Column("what", lambda option: option.what),
     )
+    show_rows(options, columns, empty=f"{name} has no options of its own.", as_json=json)

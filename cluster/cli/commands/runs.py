@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cluster.cli import flags
 from cluster.cli.flags import option
-from cluster.cli.show import print_json, print_lines, relative_path, table
+from cluster.cli.show import print_json, print_lines, relative_path, show_rows
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.records import ExpectedResult
 from cluster.core.model.value import Value
 from cluster.core.units import format_value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.logbook import Entry, logbook, missing_series
+from cluster.reports.table import Column, Columns
 from cluster.reports.words.verdict import is_unlimited
 from cluster.runs import object_store, store, verdict_files
 from cluster.runs.import_.logs import NAME as IMPORTED
@@ -70,16 +71,16 @@ def command(
         print_json(rows)
         return
     older = max(0, len(rows) - (MOST_JUDGED if from_ is None else 0))
-    judged = [("", "")] * older + [_judged(Path(row.run)) for row in rows[older:]]
-    table(
-        ("run", "age", "figure", "verdict", "of", "why"),
-        [
-            (_id(r, from_), _age(r.at), *words, _of(r), r.reason)
-            for r, words in zip(rows, judged, strict=True)
-        ],
-        empty=f"There are no runs in {from_ or store.root(root)}.",
-        spare=(("why",), ("of",)),
-    )  # fmt: skip
+    judged = {row.run: _judged(Path(row.run)) for row in rows[older:]}
+    columns: Columns[RunRow] = (
+        Column("run", lambda row: _id(row, from_)),
+        Column("age", lambda row: _age(row.at)),
+        Column("figure", lambda row: judged.get(row.run, ("", ""))[0]),
+        Column("verdict", lambda row: judged.get(row.run, ("", ""))[1]),
+        Column("of", _of, spare=2),
+        Column("why", lambda row: row.reason, spare=1),
+    )
+    show_rows(rows, columns, empty=f"There are no runs in {from_ or store.root(root)}.")
     if older and from_ is None:
         print_lines(f"Judged are the newest {MOST_JUDGED}; any other: cluster judge RUN")
 

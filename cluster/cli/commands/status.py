@@ -14,7 +14,7 @@ import msgspec
 
 from cluster.cli import flags
 from cluster.cli.flags import argument
-from cluster.cli.show import print_json, relative_path, table
+from cluster.cli.show import relative_path, show_rows
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
 from cluster.core.model.jobs import Attempt, TaskState
 from cluster.core.model.records import JobRecord
@@ -23,6 +23,7 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.jobs.job import Job
 from cluster.remote.threads import start
+from cluster.reports.table import Column, Columns
 from cluster.runs import store
 
 ANSWERS_WITHIN = 5.0  # seconds for a host to say whether its job runs
@@ -59,25 +60,16 @@ def command(
     rows = [_job_row(cluster.jobs[job]) for job in ([job] if job else cluster.jobs)]
     rows += [] if job else _bench_rows(cluster)
     rows.sort(key=lambda row: row.at)
-    if json:
-        print_json(rows)
-        return
-    table(
-        ("job", "state", "hosts", "exit", "age", "command"),
-        [
-            (
-                row.name,
-                f"{row.state}, restart {n}" if (n := len(row.attempts)) else row.state,
-                str(len(row.tasks) or "-"),
-                "-" if row.exit_status is None else str(row.exit_status),
-                format_seconds(max(0.0, time.time() - row.at)),
-                row.command,
-            )
-            for row in rows
-        ],
-        empty=f"There are no jobs. Start one: cluster run {name} --detach -- COMMAND",
-        spare=(("age",), ("hosts",)),
+    columns: Columns[JobRow] = (
+        Column("job", lambda row: row.name),
+        Column("state", lambda r: r.state + (f", restart {n}" if (n := len(r.attempts)) else "")),
+        Column("hosts", lambda row: str(len(row.tasks) or "-"), spare=2),
+        Column("exit", lambda r: "-" if r.exit_status is None else str(r.exit_status)),
+        Column("age", lambda row: format_seconds(max(0.0, time.time() - row.at)), spare=1),
+        Column("command", lambda row: row.command),
     )
+    empty = f"There are no jobs. Start one: cluster run {name} --detach -- COMMAND"
+    show_rows(rows, columns, empty=empty, as_json=json)
 
 
 def _job_row(job: Job) -> JobRow:

@@ -20,15 +20,14 @@ from cluster.cli import flags
 from cluster.cli.commands.bench import bench_command
 from cluster.cli.flags import CommandGroup, argument, call, make_command, option
 from cluster.cli.overview import FAILED, GATE_HIT
-from cluster.cli.show import print_json, print_lines, table
+from cluster.cli.show import print_json, print_lines, show_rows
 from cluster.core.errors import ClusterError, ShellError, SpecError
 from cluster.core.model.spec import check_name
 from cluster.core.units import format_point, format_value, parse_seconds
 from cluster.orchestration.answers import watch as watched_series
 from cluster.orchestration.launch.busy import why_busy
 from cluster.remote.shells.local import LocalShell
-from cluster.reports.prometheus import Gauge
-from cluster.reports.prometheus import text as gauges_text
+from cluster.reports.table import Column, Columns
 from cluster.runs import store
 from cluster.runs.watch import store as watches
 from cluster.runs.watch.store import BUSY, Outcome, Watch, WatchEvent
@@ -226,29 +225,34 @@ def show(
 
 
 def _print(where: Path, names: Sequence[str], series: Sequence[WatchedSeries]) -> None:
-    several = ("cluster",) if len(names) > 1 else ()
-    columns = (*several, "metric", "point", "runs", "last", "baseline", "state", "changed")
-    rows = [(*([each.cluster] if several else ()), *_row(each)) for each in series]
+    columns: Columns[WatchedSeries] = (
+        Column("cluster", lambda each: each.cluster, shown=len(names) > 1),
+        Column("metric", lambda each: each.metric),
+        Column("point", lambda each: format_point(each.params)),
+        Column("runs", lambda each: str(each.runs)),
+        Column("last", lambda each: format_value(each.last, each.unit)),
+        Column("baseline", lambda each: format_value(each.baseline, each.unit)),
+        Column("state", _state),
+        Column("changed", _changed),
+    )
     empty = f"No series of {', '.join(names)} has a run that is done."
     if not names:
         empty = "Nothing is watched. Type: cluster watch add NAME --every 6h --bench 'p2p'"
-    table(columns, rows, empty=empty)
+    show_rows(series, columns, empty=empty)
     print_lines(*_lines(series))
     for name in names:
         print_lines(*_attempts(where, name))
 
 
-def _row(each: WatchedSeries) -> tuple[str, ...]:
-    last = each.changes[-1] if each.changes else None
-    return (
-        each.metric,
-        format_point(each.params),
-        str(each.runs),
-        format_value(each.last, each.unit),
-        format_value(each.baseline, each.unit),
-        "too few" if each.state == "steady" and each.runs < _enough() else each.state,
-        f"{time.strftime('%F', time.gmtime(last.at))} {last.point.change:+.1%}" if last else "",
-    )
+def _changed(each: WatchedSeries) -> str:
+    if not each.changes:
+        return ""
+    last = each.changes[-1]
+    return f"{time.strftime('%F', time.gmtime(last.at))} {last.point.change:+.1%}"
+
+
+def _state(each: WatchedSeries) -> str:
+    return "too few" if each.state == "steady" and each.runs < _enough() else each.state
 
 
 def _enough() -> int:
@@ -394,6 +398,7 @@ MOST_FACTORS = 5  # named with a change
 FIRST = ("kernel", "driver", "nccl", "firmware", "version", "mpi")
 STATES = {"steady": 0, "watch": 1, "alarm": 2}
 UNITS = {"s": "_seconds", "B/s": "_bytes_per_second"}
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def change_text(each: WatchedSeries, change: WatchedChange) -> str:
@@ -417,22 +422,27 @@ def factor_texts(change: WatchedChange) -> list[str]:
 
 
 def prometheus_text(series: Sequence[WatchedSeries]) -> str:
-    return gauges_text(gauge for each in series for gauge in _gauges(each))
+    """Write the newest values for node_exporter, in the text format of Prometheus.
 
-
-def _gauges(each: WatchedSeries) -> Iterator[Gauge]:
-    unit = UNITS.get(each.unit, "_ratio" if "host" in each.params else "")
-    labels = {
-        "cluster": each.cluster,
-        "metric": each.metric,
-        "definition": each.definition,
-        **{name: str(value) for name, value in each.params.items() if name != "cluster"},
-    }
-    for name, about, value in (
-        (f"last{unit}", "Newest median of a series of runs.", each.last),
-        (f"baseline{unit}", "Median of the runs since the last change.", each.baseline),
-        ("state", "0 is steady, 1 is watch, 2 is alarm.", STATES[each.state]),
-        ("runs", "Number of runs of the series.", each.runs),
-        ("sample_timestamp_seconds", "When the newest run was started.", each.at),
-    ):
-        yield Gauge(name=f"cluster_watch_{name}", help=about, labels=labels, value=value)
+    https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+    """
+    by_gauge: dict[tuple[str, str], list[str]] = {}
+    for each in series:
+        unit = UNITS.get(each.unit, "_ratio" if "host" in each.params else "")
+        params = {name: str(value) for name, value in each.params.items() if name != "cluster"}
+        own = {"cluster": each.cluster, "metric": each.metric, "definition": each.definition}
+        pairs = (own | params).items()
+        labels = ",".join(f'{key}="{value.translate(ESCAPES)}"' for key, value in pairs)
+        for name, about, value in (
+            (f"last{unit}", "Newest median of a series of runs.", each.last),
+            (f"baseline{unit}", "Median of the runs since the last change.", each.baseline),
+            ("state", "0 is steady, 1 is watch, 2 is alarm.", float(STATES[each.state])),
+            ("runs", "Number of runs of the series.", float(each.runs)),
+            ("sample_timestamp_seconds", "When the newest run was started.", each.at),
+        ):
+            lines = by_gauge.setdefault((f"cluster_watch_{name}", about), [])
+            lines.append(f"cluster_watch_{name}{{{labels}}} {value!r}\n")
+    return "".join(
+        f"# HELP {name} {about}\n# TYPE {name} gauge\n{''.join(lines)}"
+        for (name, about), lines in sorted(by_gauge.items())
+    )

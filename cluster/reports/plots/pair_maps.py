@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cluster.core.units import format_value
-from cluster.reports.plots.picture import IMPOSSIBLE, Format, Picture, finish, new_figure
+from cluster.reports.plots.picture import IMPOSSIBLE, Picture, finish, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,11 +31,8 @@ def pair_map(
     tests: Sequence[PairTest],
     names: Sequence[str],
     verdict: FleetVerdict,
-    kind: Format = "svg",
-    prefix: str = "p",
 ) -> tuple[Picture, ...]:
     """Draw the worst value of each pair as a share of what most hosts reach, if there is any."""
-    del prefix  # it has no points with tooltips: a cell of a large fleet is below a pixel
     hosts = max([len(names), *(1 + max(test.source, test.target) for test in tests)])
     if not verdict.reference:
         return ()
@@ -63,7 +60,7 @@ def pair_map(
     axes.set(xlim=(-0.5, hosts - 0.5), ylim=(hosts - 0.5, -0.5))
     axes.set(xlabel="host that receives", ylabel="host that sends")
     title = f"{verdict.metric} of {len(tests)} tests of pairs"
-    return (finish(figure, title, kind, {}, _caption(verdict, together)),)
+    return (finish(figure, title, "svg", {}, _caption(verdict, together)),)
 
 
 def _lowest(shares: NDArray[np.float64]) -> float:

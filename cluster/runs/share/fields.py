@@ -133,17 +133,11 @@ def _whole(names: Names, text: str) -> str | None:
 
 
 def _name(kind: str) -> Rule:
-    def rule(names: Names, text: str) -> str:
-        return text if not text or text in KEPT else names.pseudonym(kind, text)
-
-    return rule
+    return lambda names, text: text if not text or text in KEPT else names.pseudonym(kind, text)
 
 
 def _known_or(kind: str) -> Rule:
-    def rule(names: Names, text: str) -> str:
-        return text if not text or is_plain(text) else names.pseudonym(kind, text)
-
-    return rule
+    return lambda names, text: text if is_plain(text) else names.pseudonym(kind, text)
 
 
 def _parameter(names: Names, text: str) -> str | None:
@@ -152,11 +146,7 @@ def _parameter(names: Names, text: str) -> str | None:
 
 def _like(pattern: str, other: str | None = None) -> Rule:
     form = re.compile(pattern, re.ASCII)
-
-    def rule(_: Names, text: str) -> str | None:
-        return text if form.fullmatch(text) else other
-
-    return rule
+    return lambda _, text: text if form.fullmatch(text) else other
 
 
 def _definition(names: Names, id_: str) -> str:
@@ -174,10 +164,7 @@ def _setting(_: Names, name: str) -> str | None:
 
 
 def _one_of(kind: str, *words: str) -> Rule:
-    def rule(names: Names, text: str) -> str:
-        return text if text in words else names.pseudonym(kind, text)
-
-    return rule
+    return lambda names, text: text if text in words else names.pseudonym(kind, text)
 
 
 def _starter(_: Names, word: str) -> str | None:

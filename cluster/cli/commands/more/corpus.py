@@ -26,7 +26,7 @@ from cluster.analysis.limits.published import (
 )
 from cluster.cli import flags
 from cluster.cli.flags import CommandGroup, argument, make_command, option
-from cluster.cli.show import print_json, print_lines, table
+from cluster.cli.show import print_json, print_lines, show_rows
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
 from cluster.core.model.logs import Parsed
@@ -34,6 +34,7 @@ from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
 from cluster.logs.reader import read
+from cluster.reports.table import Column, Columns
 from cluster.reports.words.corpus import entry_problem_words
 from cluster.runs import shared_file, store
 from cluster.runs.import_.logs import STDIN, read_log
@@ -66,12 +67,17 @@ def list_(
     Example: cluster more corpus list --hardware p5.48xlarge
     """
     results = [r for r in published.results() if not hardware or r.run.hardware == hardware]
-    if json:
-        print_json(results)
-        return
-    columns = ("id", "hardware", "hosts", "ranks", "test", "size", "value", "grade")
-    spare = (("ranks",), ("grade",), ("hosts",), ("hardware",), ("test",))
-    table(columns, [_row(result) for result in results], empty="No published results.", spare=spare)
+    columns: Columns[PublishedResult] = (
+        Column("id", lambda result: result.run.id),
+        Column("hardware", lambda result: result.run.hardware, spare=4),
+        Column("hosts", lambda result: str(result.run.hosts), spare=3),
+        Column("ranks", lambda result: str(result.run.ranks), spare=1),
+        Column("test", lambda result: result.run.test, spare=5),
+        Column("size", lambda result: format_size(result.size) if result.size else ""),
+        Column("value", lambda r: format_value(median(r.values), published.UNITS[r.run.unit][1])),
+        Column("grade", lambda result: result.run.grade, spare=2),
+    )
+    show_rows(results, columns, empty="No published results.", as_json=json)
 
 
 def show(
@@ -194,21 +200,6 @@ def _simulated(log: str) -> SpecError:
 
 def _measured(run: PublishedRun) -> list[Measurement]:
     return [m for result in read([run.log.encode()]).results for m in result.measurements]
-
-
-def _row(result: PublishedResult) -> tuple[str, ...]:
-    unit = published.UNITS[result.run.unit][1]
-    run = result.run
-    return (
-        run.id,
-        run.hardware,
-        str(run.hosts),
-        str(run.ranks),
-        run.test,
-        format_size(result.size) if result.size else "",
-        format_value(median(result.values), unit),
-        run.grade,
-    )
 
 
 def _lines(run: PublishedRun) -> Iterator[str]:

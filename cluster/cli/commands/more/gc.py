@@ -10,15 +10,17 @@ from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import option
-from cluster.cli.show import print_json, table
+from cluster.cli.show import print_json, show_rows
 from cluster.core.errors import ClusterError, ProvisionError
 from cluster.orchestration.launch.orphans import (
+    Orphan,
     Search,
     raise_all,
     remove,
     search,
     searched_lines,
 )
+from cluster.reports.table import Column, Columns
 
 
 def command(
@@ -55,11 +57,10 @@ def command(
 
 def _show(first: Search) -> None:
     nothing = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
-    table(
-        ("name", "provider", "why", "what"),
-        [
-            (o.name, o.provider, o.why, ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-")
-            for o in first.orphans
-        ],
-        empty=f"{nothing}\n{searched_lines(first.searched)}",
+    columns: Columns[Orphan] = (
+        Column("name", lambda orphan: orphan.name),
+        Column("provider", lambda orphan: orphan.provider),
+        Column("why", lambda orphan: orphan.why),
+        Column("what", lambda o: ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-"),
     )
+    show_rows(first.orphans, columns, empty=f"{nothing}\n{searched_lines(first.searched)}")

@@ -15,11 +15,12 @@ from click.exceptions import Exit
 
 from cluster.cli import flags
 from cluster.cli.flags import option
-from cluster.cli.show import print_lines, table
+from cluster.cli.show import print_lines, show_rows
 from cluster.core.files import write_file
+from cluster.reports.table import Column, Columns
 from cluster.runs import shared_file, store
 from cluster.runs.run import RAW
-from cluster.runs.share.share import prepare
+from cluster.runs.share.share import Replacement, prepare
 
 
 def command(
@@ -30,7 +31,12 @@ def command(
     root: flags.Runs = None,
 ) -> None:
     shared, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
-    table(("what", "original", "becomes"), replaced, empty="Nothing in it had to be replaced.")
+    columns: Columns[Replacement] = (
+        Column("what", lambda name: name.kind),
+        Column("original", lambda name: name.original),
+        Column("becomes", lambda name: name.pseudonym),
+    )
+    show_rows(replaced, columns, empty="Nothing in it had to be replaced.")
     if left_out:
         print_lines(f"Left out, as they may hold names: {', '.join(left_out)}")
     if with_logs:
