@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.core.errors import SpecError
+from cluster.core.model.resources import Price
 from cluster.core.model.spec import LONGEST_TTL, SHORTEST_TTL, ClusterSpec
 from cluster.core.units import format_seconds
-
-if TYPE_CHECKING:
-    from cluster.core.model.resources import Price
 
 MINUTE, HOUR = 60.0, 3600.0  # seconds
 

@@ -7,16 +7,13 @@ bytes, and the difference is never blurred.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cluster.core.errors import SpecError
 from cluster.core.model.records import ExpectedResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from cluster.core.model.value import Scalar
+from cluster.core.model.value import Scalar
 
 BYTES = {
     "": 1,

@@ -8,22 +8,18 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from cluster.analysis.statistics.factors import MCA
+from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import ExpectedResult, Record
 from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.table import Column, Columns, Table, make_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.core.model.hosts import Facts
 
 GIB = 2**30
 MOST_NAMED = 2  # metrics without any value that have a sentence of their own

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.analysis.statistics.lottery import SIGNIFICANT, least_chance
+from cluster.core.model.lottery import DrawnSeries
 from cluster.core.money import HOUR
 from cluster.core.units import format_point, format_seconds, format_value
 from cluster.reports.table import Column, Columns, Table, make_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.lottery import DrawnSeries
 
 TERMS = (
     "between: standard deviation of draws, without what the jobs within a draw add; chance: that "

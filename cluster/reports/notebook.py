@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from cluster.analysis.statistics.compare import Comparison
+from cluster.core.model.measurements import Summary
 from cluster.reports.html_page import next_html, table_html
 from cluster.reports.table import Table, summaries_table
 from cluster.reports.tables import comparison_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.analysis.statistics.compare import Comparison
-    from cluster.core.model.measurements import Summary
-    from cluster.reports.words.verdict import Answer
+from cluster.reports.words.verdict import Answer
 
 COLOURS = {"normal": "#2e9e4f", "low": "#c77700", "impossible": "#d0453b", "failed": "#d0453b"}
 """Colours of verdicts, readable on white and on black; other verdicts have no colour."""

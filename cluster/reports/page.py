@@ -6,7 +6,8 @@ import math
 import shlex
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -27,18 +28,13 @@ from cluster.core.units import format_point, format_value
 from cluster.reports import plots
 from cluster.reports.fleet import findings_table
 from cluster.reports.html_page import Page, PageLink, PageSection
+from cluster.reports.plots import Curve
 from cluster.reports.table import Column, Columns, Table, make_table, summaries_table
 from cluster.reports.tables import comparison_tables, fits_table, scaling_table
 from cluster.reports.words.comparison import headline
 from cluster.reports.words.findings import FindingAnswer, finding_words
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.verdict import Answer, answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from cluster.reports.plots import Curve
 
 BAD = ("impossible", "low")  # verdicts on top of any page, the worst first; failures are warnings
 FEW = 4  # up to this number of runs, all results are unfolded, with their answers on top

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Sequence
+from typing import get_args
 
 from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Measurement, Summary
 from cluster.core.units import format_point
 from cluster.reports import page, plots
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.measurements import Measurement, Summary
-    from cluster.reports.page import ReportRun
-    from cluster.reports.plots import Curve, Format, Picture
+from cluster.reports.page import ReportRun
+from cluster.reports.plots import Curve, Format, Picture
 
 FORMATS: tuple[Format, ...] = get_args(plots.Format)
 MOST_SERIES = 8  # of a plot of raw values

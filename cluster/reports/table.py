@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Summary
 
 T = TypeVar("T")
 HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from cluster.analysis.models.efficiency import Efficiency, Series, Throughput, Work, scaling
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Summary
 from cluster.core.units import format_value
 from cluster.reports.table import Column, Columns, Table, make_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.core.model.measurements import Summary
 
 RATE = "samples_rate"
 GRADIENTS = "gradient_bytes"

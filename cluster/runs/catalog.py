@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 COLUMNS = ("run", "benchmark", "hosts", "status", "condition", "started (UTC)")
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.analysis.statistics.compare import Launch
+from cluster.analysis.topology.nccl_toggles import ToggleProof
 from cluster.runs.raw_files import nccl_log, topologies
 from cluster.runs.run import RAW, Run
-
-if TYPE_CHECKING:
-    from cluster.analysis.topology.nccl_toggles import ToggleProof
 
 
 def launch_of(run: Run) -> Launch:

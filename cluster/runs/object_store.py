@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.extras import install_command
 from cluster.logs.redaction import secret_lines
 from cluster.runs import store as runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NO_LOGIN = re.compile(
     r"get_credentials|Unable to locate credentials|credentials (?:were )?not found"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from cluster.core import decoders
 from cluster.core.errors import ParseError
 from cluster.core.model.hosts import PROCESS_FILE, RankProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cluster.core.model.logs import NcclLog, Topology
+from cluster.core.model.logs import NcclLog, Topology
 
 LOGS = "nccl.*.log"  # of every rank that used NCCL: `cluster.measure.nccl_group` names them
 SHARED_LOG = "nccl.json"  # what they say, in a shared run

@@ -6,27 +6,23 @@ import errno
 import os
 import shutil
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import msgspec
 
 from cluster.core import decoders, jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.fleet import FleetVerdict, Reason
+from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
 from cluster.runs import run as of_runs
 from cluster.runs import shared_file, verdict_files
 from cluster.runs.run import PAIRS, RAW, WITHIN, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.core.model.logs import Parsed
-
 
 RECORD, MEASUREMENTS = of_runs.RECORD, of_runs.MEASUREMENTS
 VERSION = 1  # of the format of run.json

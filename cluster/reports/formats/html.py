@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from cluster.core.model.measurements import Summary
 from cluster.reports.formats import Report
 from cluster.reports.html_page import Page, PageSection, render_page
 from cluster.reports.table import summaries_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.measurements import Summary
 
 
 class Html(Report):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
+from cluster.core.model.measurements import Summary
 from cluster.reports.formats import Report
 from cluster.reports.words.verdict import summary_answers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.measurements import Summary
 
 
 class Json(Report):

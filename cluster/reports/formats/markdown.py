@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from cluster.core.model.measurements import Summary
 from cluster.reports.formats import Report
 from cluster.reports.table import Table, summaries_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.measurements import Summary
 
 
 class Markdown(Report):

@@ -6,22 +6,19 @@ import io
 import math
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
+from cluster.core.model.measurements import Summary
+from cluster.core.model.value import Scalar
 from cluster.core.units import format_point
 from cluster.reports.formats import Report
 from cluster.reports.table import Table, summaries_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cluster.core.model.measurements import Summary
-    from cluster.core.model.value import Scalar
 
 BARS = "▁▂▃▄▅▆▇█"
 ENOUGH_TO_SKETCH = 4  # sizes

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
+from cluster.core.model.measurements import Summary
 from cluster.core.units import format_value
 from cluster.reports.plots.picture import Format, Picture, finish, named, new_figure
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.core.model.measurements import Summary
 
 COLOURS = ("#d0453b", "#e8924a", "#c9c04b", "#2e9e4f", "#3b82c4", "#8a6bb8")
 PER_BAR = 0.45  # inches

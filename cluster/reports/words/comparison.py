@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from cluster.analysis.statistics.compare import (
@@ -13,9 +11,7 @@ from cluster.analysis.statistics.compare import (
     Comparison,
     ComparisonNote,
 )
-
-if TYPE_CHECKING:
-    from cluster.analysis.topology.nccl_toggles import PairProof, ProofFault, ToggleProof
+from cluster.analysis.topology.nccl_toggles import PairProof, ProofFault, ToggleProof
 
 
 def with_words(comparison: Comparison) -> Comparison:

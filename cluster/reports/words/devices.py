@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from cluster.core.model.fleet import ClassShare, Fleet, FleetVerdict, Part, Reason, Suspect
 from cluster.core.units import format_value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.fleet import ClassShare, Fleet, FleetVerdict, Part, Reason, Suspect
 
 NAMED = 5  # pairs of devices in a sentence
 NUMBERED = re.compile(r"(.*/)?(GPU|NUMA|core)(\d+)$")

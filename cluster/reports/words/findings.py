@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from cluster.analysis.verdict.evidence import (
     AboveLimit,
@@ -16,14 +16,10 @@ from cluster.analysis.verdict.evidence import (
     Sign,
     is_slow,
 )
+from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_size, format_value
 from cluster.reports.words.limits import assumption_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.measurements import Summary
 
 SHOWN = 4  # ranks that are named
 STOLEN = 0.05  # processors, from which it is said

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from cluster.analysis.limits.published.comparison import Published
 from cluster.analysis.verdict.judgement import Judged, Judgement, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
@@ -22,7 +23,7 @@ from cluster.analysis.verdict.reasons import (
     TooSmall,
 )
 from cluster.analysis.verdict.verdict import Verdict, VerdictFigures
-from cluster.core.model.limits import Limit  # noqa: TC001 - msgspec reads it
+from cluster.core.model.limits import Limit
 from cluster.core.model.measurements import Summary, SummaryFigures
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_size, format_value
@@ -36,11 +37,6 @@ from cluster.reports.words.limits import (
     usual_words,
 )
 from cluster.reports.words.step_limits import training_answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.analysis.limits.published.comparison import Published
 
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
 HEADLINES: dict[Judged, str] = {

@@ -7,11 +7,12 @@ import sys
 import time
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain, count
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import IO, BinaryIO
 
 from msgspec import structs
 
@@ -24,6 +25,7 @@ from cluster.core.errors import ParseError, SpecError
 from cluster.core.files import LARGEST, MIB, open_file
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, Reading, Topology, first_cause
+from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Condition, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Scalar, Value
@@ -32,11 +34,6 @@ from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 from cluster.runs import store
 from cluster.runs.run import Run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.core.model.measurements import Measurement
 
 STDIN = "-"
 BETWEEN = ("network", "RDMA", "collective")  # media between hosts

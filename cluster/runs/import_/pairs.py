@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,6 +16,7 @@ from cluster.core.files import LARGEST, MIB
 from cluster.core.model.fleet import DeviceKind, PairMetric
 from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Definition
+from cluster.core.model.pair_logs import PairLogs
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import __version__, revision
@@ -29,11 +30,6 @@ from cluster.runs.import_.devices import LogText
 from cluster.runs.import_.logs import NAME, log_chunks, raw_places
 from cluster.runs.import_.pair_reader import PairLogOptions, read_pairs
 from cluster.runs.run import PAIRS, RAW, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.pair_logs import PairLogs
 
 GLOB = "*?["
 

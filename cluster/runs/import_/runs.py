@@ -5,16 +5,13 @@ from __future__ import annotations
 import glob
 import shutil
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError
+from cluster.core.model.records import Record
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from cluster.core.model.records import Record
 
 
 def import_run(folder: Path, where: Path, name: str = "") -> Path:

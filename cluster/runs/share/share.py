@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -19,9 +20,6 @@ from cluster.runs import raw_files, store, verdict_files
 from cluster.runs.run import MEASUREMENTS, RAW, RECORD, Run
 from cluster.runs.share.fields import Names, shared, shared_definitions, shared_json
 from cluster.runs.shared_file import FORMAT, VERSION, SharedPart, SharedRun, digest, summed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 CRATE = "ro-crate-metadata.json"
 JSON = (".json", ".jsonl")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster.analysis.limits.link import MEMORY
 from cluster.analysis.statistics.change_points import ChangePoint, State, look
 from cluster.analysis.statistics.factors import Factor, differing_factors
+from cluster.core.model.records import Record
 from cluster.core.model.value import Scalar, Value
 from cluster.runs.run import PAIRS, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from cluster.core.model.records import Record
 
 HOST = "host"  # the parameter of a series that is about one host of a fleet
 OF_MEDIAN = "of the fleet's median"

@@ -7,20 +7,17 @@ tells whether a result is of no other kind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from cluster.core.errors import SpecError
+from cluster.core.model.fleet import PairMetric
 from cluster.core.model.logs import Parsed, Reading, Topology
 from cluster.core.model.pair_logs import PairAssumption, PairLogs
 from cluster.reports.words.devices import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.fleet import PairMetric
 
 NAMED = 3  # files in a message
 SEVERAL = 2  # NICs, or nodes, from which logs are of the NICs, or nodes, of a host

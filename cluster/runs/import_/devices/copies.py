@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import NUMA, Parsed, Topology
+from cluster.core.model.measurements import Measurement
 from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.logs.hosts import nodes_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
 from cluster.runs.import_.devices.numa import distance
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Measurement
 
 MEDIUM = "host to GPU"
 NO_PATHS = PairAssumption("no_node_paths")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.analysis.topology.gpu_paths import UNKNOWN
 from cluster.analysis.topology.topology import gpu_topology
 from cluster.core.errors import SpecError
+from cluster.core.model.logs import Parsed
 from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.runs.import_.devices import SAME_NUMBERS, DeviceLogs, only_matrix
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
 
 SLOWER = PairAssumption("slower_direction")
 NO_PATHS = PairAssumption("no_gpu_paths")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from cluster.analysis.topology.gpu_paths import OLD, speed
+from cluster.core.model.logs import Device, Parsed, Topology
 from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import PairResult, pair_logs
 from cluster.logs.hosts import nics_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.core.model.logs import Device, Parsed, Topology
 
 NO_PATHS = PairAssumption("no_nic_paths")
 NEAREST = PairAssumption("nearest_gpu")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.core.errors import SpecError
+from cluster.core.model.fleet import PairMetric
 from cluster.core.model.logs import NUMA, Parsed, Topology
 from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.runs.import_.devices import DeviceLogs, only_matrix
-
-if TYPE_CHECKING:
-    from cluster.core.model.fleet import PairMetric
 
 METRICS: dict[PairMetric, str] = {"bandwidth": "memory_bandwidth", "latency": "memory_latency"}
 LOCAL = "10"  # the distance of a node from itself, by definition (ACPI, System Locality Table)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Completed, Machine
 from cluster.remote.shells import Shell
 from cluster.testing import FakeHosts, completed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.core.model.hosts import Completed, Machine
 
 
 class FakeShell(Shell):
