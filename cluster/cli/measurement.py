@@ -137,16 +137,12 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
         parse_expected(options.expect)
     if options.launches is not None:
         check_count(options.launches, "--launches")
-    if options.detach and (options.launches or 1) > 1:
-        raise SpecError(
-            "--launches and --detach contradict each other: a process must start each launch.",
-            remedy="Leave --detach out, and run it inside tmux.",
-        )
     if options.ab:
         check_launches(options.launches or ENOUGH_LAUNCHES)
-        if options.detach:
+    for flag, is_given in (("--launches", (options.launches or 1) > 1), ("--ab", options.ab)):
+        if options.detach and is_given:
             raise SpecError(
-                "--ab and --detach contradict each other: a process must start each launch.",
+                f"{flag} and --detach contradict each other: a process must start each launch.",
                 remedy="Leave --detach out, and run it inside tmux.",
             )
 

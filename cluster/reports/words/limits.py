@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cluster.analysis.limits.published import PublishedResult
     from cluster.analysis.limits.usual import Usual
-    from cluster.core.model.limits import Assumption, Limit
+    from cluster.core.model.limits import Assumption, Limit, LimitKind
     from cluster.core.model.measurements import Summary
 
 ROUNDING = 1e-9
@@ -97,32 +97,25 @@ def _part(limit: Limit) -> str:
             return f"{limit.count} of the {limit.of} interfaces of a host"
         case "pcie":
             return f"{several}PCIe of a GPU"
-        case "pcie_ring":
-            return "PCIe of a GPU, a ring"
-        case "nvlink":
-            return "NVLink of a GPU, all links"
-        case "nvlink_pair":
-            return "NVLink of a GPU, those to one other"
-        case "nvlink_ring":
-            return "NVLink of a GPU, a ring"
-        case "nvls":
-            return "NVLink of a GPU, the switch sums"
-        case "nvlink_bridge":
-            return "NVLink bridges of a GPU"
-        case "infinity_fabric":
-            return "Infinity Fabric of a GPU, all links"
-        case "infinity_fabric_ring":
-            return "Infinity Fabric of a GPU, a ring"
         case "gpu_pair":
             return f"between two GPUs, {limit.source}"
-        case "gpu_memory":
-            return "memory of the GPU"
-        case "gpu_memory_copy":
-            return "half of the GPU's memory"
-        case "memory_copy":
-            return "a copy in memory"
         case _:
-            return limit.source
+            return PARTS.get(limit.kind, limit.source)
+
+
+PARTS: dict[LimitKind, str] = {
+    "pcie_ring": "PCIe of a GPU, a ring",
+    "nvlink": "NVLink of a GPU, all links",
+    "nvlink_pair": "NVLink of a GPU, those to one other",
+    "nvlink_ring": "NVLink of a GPU, a ring",
+    "nvls": "NVLink of a GPU, the switch sums",
+    "nvlink_bridge": "NVLink bridges of a GPU",
+    "infinity_fabric": "Infinity Fabric of a GPU, all links",
+    "infinity_fabric_ring": "Infinity Fabric of a GPU, a ring",
+    "gpu_memory": "memory of the GPU",
+    "gpu_memory_copy": "half of the GPU's memory",
+    "memory_copy": "a copy in memory",
+}
 
 
 def _network(limit: Limit) -> str:
@@ -134,42 +127,28 @@ def _network(limit: Limit) -> str:
 
 def assumption_words(assumption: Assumption) -> str:
     """Return what a limit takes for granted: the end of `only if ...`."""
-    match assumption.kind:
-        case "mtu":
-            return f"its MTU is {assumption.mtu} (else say mtu={JUMBO})"
-        case "messages_by_tcp":
-            return "messages go by TCP (else say rdma=yes)"
-        case "several_hosts":
-            return (
-                f"the ranks that ran are on {assumption.hosts} hosts (others waited or ran "
-                "beside them, and one host may hold all of these)"
-            )
-        case "receiver_wrote_log":
-            return (
-                "the receiver wrote the log: in an interval, a sender's kernel may take more than "
-                "it sends"
-            )
-        case "connection_held":
-            return f"a connection is held to {format_rate(assumption.rate)} ({assumption.source})"
-        case "half_of_hosts_send":
-            return f"half of the {assumption.hosts} hosts send (the number of pairs is not known)"
-        case "pairs_send_from_hosts":
-            senders = f"{assumption.senders} of the {assumption.hosts} hosts to the others"
-            return f"its {assumption.pairs} pairs send from {senders}"
-        case "no_sharp":
-            return "no switch of the network sums (SHARP)"
-        case "nearest_interfaces":
-            interfaces = f"{assumption.nics} network interface(s)"
-            return f"a rank sends through {interfaces}, those next to its GPU"
-        case "no_bridge":
-            return (
-                "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one "
-                "does)"
-            )
-        case "not_cached":
-            return "the copy does not stay in the GPU's last cache"
-        case "memory_not_overclocked":
-            return "nobody raised the clock of the GPU's memory"
+    return ASSUMED[assumption.kind].format(a=assumption, rate=format_rate(assumption.rate))
+
+
+ASSUMED = {
+    "mtu": f"its MTU is {{a.mtu}} (else say mtu={JUMBO})",
+    "messages_by_tcp": "messages go by TCP (else say rdma=yes)",
+    "several_hosts": "the ranks that ran are on {a.hosts} hosts (others waited or ran beside them, "
+    "and one host may hold all of these)",
+    "receiver_wrote_log": "the receiver wrote the log: in an interval, a sender's kernel may take "
+    "more than it sends",
+    "connection_held": "a connection is held to {rate} ({a.source})",
+    "half_of_hosts_send": "half of the {a.hosts} hosts send (the number of pairs is not known)",
+    "pairs_send_from_hosts": "its {a.pairs} pairs send from {a.senders} of the {a.hosts} hosts to "
+    "the others",
+    "no_sharp": "no switch of the network sums (SHARP)",
+    "nearest_interfaces": "a rank sends through {a.nics} network interface(s), those next to its "
+    "GPU",
+    "no_bridge": "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one "
+    "does)",
+    "not_cached": "the copy does not stay in the GPU's last cache",
+    "memory_not_overclocked": "nobody raised the clock of the GPU's memory",
+}
 
 
 def percentages(share: float, usual: float) -> tuple[str, str]:

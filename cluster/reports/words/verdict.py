@@ -299,26 +299,21 @@ def reason_words(reason: Reason | None) -> str:
             return ""
 
 
-GPU_FIGURES = "--hardware pcie=gen4x16 (or nvlink=300GB/s, memory=936GB/s)"
+MISSING = {  # what must be known for a limit
+    "network_within_host": "it stayed within one host",
+    "hardware": "say what it ran on: --hardware p4d.24xlarge, h100, nic=100gbit ...",
+    "hosts": "say on how many hosts: --hosts 2",
+    "network_beside_nvlink": "NVLink joins its hosts, or may do so, so the network is not a limit",
+    "network": "say what network it has, such as --hardware {network}",
+    "operation": "say which collective it was: --operation all_reduce, or broadcast, ...",
+    "gpu": "no figure of {hardware} is listed: --hardware pcie=gen4x16 (or nvlink=300GB/s, "
+    "memory=936GB/s), or --hardware a100",
+}
 
 
 def _missing_words(reason: NoLimit) -> str:
-    match reason.missing:
-        case "network_within_host":
-            return "it stayed within one host"
-        case "hardware":
-            return "say what it ran on: --hardware p4d.24xlarge, h100, nic=100gbit ..."
-        case "hosts":
-            return "say on how many hosts: --hosts 2"
-        case "network_beside_nvlink":
-            return "NVLink joins its hosts, or may do so, so the network is not a limit"
-        case "network":
-            words = shlex.quote(f"{reason.hardware},nic=100gbit")
-            return f"say what network it has, such as --hardware {words}"
-        case "operation":
-            return "say which collective it was: --operation all_reduce, or broadcast, ..."
-        case "gpu":
-            return f"no figure of {reason.hardware} is listed: {GPU_FIGURES}, or --hardware a100"
+    network = shlex.quote(f"{reason.hardware},nic=100gbit")
+    return MISSING[reason.missing].format(hardware=reason.hardware, network=network)
 
 
 def next_words(step: Advice | None) -> str:

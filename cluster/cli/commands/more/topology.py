@@ -5,13 +5,11 @@ Example: cluster more topology topo.txt nccl.log p2p.txt
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 from rich import box
-from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -26,7 +24,7 @@ from cluster.core.model.logs import Topology
 from cluster.core.printable import printable
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
-from cluster.reports.formats.terminal import WIDE, natural_width, table_text
+from cluster.reports.formats.terminal import natural_width, plain_text, table_text
 from cluster.reports.table import Table
 from cluster.reports.words.topology import with_words
 
@@ -188,17 +186,7 @@ def _part(columns: Sequence[MatrixColumn]) -> str:
         grid.add_column(name, no_wrap=True)
     for row in zip(*(texts for _, texts in columns), strict=True):
         grid.add_row(*row)
-    out = io.StringIO()
-    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    console = Console(
-        file=out,
-        width=WIDE,
-        force_terminal=coloured,
-        color_system="standard" if coloured else None,
-        highlight=False,
-    )
-    console.print(grid)
-    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip("\n").splitlines())
+    return plain_text(grid, coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
 
 
 def _style(path: str) -> str:
