@@ -277,10 +277,10 @@ def show_rows(
     elif not items:
         print_lines(*empty.splitlines())
     else:
-        made = make_table("", items, columns)
-        rows = tuple(tuple(map(printable, row)) for row in made.rows)
-        made = msgspec.structs.replace(made, rows=rows, left_aligned=made.columns)
-        sys.stdout.write(table_text(made, screen_width()))
+        content = make_table("", items, columns)
+        rows = tuple(tuple(map(printable, row)) for row in content.rows)
+        content = msgspec.structs.replace(content, rows=rows, left_aligned=content.columns)
+        sys.stdout.write(table_text(content, screen_width()))
 
 
 class LaunchesAnswer(Value, frozen=True, kw_only=True):

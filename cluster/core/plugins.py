@@ -78,10 +78,10 @@ def find(kind: type[P], name: str) -> type[P]:
         from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
 
         near = get_close_matches(name, plugins, 1, ALIKE)
-        meant = f"Did you mean {near[0]}? " if near else ""
+        suggestion = f"Did you mean {near[0]}? " if near else ""
         raise SpecError(
             f"There is no {kind.__name__.lower()} {name!r}.",
-            remedy=f"{meant}There are: {', '.join(plugins)}",
+            remedy=f"{suggestion}There are: {', '.join(plugins)}",
         )
     module = importlib.import_module(f"{kind.folder}.{name}")
     classes = {  # a class may have two names

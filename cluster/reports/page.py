@@ -327,12 +327,12 @@ def _environment(runs: Sequence[ReportRun]) -> PageSection:
         Column("warm-up", lambda definition: definition.warm_up, words=True),
         Column("aggregation", lambda definition: definition.aggregation, words=True),
     )
-    known = [name for name in values if values[name] != ["-"]]
+    recorded = [name for name in values if values[name] != ["-"]]
     left_out = "Facts that no host reports and flags that were not given are left out."
     return PageSection(
         title="Environment and definitions",
         tables=(
-            make_table("What was run, and on what", known, of_factor, (left_out,)),
+            make_table("What was run, and on what", recorded, of_factor, (left_out,)),
             make_table("What the metrics are", definitions.values(), of_definition),
         ),
     )

@@ -42,15 +42,15 @@ def make_table(
     title: str, items: Iterable[T], columns: Columns[T], notes: Iterable[str] = ()
 ) -> Table:
     """Make a table with a row per item."""
-    shown = [column for column in columns if column.shown]
-    turns = sorted({column.spare for column in shown if column.spare})
+    visible = [column for column in columns if column.shown]
+    turns = sorted({column.spare for column in visible if column.spare})
     return Table(
         title=title,
-        columns=tuple(column.name for column in shown),
-        rows=tuple(tuple(column.cell(item) for column in shown) for item in items),
+        columns=tuple(column.name for column in visible),
+        rows=tuple(tuple(column.cell(item) for column in visible) for item in items),
         notes=tuple(notes),
-        left_aligned=tuple(column.name for column in shown if column.words),
-        spare=tuple(tuple(c.name for c in shown if c.spare == turn) for turn in turns),
+        left_aligned=tuple(column.name for column in visible if column.words),
+        spare=tuple(tuple(c.name for c in visible if c.spare == turn) for turn in turns),
     )
 
 

@@ -191,8 +191,8 @@ def measure_again(
     ):  # JSON is the comparison alone
         print_lines(*_announced(record, len(folders)))
         params = decoders.decode(record.params, dict[str, object])
-        given = {key: value for key, value in params.items() if value is not None}
-        measure(spec, record.benchmark, given, measured)
+        own_params = {key: value for key, value in params.items() if value is not None}
+        measure(spec, record.benchmark, own_params, measured)
     ids = sorted(watches.run_ids(where, name) - before)
     base, other = (
         Side(name=_name(side[0]), launches=tuple(map(_launch, side)))

@@ -213,8 +213,8 @@ def show_hosts(cluster: Cluster, *, as_json: bool, most: int = 0) -> None:
         Column("user", lambda row: row.user or "-"),
         Column("port", lambda row: str(row.port or "-")),
     )
-    shown = rows if as_json else rows[: most or None]
-    show_rows(shown, columns, empty="It has no hosts.", as_json=as_json)
+    first = rows if as_json else rows[: most or None]
+    show_rows(first, columns, empty="It has no hosts.", as_json=as_json)
     if 0 < most < len(rows) and not as_json:
         print_lines(f"{len(rows) - most} more; all: cluster ls {cluster.name}")
 
