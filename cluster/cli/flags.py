@@ -523,17 +523,10 @@ def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # no
         return str, default, True
     if default is None:
         return str | None, None, False
-    default_text = (
-        f"{_typed(default[0])}:{_typed(default[-1])}" if kind is Sizes else _joined(default)
-    )
-    return str | None, None, default_text
+    parts = default if isinstance(default, tuple) else (default,)
+    ends = f"{_typed(parts[0])}:{_typed(parts[-1])}" if kind is Sizes else ""
+    return str | None, None, ends or ",".join(map(str, parts))
 
 
 def _typed(size: int) -> str:
     return format_size(size).removesuffix(" B").replace(" ", "")
-
-
-def _joined(default: object) -> str:
-    if isinstance(default, tuple):
-        return ",".join(str(part) for part in default)
-    return str(default)

@@ -66,13 +66,11 @@ def names(folder: Path = FOLDER) -> list[str]:
 
 
 def groups() -> dict[str, tuple[str, ...]]:
-    """Return the commands by the title under which the help lists them."""
     rest = tuple(n for n in names() if not any(n in group for group in GROUPS.values()))
     return GROUPS | ({"Others": rest} if rest else {})
 
 
 def help_text() -> str:
-    """Return the help that lists all commands."""
     indent = 4 + max(map(len, names()))
     room = max(min(shutil.get_terminal_size().columns, 80) - 2, 50) - indent
     lines = [HEAD]

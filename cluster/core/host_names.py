@@ -19,10 +19,9 @@ def full_names(names: Iterable[str]) -> dict[str, str]:
             short = ".".join(labels[:count])
             if short in unique and any(map(str.isalpha, short)):
                 longer[short].append(name)
-    return {name: _only(name, longer_names) for name, longer_names in longer.items()}
-
-
-def _only(name: str, longer: Iterable[str]) -> str:
-    """Return the longest name if all others are parts of it; else the name itself."""
-    longest = max(longer, key=len, default=name)
-    return longest if all(f"{longest}.".startswith(f"{other}.") for other in longer) else name
+    full = {}
+    for name, others in longer.items():  # the longest, if all others are parts of it
+        longest = max(others, key=len, default=name)
+        is_one = all(f"{longest}.".startswith(f"{other}.") for other in others)
+        full[name] = longest if is_one else name
+    return full

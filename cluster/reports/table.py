@@ -80,7 +80,6 @@ def summaries_table(
 
 
 def value_text(value: float | None, unit: str, missing: str = "none") -> str:
-    """Format a value with its unit."""
     return missing if value is None else format_value(value, unit)
 
 
@@ -90,7 +89,6 @@ def ends_text(ends: tuple[float, float] | None, unit: str, missing: str = "none"
 
 
 def share_text(share: float | None, missing: str = "none") -> str:
-    """Format a share: `97.3%`."""
     return missing if share is None else f"{share:.1%}"
 
 

@@ -116,10 +116,14 @@ def command(  # noqa: PLR0913 - a parameter is a flag
         shared = Path(named[0])
         place = shared if is_shared(shared) else runs[-1].folder
         raise Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
+    if operation and operation not in FACTORS:
+        raise SpecError(
+            f"There is no collective {operation!r}.", remedy=f"Name one of {', '.join(FACTORS)}."
+        )
     location = LogLocation(
         hardware=named_hardware,
         hosts=0 if hosts is None else check_count("hosts", hosts),
-        operation=_check_operation(operation),
+        operation=operation,
     )
     if not keeps and (name or root):
         raise SpecError(
@@ -137,14 +141,6 @@ def command(  # noqa: PLR0913 - a parameter is a flag
 def is_log(named: Sequence[str]) -> bool:
     """Tell whether the arguments are logs, and not the name of a run."""
     return any(name == STDIN or (is_there(name) and not is_shared(Path(name))) for name in named)
-
-
-def _check_operation(operation: str) -> str:
-    if operation and operation not in FACTORS:
-        raise SpecError(
-            f"There is no collective {operation!r}.", remedy=f"Name one of {', '.join(FACTORS)}."
-        )
-    return operation
 
 
 def _folders(

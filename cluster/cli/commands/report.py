@@ -48,11 +48,14 @@ def command(
     set_font_cache()
     from cluster.reports.html_page import render_page  # noqa: PLC0415
     from cluster.reports.page import answers, comparisons, report_page  # noqa: PLC0415 - NumPy
+    from cluster.reports.plots import why_no_plots  # noqa: PLC0415
 
     read_runs = read_all(store.root(root), named or [flags.LATEST], last)
     reported = [run.as_reported(out.absolute().parent) for run in read_runs]
     compared = comparisons(reported, by)
-    page = report_page(reported, compared, no_plots=_why_no_plots())
+    if no_plots := why_no_plots():
+        sys.stderr.write(f"The report has no plots. {no_plots}\n")
+    page = report_page(reported, compared, no_plots=no_plots)
     write(out, render_page(page).encode())
     for judged in answers(reported):
         print_judgement(judged)
@@ -67,16 +70,6 @@ def _cases(reported: Sequence[ReportRun], compared: Sequence[Comparison]) -> lis
         case for name, judgement in judged if judgement for case in judgement_cases(name, judgement)
     ]
     return [*cases, *(case for comparison in compared for case in comparison_cases(comparison))]
-
-
-def _why_no_plots() -> str:
-    """Return the reason why no plot can be drawn, and print it; the report is written without."""
-    from cluster.reports.plots import why_no_plots  # noqa: PLC0415
-
-    why = why_no_plots()
-    if why:
-        sys.stderr.write(f"The report has no plots. {why}\n")
-    return why
 
 
 def read_all(where: Path, named: Sequence[str], last: int = 0) -> list[Run]:

@@ -129,7 +129,10 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _printed(watch: Watch, where: Path, kind: TimerKind) -> list[str]:
     if kind == "cron":
-        return ["Add this line by `crontab -e`:", "", _crontab_line(watch, where), ""]
+        # Where cron has no such interval, it starts more often: `watch run` skips what is not due.
+        words = shlex.join(_command_words(watch, where)).replace("%", r"\%")
+        line = f"{_cron_times(watch.every)} {words} # {_unit_name(watch.name)}"
+        return ["Add this line by `crontab -e`:", "", line, ""]
     unit = _unit_name(watch.name)
     lines = ["Write these two files:", ""]
     for path, text in _units(watch, where).items():
@@ -175,12 +178,6 @@ def _units(watch: Watch, where: Path) -> dict[Path, str]:
     )
     unit = _unit_folder() / _unit_name(watch.name)
     return {Path(f"{unit}.service"): service, Path(f"{unit}.timer"): timer}
-
-
-def _crontab_line(watch: Watch, where: Path) -> str:
-    """Return the line of a crontab; it may start more often: `watch run` skips what is not due."""
-    words = shlex.join(_command_words(watch, where)).replace("%", r"\%")
-    return f"{_cron_times(watch.every)} {words} # {_unit_name(watch.name)}"
 
 
 def _cron_times(every: float) -> str:

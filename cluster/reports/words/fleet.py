@@ -118,7 +118,13 @@ def _evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str
         case "untried":
             return reason.message or "no round had a partner for it"
         case "busy":
-            return _busy(reason)
+            short = "its partners were short of processor time"
+            if reason.low:
+                short = f"it was short of processor time during {reason.low} of them"
+            return (
+                f"low in all of its {reason.of} tests, but {short}, so they say nothing about its "
+                "link: not judged. End other work there, and check again"
+            )
         case "slow" | "silent":
             capacity = value(finding.capacity or 0.0, fleet.metric)
             return host_words(reason, finding.direction, capacity)
@@ -204,18 +210,6 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
             )
         case _:
             return _low_pairs(reason, fleet)
-
-
-def _busy(reason: Reason) -> str:
-    short = (
-        f"it was short of processor time during {reason.low} of them"
-        if reason.low
-        else "its partners were short of processor time"
-    )
-    return (
-        f"low in all of its {reason.of} tests, but {short}, so they say nothing about its link: "
-        "not judged. End other work there, and check again"
-    )
 
 
 def host_words(reason: Reason, direction: Way, capacity: str) -> str:

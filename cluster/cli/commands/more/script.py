@@ -78,7 +78,11 @@ def _print_script(
     *,
     written: Annotated[Written, group(Written)],
 ) -> None:
-    kind, usual = _system(system)
+    if system not in SYSTEMS:
+        raise SpecError(
+            f"There is no script for {system!r}.", remedy=f"There are: {', '.join(SYSTEMS)}"
+        )
+    kind, usual = SYSTEMS[system]
     options = BatchOptions(
         seconds=int(parse_seconds(written.time)),
         queue=written.queue,
@@ -107,14 +111,6 @@ def _print_script(
         sys.stderr.write(
             f"{EMULATED[kind]}: the script was proven by emulation only; read its header.\n"
         )
-
-
-def _system(name: str) -> tuple[str, str]:
-    if name not in SYSTEMS:
-        raise SpecError(
-            f"There is no script for {name!r}.", remedy=f"There are: {', '.join(SYSTEMS)}"
-        )
-    return SYSTEMS[name]
 
 
 def _check(kind: str, request: BatchRequest) -> None:
