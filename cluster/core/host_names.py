@@ -20,8 +20,8 @@ def full_names(names: Iterable[str]) -> dict[str, str]:
             if short in unique and any(map(str.isalpha, short)):
                 longer[short].append(name)
     full = {}
-    for name, others in longer.items():  # the longest, if all others are parts of it
-        longest = max(others, key=len, default=name)
-        is_one = all(f"{longest}.".startswith(f"{other}.") for other in others)
+    for name, longer_names in longer.items():  # the longest, if all are parts of it
+        longest = max(longer_names, key=len, default=name)
+        is_one = all(f"{longest}.".startswith(f"{other}.") for other in longer_names)
         full[name] = longest if is_one else name
     return full

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
+from cluster.core.model.fleet import FleetFinding, FleetVerdict
+from cluster.core.model.placement import NetworkLayer, Placement
 from cluster.reports.table import Column, Columns, Table, make_table, share_text, value_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.core.model.fleet import FleetFinding, FleetVerdict
-    from cluster.core.model.placement import NetworkLayer, Placement
 
 T = TypeVar("T")
 SHOWN = 8  # hosts of a group that are named

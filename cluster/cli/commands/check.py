@@ -6,9 +6,10 @@ Example: cluster check big --confirm
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from click.exceptions import Exit
 
@@ -30,8 +31,11 @@ from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.core.errors import JobError, SpecError
 from cluster.core.files import read_text
+from cluster.core.model.fleet import FleetVerdict
+from cluster.core.model.placement import Placement
 from cluster.core.model.value import Value
 from cluster.core.units import format_value, parse_size
+from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
@@ -41,13 +45,6 @@ from cluster.reports.words.verdict import answer
 from cluster.runs import store
 from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import PAIRS, WITHIN, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from cluster.core.model.fleet import FleetVerdict
-    from cluster.core.model.placement import Placement
-    from cluster.orchestration.bench.listener import Listener
 
 Text = str | None
 METRICS = ("bandwidth", "latency", "allreduce")

@@ -5,15 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from cluster.core.model.measurements import Distribution, Summary
 from cluster.reports.formats import Report
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.measurements import Distribution, Summary
-    from cluster.reports.table import Table
+from cluster.reports.table import Table
 
 NUMBERS = (
     *("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete"),

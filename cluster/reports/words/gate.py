@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
+from cluster.core.model.gate import Gate, GateCode
 from cluster.core.units import format_seconds, format_value
 from cluster.reports.words.fleet import faults_named
-
-if TYPE_CHECKING:
-    from cluster.core.model.gate import Gate, GateCode
 
 NAMED = 4  # hosts
 UNDECIDED: dict[GateCode, str] = {

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
+from cluster.core.model.hang import Cause, HangAnswer, Straggler, Stuck
 from cluster.core.units import format_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.core.model.hang import Cause, HangAnswer, Straggler, Stuck
 
 NAMES = {  # of each rule: what it means, and what confirms it
     "host_dead": ("its host does not answer", "ssh to the host, and look at its console"),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cluster.core.model.pair_logs import AssumptionCode, PairAssumption
+from cluster.core.model.pair_logs import AssumptionCode, PairAssumption
 
 ASSUMED: dict[AssumptionCode, str] = {
     "both_ways": "a value counts for both directions of its pair, which the logs do not tell apart",

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from cluster.core.errors import SpecError
+from cluster.core.journal import Journal
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan, Resource
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
 from cluster.providers import Provider, Replaces
 from cluster.testing import FakeHosts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cluster.core.journal import Journal
-    from cluster.core.model.spec import ClusterSpec
 
 
 class FakeProvider(Provider, Replaces):
