@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter_ns
+from functools import partial
 from typing import Any
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
@@ -26,29 +26,13 @@ class NcclLoops(CollectiveLoops):
         )
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        gpu, comm = self._gpu, cell.comm
+        gpu = self._gpu
         inputs = [gpu.put(g) for g in cell.given]
         receives = cell.expected[0] is not None
         result = gpu.put(cell.result)
         once = self._operation(cell.operation.name, result, receives=receives)
-
-        def repeat(n: int) -> list[float]:
-            seconds = []
-            for _ in range(n):
-                message = inputs[cell.number % 2]
-                gpu.synchronise()
-                comm.Barrier()
-                start = perf_counter_ns()
-                once(message)
-                gpu.synchronise()
-                seconds.append((perf_counter_ns() - start) / 1e9)
-                if receives:
-                    cell.result[:] = gpu.fetch(result)
-                cell.check(cell.number)
-                cell.number += 1
-            return seconds
-
-        return repeat
+        received = partial(gpu.fetch, result) if receives else None
+        return self.repeated(cell, once, inputs, gpu.synchronise, received)
 
     def _operation(
         self,

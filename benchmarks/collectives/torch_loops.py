@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
@@ -24,7 +23,7 @@ class TorchLoops(CollectiveLoops):
         torch_group.join(rank, self._torch, backend)
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        torch, comm = self._torch, cell.comm
+        torch = self._torch
         dist = torch.distributed
         result = torch.from_numpy(cell.result).to(self._device)
         inputs = [torch.from_numpy(g.copy()).to(self._device) for g in cell.given]
@@ -43,24 +42,12 @@ class TorchLoops(CollectiveLoops):
         in_place = name in ("allreduce", "bcast", "reduce")
         sends = name != "bcast" or cell.expected[0] is None
 
-        def repeat(n: int) -> list[float]:
-            seconds = []
-            for _ in range(n):
-                message = inputs[cell.number % 2]
-                place.copy_(message) if sends else place.zero_()
-                self._wait()
-                comm.Barrier()
-                start = perf_counter_ns()
-                once(message)
-                self._wait()
-                seconds.append((perf_counter_ns() - start) / 1e9)
-                if cell.expected[0] is not None:
-                    cell.result[:] = (place if in_place else result).cpu().numpy()
-                cell.check(cell.number)
-                cell.number += 1
-            return seconds
+        def prepare(message: Any) -> object:  # noqa: ANN401 - a tensor
+            return place.copy_(message) if sends else place.zero_()
 
-        return repeat
+        arrived = place if in_place else result
+        received = (lambda: arrived.cpu().numpy()) if cell.expected[0] is not None else None
+        return self.repeated(cell, once, inputs, self._wait, received, prepare)
 
     def _wait(self) -> None:
         """Wait until the GPU has finished its work."""

@@ -27,7 +27,7 @@ def host_facts(*programs: str, folder: Path = Path()) -> Facts:
     return Facts(
         host=platform.node(),
         home=str(Path.home()),
-        user=pwd.getpwuid(os.geteuid()).pw_name if _has_user() else str(os.geteuid()),
+        user=_user(),
         system=_system(),
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
         cpu=_first(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo")) or platform.processor(),
@@ -76,12 +76,11 @@ def _system() -> str:
         return platform.system()
 
 
-def _has_user() -> bool:
+def _user() -> str:
     try:
-        pwd.getpwuid(os.geteuid())
+        return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a container may run under a user id that has no name
-        return False
-    return True
+        return str(os.geteuid())
 
 
 def _library(name: str) -> str:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from cluster.agent.kernel_files import read_text
+from cluster.agent.processes import parse_cpu_list
 from cluster.core.model.hosts import Tuning
 
 # Only these of /proc/sys are recorded: they affect messages between and within hosts.
@@ -81,12 +82,7 @@ def _governors(root: Path) -> str:
 def _threads(root: Path) -> int:
     """Count the hardware threads of the first core: 2 where simultaneous threads are on."""
     siblings = read_text(root / CPUS / "cpu0/topology/thread_siblings_list")
-    return sum(_length(part) for part in siblings.split(",")) if siblings else 0
-
-
-def _length(part: str) -> int:
-    first, _, last = part.partition("-")
-    return int(last) - int(first) + 1 if last else 1
+    return len(parse_cpu_list(siblings)) if siblings else 0
 
 
 def _nodes(root: Path) -> dict[str, str]:

@@ -153,12 +153,8 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         By default, the environment's Python with this file.
         """
-        return [
-            "python3",
-            "-P",
-            f"{self.name}.py",
-            msgspec.json.encode(params, enc_hook=encode).decode(),
-        ]
+        encoded = msgspec.json.encode(params, enc_hook=encode).decode()
+        return ["python3", "-P", f"{self.name}.py", encoded]
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Read the measurements from a job's files; by default, those that the ranks recorded."""

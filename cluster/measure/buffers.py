@@ -9,7 +9,7 @@ GPU has finished it, on both sides.
 from __future__ import annotations
 
 import platform
-from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -45,48 +45,22 @@ class Moves(NamedTuple):
     wait: Callable[[list[Any]], object]
 
 
-class Memory(ABC):
-    """A rank's memory for messages; its blocks can be sliced like an array."""
-
-    @abstractmethod
-    def put(self, bytes_: Buffer) -> Piece:
-        """Make a block with the bytes of an array."""
-
-    @abstractmethod
-    def zeros(self, size: int) -> Piece:
-        """Make a block of zeros, of a size in bytes."""
-
-    @abstractmethod
-    def clear(self, block: Piece) -> None:
-        """Set all bytes of a block to 0."""
-
-    @abstractmethod
-    def check(self, arrived: Piece, expected: Piece, label: str) -> None:
-        """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
-
-    @abstractmethod
-    def moves(self, comm: Comm) -> Moves:
-        """Return the calls that move its blocks."""
-
-    @abstractmethod
-    def defined(self, definition: Definition) -> Definition:
-        """Return the definition of a metric for messages in this memory."""
-
-
-class CpuMemory(Memory):
-    """The processor's memory."""
+class CpuMemory:
+    """The processor's memory; its blocks are arrays."""
 
     def put(self, bytes_: Buffer) -> Buffer:
+        """Make a block with the bytes of an array."""
         return bytes_
 
     def zeros(self, size: int) -> Buffer:
-        """Make an array that starts at a page boundary."""
+        """Make a block of zeros, of a size in bytes, that starts at a page boundary."""
         return aligned(size)
 
     def clear(self, block: Buffer) -> None:
         block[:] = 0
 
     def check(self, arrived: Buffer, expected: Buffer, label: str) -> None:
+        """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
         check_data(arrived, expected, label)
 
     def moves(self, comm: Comm) -> Moves:
@@ -96,6 +70,7 @@ class CpuMemory(Memory):
         return Moves(comm.Barrier, comm.Send, comm.Recv, comm.Isend, comm.Irecv, Request.Waitall)
 
     def defined(self, definition: Definition) -> Definition:
+        """Return the definition of a metric for messages in this memory."""
         return definition
 
 
@@ -118,8 +93,8 @@ class Block:
         return Block(self.library, self.array[part])
 
 
-class GpuMemory(Memory):
-    """The memory of one GPU."""
+class GpuMemory:
+    """The memory of one GPU, with the same functions."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -181,6 +156,9 @@ class GpuMemory(Memory):
         return on_gpus(definition)
 
 
+Memory = CpuMemory | GpuMemory  # a rank's, for messages; its blocks can be sliced
+
+
 def on_gpus(definition: Definition) -> Definition:
     """Return the definition of a metric for messages in the memory of GPUs."""
     return msgspec.structs.replace(
@@ -206,17 +184,28 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
 
 def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
     """Return memory on a GPU, or the error with the reason why there is none."""
-    number, ranks = place_on_host(comm)
+    place = place_on_host(comm)
     try:
-        library = gpu_libraries.find_library()
-        count = library.count()
-        if count < ranks:
-            why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
-            raise gpu_requirements.missing_gpus_error(platform.node(), count, ranks, why)
+        open_ = own_gpu(place)
         gpu_requirements.check_mpi(platform.node(), gpus.mpi_flags())
-        return GpuMemory(library(number)), None
+        return GpuMemory(open_()), None
     except SpecError as error:
         return None, error
+
+
+def own_gpu(
+    place: tuple[int, int], instead: str = gpu_requirements.INSTEAD
+) -> Callable[[], Library]:
+    """Return what opens the GPU of a rank at a place on its host (SpecError: there are too few)."""
+    number, ranks = place
+    library = gpu_libraries.find_library()
+    count = library.count()
+    if count < ranks:
+        why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
+        raise gpu_requirements.missing_gpus_error(
+            platform.node(), count, ranks, why, instead=instead
+        )
+    return partial(library, number)
 
 
 def place_on_host(comm: Comm) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.measure import gpu_requirements
 
@@ -18,20 +18,6 @@ if TYPE_CHECKING:
 
     Piece = Any
     """An array of the library."""
-
-
-class Library(Protocol):
-    """The operations of a library on one GPU: arrays there, most of bytes, which can be sliced."""
-
-    module: ClassVar[str]
-
-    def put(self, bytes_: Data) -> Piece: ...
-    def zeros(self, size: int) -> Piece: ...
-    def clear(self, array: Piece) -> None: ...
-    def address(self, array: Piece) -> int: ...
-    def equal(self, first: Piece, second: Piece) -> bool: ...
-    def fetch(self, array: Piece) -> Buffer: ...
-    def synchronise(self) -> None: ...
 
 
 class TorchLibrary:
@@ -127,10 +113,11 @@ class CupyLibrary:
         self._device.synchronize()
 
 
-LIBRARIES: tuple[type[TorchLibrary | CupyLibrary], ...] = (TorchLibrary, CupyLibrary)
+Library = TorchLibrary | CupyLibrary  # on one GPU: arrays there, most of bytes, which can be sliced
+LIBRARIES: tuple[type[Library], ...] = (TorchLibrary, CupyLibrary)
 
 
-def find_library() -> type[TorchLibrary | CupyLibrary]:
+def find_library() -> type[Library]:
     """Return the first of `LIBRARIES` that is installed (SpecError: none is)."""
     from importlib.util import find_spec  # noqa: PLC0415 - rarely needed
 

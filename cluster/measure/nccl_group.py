@@ -6,7 +6,6 @@ It needs no torch: arrays of CuPy do as well.
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -14,8 +13,7 @@ from typing import Any
 
 from cluster.agent.interfaces import list_interfaces
 from cluster.core.errors import ClusterError
-from cluster.measure import gpu_libraries, gpu_requirements
-from cluster.measure.buffers import place_on_host
+from cluster.measure.buffers import own_gpu, place_on_host
 from cluster.measure.gpu_libraries import Library
 from cluster.measure.rank import Rank
 
@@ -71,15 +69,7 @@ def require_nccl4py() -> Any:  # noqa: ANN401 - a module that is optional
 
 def open_gpu(rank: Rank) -> Library:
     """Give each rank of a host a GPU of its own, by torch or CuPy (SpecError)."""
-    own, ranks = place_on_host(rank.comm)
-    library = gpu_libraries.find_library()
-    count = library.count()
-    if count < ranks:
-        why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
-        raise gpu_requirements.missing_gpus_error(
-            platform.node(), count, ranks, why, instead=INSTEAD
-        )
-    return library(own)
+    return own_gpu(place_on_host(rank.comm), INSTEAD)()
 
 
 def join(rank: Rank, nccl: Any) -> Any:  # noqa: ANN401

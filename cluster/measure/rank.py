@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -37,17 +37,14 @@ NAP = 0.005  # seconds between two checks for a message
 LINGER = 1.0  # seconds that a stopped rank waits, while the others write their values
 
 
-class OpenSeries:
+class OpenSeries(NamedTuple):
     """One series of values while it is being measured."""
 
-    def __init__(
-        self, definition: Definition, params: dict[str, Scalar], size: int, unit: str
-    ) -> None:
-        self.definition = definition
-        self.params = params
-        self.bytes = size
-        self.unit = unit
-        self.values: list[float] = []
+    definition: Definition
+    params: dict[str, Scalar]
+    bytes: int
+    unit: str
+    values: list[float]
 
 
 class Rank:
@@ -78,19 +75,12 @@ class Rank:
         unit: str = "s",
         is_beside: bool = False,
     ) -> list[float]:
-        """Begin a series of values.
+        """Begin a series of values at a data point; return the list to append them to.
 
-        Args:
-            definition: of the metric.
-            params: of the data point.
-            size: bytes moved during each value; 0 if none are.
-            unit: of the values; all but those of foreign programs are seconds.
-            is_beside: keep the series open that were begun before; all of them end together.
-
-        Returns:
-            The list to append the values to.
+        `size` bytes move during each value. Values but those of foreign programs are seconds. A
+        series `is_beside` those that were begun before: all of them end together.
         """
-        opened = OpenSeries(definition, params, size, unit)
+        opened = OpenSeries(definition, params, size, unit, [])
         self._open = [*self._open, opened] if is_beside else [opened]
         return opened.values
 

@@ -29,6 +29,7 @@ os.sched_setaffinity(0, map(int, cores.split(",")))
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python had ignored it
 os.execv(argv[0], argv)
 """
+START = (sys.executable, "-I", "-S", "-c", END_WITH_RANK)
 # With these variables, a program would take itself for the rank, and so would the agent.
 OF_RANKS = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_")
 BY_SIGNAL = 128  # plus the signal's number: the exit status of a process that a signal ended
@@ -70,16 +71,7 @@ def _running(argv: Sequence[str], stdout: Path) -> Iterator[subprocess.Popen[byt
     """Run a program until the end of the block."""
     with stdout.open("wb") as out:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                END_WITH_RANK,
-                *_rank_and_cores(),
-                _path_of(argv[0]),
-                *argv[1:],
-            ],
+            [*START, *_rank_and_cores(), _path_of(argv[0]), *argv[1:]],
             stdin=subprocess.DEVNULL,
             stdout=out,
             env={k: v for k, v in os.environ.items() if not k.startswith(OF_RANKS)},

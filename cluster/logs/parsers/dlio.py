@@ -15,8 +15,7 @@ from statistics import fmean
 import msgspec
 
 from cluster.core import decoders
-from cluster.core.model.logs import Parsed
-from cluster.logs.parsers import MIB, Parser, ResultBuilder, define
+from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define
 
 _KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
 CLOSE = 1e-6  # relative: figures are written with all their digits
@@ -55,23 +54,21 @@ class _Summary(msgspec.Struct):
     potential_caching: list[int] | bool = False
 
 
-class Dlio(Parser):
+class Dlio(RunParser):
     """DLIO's summary.json: utilisation, samples per second, and which of them hold."""
 
     marks = ("train_au_percentage", "train_au_mean_percentage")
     definitions = DEFINITIONS
 
-    def __init__(self) -> None:
-        self._builders: list[ResultBuilder] = []
-        self._cut: ResultBuilder | None = None
+    title = "DLIO"
+    _is_cut = False
 
     def take(self, line: str, lineno: int) -> bool:
         if not _KEY.match(line):
             return False
-        if not self._cut:
-            self._cut = ResultBuilder("dlio", lineno, "DLIO")
-            self._cut.fail("the summary is cut off: none of its figures is used")
-            self._builders.append(self._cut)
+        if not self._is_cut:
+            self._is_cut = True
+            self._begin(lineno).fail("the summary is cut off: none of its figures is used")
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
@@ -81,7 +78,7 @@ class Dlio(Parser):
             summary = decoders.decode(text, _Summary)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        builder = ResultBuilder("dlio", lineno, "DLIO")
+        builder = self._begin(lineno)
         metric, point = summary.metric, {"accelerators": summary.num_accelerators}
         builder.extend(UTILISATION, metric.train_au_percentage, point)
         builder.extend(SAMPLES, metric.train_throughput_samples_per_second, point)
@@ -89,11 +86,10 @@ class Dlio(Parser):
             builder.add(READ, metric.train_io_mean_MB_per_second * MIB, point)
         for words in _doubts(summary):
             builder.note(words)
-        self._builders.append(builder)
         return True
 
-    def results(self) -> tuple[Parsed, ...]:
-        return tuple(builder.parsed() for builder in self._builders)
+    def _finish(self, run: ResultBuilder) -> None:
+        """A summary may have no figures."""
 
 
 def _doubts(summary: _Summary) -> Iterator[str]:

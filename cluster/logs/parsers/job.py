@@ -10,7 +10,7 @@ import re
 from collections import Counter
 
 from cluster.core.model.logs import Parsed
-from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.parsers import ResultBuilder, RunParser
 from cluster.logs.table import ALIKE, kind_of
 
 _FAILED = re.compile(
@@ -55,7 +55,7 @@ _HARMLESS = re.compile(r"\s*Exception ignored in")  # while Python ends
 MOST = 20  # lines that are kept
 
 
-class JobFailures(Parser):
+class JobFailures(RunParser):
     """The error messages of mpirun, srun, PBS and others about a job that failed."""
 
     marks = (
@@ -76,9 +76,10 @@ class JobFailures(Parser):
         *("with signal", "by signal", "SIGKILL"),
     )
     definitions = ()
+    title = "the job"
 
     def __init__(self) -> None:
-        self._builder: ResultBuilder | None = None
+        super().__init__()
         self._kinds: Counter[str] = Counter()
         self._traceback = 0  # the line on which the open traceback began; 0 if none is open
         self._is_frame = False  # whether the last line named a file of the traceback
@@ -115,19 +116,17 @@ class JobFailures(Parser):
 
     def _fail(self, line: str, lineno: int) -> None:
         """Count a failure, and keep the first of its kind, which many ranks may print."""
-        if self._builder is None:
-            self._builder = ResultBuilder("job", lineno, "the job")
+        run = self._open(lineno)
         kind = kind_of(line.strip())
         self._kinds[kind] += 1
         if self._kinds[kind] == 1 and len(self._kinds) <= MOST:
-            self._builder.fail(line.strip(), lineno)
+            run.fail(line.strip(), lineno)
 
     def results(self) -> tuple[Parsed, ...]:
         if self._traceback:
             self._end_traceback("a Python traceback whose end is missing")
-        if self._builder is None:
-            return ()
-        more = sum(self._kinds.values()) - len(self._kinds)
-        if more:
-            self._builder.note(ALIKE.format(more))
-        return (self._builder.parsed(),)
+        return super().results()
+
+    def _finish(self, run: ResultBuilder) -> None:
+        if more := sum(self._kinds.values()) - len(self._kinds):
+            run.note(ALIKE.format(more))

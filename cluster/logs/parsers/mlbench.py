@@ -12,8 +12,7 @@ import re
 import msgspec
 
 from cluster.core import decoders
-from cluster.core.model.logs import Parsed
-from cluster.logs.parsers import MIB, Parser, ResultBuilder, define, number
+from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define, number
 
 FLOAT = 4  # bytes of an element
 SLACK = 0.01  # by which bytes over time may differ from the printed rate
@@ -40,14 +39,12 @@ _SUMMARY = re.compile(r"\s*Transfer ([\d.]+) MB in ([\d.e+-]+) seconds\. \[([\d.
 _KNOWN = re.compile(r"\s*(?:Vector Size=|Sending vector: \d+-th iteration)")
 
 
-class MlBench(Parser):
+class MlBench(RunParser):
     """mlbench p2p.py: every message's rate; its MB is 2**20 bytes."""
 
     marks = (*("Throughput (MB/s)", '"elapsed"', "Sending vector", "Transfer "),)
     definitions = DEFINITIONS
-
-    def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
+    title = "p2p.py"
 
     def take(self, line: str, lineno: int) -> bool:
         match = _SUMMARY.match(line)
@@ -56,10 +53,8 @@ class MlBench(Parser):
         rate = _rate(match)
         if rate is None:
             return False
-        builder = ResultBuilder("mlbench", lineno, "p2p.py")
         size = round(float(match[1]) * MIB)
-        builder.add(MEAN, rate, {"size": size}, size=size)
-        self._parsed.append(builder.parsed())
+        self._begin(lineno).add(MEAN, rate, {"size": size}, size=size)
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
@@ -69,13 +64,8 @@ class MlBench(Parser):
             return False
         if not report.values:
             return False
-        builder = ResultBuilder("mlbench", lineno, "p2p.py" if report.throughput else "collective")
-        report.fill(builder)
-        self._parsed.append(builder.parsed())
+        report.fill(self._begin(lineno, "" if report.throughput else "collective"))
         return True
-
-    def results(self) -> tuple[Parsed, ...]:
-        return tuple(self._parsed)
 
 
 def _rate(match: re.Match[str]) -> float | None:

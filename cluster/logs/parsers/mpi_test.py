@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from cluster.core.model.logs import Parsed
-from cluster.logs.parsers import MB, Parser, ResultBuilder, define, number
+from cluster.logs.parsers import MB, RunParser, define, number
 
 MILLI = 1e3  # milliseconds per second
 SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms
@@ -36,14 +35,12 @@ _KNOWN = re.compile(
 )
 
 
-class MpiTest(Parser):
+class MpiTest(RunParser):
     """launch_mpi_test.py: one-way times of each rank; MB is 1e6 bytes."""
 
     marks = (" transferred ",)
     definitions = DEFINITIONS
-
-    def __init__(self) -> None:
-        self._builder: ResultBuilder | None = None
+    title = "launch_mpi_test.py"
 
     def take(self, line: str, lineno: int) -> bool:
         match = _LINE.match(line)
@@ -52,15 +49,10 @@ class MpiTest(Parser):
         size, time, rate = (number(match[at]) or 0.0 for at in (2, 3, 4))
         if not _agree(size, time, rate):
             return False
-        if self._builder is None:
-            self._builder = ResultBuilder("mpi_test", lineno, "launch_mpi_test.py")
         point = {"size": round(size * MB)}
         rank = int(match[1])
-        self._builder.add(TIME, time / MILLI, point, rank=rank, size=point["size"])
+        self._open(lineno).add(TIME, time / MILLI, point, rank=rank, size=point["size"])
         return True
-
-    def results(self) -> tuple[Parsed, ...]:
-        return () if self._builder is None else (self._builder.parsed(),)
 
 
 def _agree(size: float, time: float, rate: float) -> bool:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 
-from cluster.core.model.logs import Parsed
-from cluster.logs.parsers import Parser, ResultBuilder, define, number
+from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
 STEP, TOTAL = DEFINITIONS = define(
     "tf_cnn",
@@ -42,14 +41,14 @@ _KNOWN = re.compile(
 )
 
 
-class TfCnn(Parser):
+class TfCnn(RunParser):
     """tf_cnn_benchmarks: a process's rate per step, and the global one."""
 
     marks = ("images/sec: ", "Img/sec")
     definitions = DEFINITIONS
 
     def __init__(self) -> None:
-        self._builder: ResultBuilder | None = None
+        super().__init__()
         self._about: dict[str, str] = {}
         self._steps: dict[str, int] = {}
         self._totals: list[float] = []
@@ -81,15 +80,7 @@ class TfCnn(Parser):
         self._rates = [*self._rates, *rates] if step == self._last else rates
         self._last = step
 
-    def _open(self, first: int) -> ResultBuilder:
-        if self._builder is None:
-            self._builder = ResultBuilder("tf_cnn", first)
-        return self._builder
-
-    def results(self) -> tuple[Parsed, ...]:
-        builder = self._builder
-        if builder is None:
-            return ()
+    def _finish(self, builder: ResultBuilder) -> None:
         builder.title = f"tf_cnn_benchmarks {self._about.get('Model', '')}".strip()
         for name, value in self._about.items():
             builder.note(f"{name.lower()}: {value}")
@@ -107,7 +98,6 @@ class TfCnn(Parser):
             builder.lack_rows(text, "rows of a step, and images/sec: FIGURE +/- ...")
         elif not self._totals:
             builder.lack("there is no total: it was stopped, or the log is cut off")
-        return (builder.parsed(),)
 
 
 def _doubt(totals: list[float], rates: list[float]) -> str:

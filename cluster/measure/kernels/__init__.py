@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import platform
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from cluster.agent.commands import find_program
 from cluster.core.errors import ClusterError
 from cluster.core.model.measurements import Definition
 from cluster.measure.rank import Rank
@@ -110,7 +109,9 @@ def compile_kernel(name: str, folder: Path) -> Path:
     """
     from mpi4py import MPI  # noqa: PLC0415
 
-    mpicc = _mpicc()
+    mpicc = find_program("mpicc")  # of the MPI that runs
+    if mpicc is None:
+        raise NotBuiltError("there is no mpicc.")
     sources = Path(__file__).parent
     digest = hashlib.blake2s(digest_size=8)
     for part in ((sources / f"{name}.c").read_bytes(), (sources / "kernel.h").read_bytes()):
@@ -127,15 +128,6 @@ def compile_kernel(name: str, folder: Path) -> Path:
     except OSError as error:
         raise NotBuiltError(f"{error.filename}: {error.strerror}.") from error
     return target
-
-
-def _mpicc() -> str:
-    """Find the compiler of the MPI that runs: beside this Python, or on the PATH."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    compiler = shutil.which("mpicc", path=path)
-    if compiler is None:
-        raise NotBuiltError("there is no mpicc.")
-    return compiler
 
 
 def _compile(words: list[str], target: Path, about: Path) -> None:

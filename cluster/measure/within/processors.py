@@ -26,9 +26,8 @@ def usable_cpus() -> set[int]:
 
 def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], list[int]]:
     """Return the NUMA nodes with a usable core, and the numbers of those without one."""
-    folders = (system / "node").glob("node[0-9]*")
-    numbers = sorted(int(folder.name.removeprefix("node")) for folder in folders)
-    own = {n: cpu_list(read_text(system / "node" / f"node{n}" / "cpulist")) & cpus for n in numbers}
+    folder = system / "node"
+    own = {n: cpu_list(read_text(folder / f"node{n}" / "cpulist")) & cpus for n in _order(system)}
     nodes = [CoreUnit(number, min(usable)) for number, usable in own.items() if usable]
     return nodes, [number for number, usable in own.items() if not usable]
 
@@ -45,9 +44,13 @@ def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
 def node_distance(first: CoreUnit, second: CoreUnit, system: Path = SYSTEM) -> str:
     """Return the distance of two NUMA nodes, such as `10` or `21`; empty if it is not known."""
     row = read_text(system / "node" / f"node{first.number}" / "distance").split()
-    order = sorted(int(f.name.removeprefix("node")) for f in (system / "node").glob("node[0-9]*"))
+    order = _order(system)
     at = order.index(second.number)
     return row[at] if len(row) == len(order) else ""
+
+
+def _order(system: Path) -> list[int]:
+    return sorted(int(f.name.removeprefix("node")) for f in (system / "node").glob("node[0-9]*"))
 
 
 def core_path(first: CoreUnit, second: CoreUnit, system: Path = SYSTEM) -> str:

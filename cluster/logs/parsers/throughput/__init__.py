@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, ResultBuilder, define, number
+from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 from cluster.logs.parsers.throughput.iterations import DEFINITIONS, IterationTimes, forms_in
 
 (IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS) = define(
@@ -119,7 +118,7 @@ class _Figure(NamedTuple):
     name: str
 
 
-class TrainingThroughput(Parser):
+class TrainingThroughput(RunParser):
     """Any rate that a training program prints, of one process or of all: that is not known."""
 
     marks = (
@@ -129,10 +128,11 @@ class TrainingThroughput(Parser):
         *("data_time:", "Epoch: [", "dt: ", "s/it", "it/s", "global_step/sec", "sec/step"),
         "sec/batch",
     )
+    title = "training throughput"
     definitions = (*(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS, *DEFINITIONS),)
 
     def __init__(self) -> None:
-        self._builder: ResultBuilder | None = None
+        super().__init__()
         self._iterations = IterationTimes()
 
     def take(self, line: str, lineno: int) -> bool:
@@ -144,7 +144,7 @@ class TrainingThroughput(Parser):
         return (bool(read) and all(read)) or bool(iterations) or self._is_note(line)
 
     def _is_note(self, line: str) -> bool:
-        is_chatter = self._builder is not None and _KNOWN.match(line) is not None
+        is_chatter = self._run is not None and _KNOWN.match(line) is not None
         return is_chatter or self._iterations.notes(line)
 
     def _add(self, lineno: int, definition: Definition, text: str, scale: float, name: str) -> bool:
@@ -154,16 +154,8 @@ class TrainingThroughput(Parser):
         self._open(lineno).add(definition, value * scale, {"name": name} if name else None)
         return True
 
-    def _open(self, lineno: int) -> ResultBuilder:
-        if self._builder is None:
-            self._builder = ResultBuilder("throughput", lineno, "training throughput")
-        return self._builder
-
-    def results(self) -> tuple[Parsed, ...]:
-        if self._builder is None:
-            return ()
-        self._builder.note("the log does not say whether its rates are of one process or of all")
-        return (self._builder.parsed(),)
+    def _finish(self, run: ResultBuilder) -> None:
+        run.note("the log does not say whether its rates are of one process or of all")
 
 
 def _figures(line: str) -> list[_Figure]:
