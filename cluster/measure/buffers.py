@@ -48,11 +48,11 @@ class Moves(NamedTuple):
 class CpuMemory:
     """The processor's memory; its blocks are arrays."""
 
-    def put(self, bytes_: Buffer) -> Buffer:
+    def put(self, bytes_: Buffer) -> Piece:
         """Make a block with the bytes of an array."""
         return bytes_
 
-    def zeros(self, size: int) -> Buffer:
+    def zeros(self, size: int) -> Piece:
         """Make a block of zeros, of a size in bytes, that starts at a page boundary."""
         return aligned(size)
 
@@ -99,12 +99,12 @@ class GpuMemory:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    def put(self, bytes_: Buffer) -> Block:
+    def put(self, bytes_: Buffer) -> Piece:
         block = Block(self._library, self._library.put(bytes_))
         self._library.synchronise()
         return block
 
-    def zeros(self, size: int) -> Block:
+    def zeros(self, size: int) -> Piece:
         return Block(self._library, self._library.zeros(size))
 
     def clear(self, block: Block) -> None:
