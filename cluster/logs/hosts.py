@@ -239,19 +239,12 @@ def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNi
         own = [m.name for m in inside if first <= m.line < end]
         mentions = [m.name for m in ahead if m.line < first]
         nic = next(iter((*own, *mentions[-1:], *([named[1]] if named else []))), "")
-        number = _last(visible, 0, first) or _gpu(
-            gpus, before, first, end, is_ahead=bool(gpus and gpus[0].line < firsts[0])
-        )
+        # perftest names the GPU before its title, or below it
+        span = (before, first) if gpus and gpus[0].line < firsts[0] else (first, end)
+        number = _last(visible, 0, first) or _last(gpus, *span)
         number = number or (gpu_named[1] if gpu_named else "")
         names.append(NamedNic(nic, int(number) if number else None))
     return names
-
-
-def _gpu(
-    mentions: Sequence[_Mention], before: int, first: int, end: float, *, is_ahead: bool
-) -> str:
-    """Return the GPU of a result: perftest names it before its title, or below it."""
-    return _last(mentions, before, first) if is_ahead else _last(mentions, first, end)
 
 
 def _last(mentions: Sequence[_Mention], first: int, end: float) -> str:

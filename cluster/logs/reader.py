@@ -88,7 +88,8 @@ class _Reader:
     def __init__(self, format_: str, depth: int = 0) -> None:
         self._forced = format_
         self._depth = depth  # of nested documents
-        self._idle = [] if format_ else _readers()  # parsers whose marks have not occurred
+        names = plugins.names(Parser) if not format_ else ()
+        self._idle = [n for n in names if n != DIAGNOSIS]  # parsers whose marks have not occurred
         self._active = [_parser(format_)()] if format_ else []
         self._diagnosis: Parser | None = None  # it reads every line, whoever takes it
         self._participants = Participants()
@@ -394,7 +395,7 @@ class _Reader:
 
     def _nothing(self) -> ParseError:
         first = self._examples[0] if self._examples else None
-        formats = ", ".join(_names())
+        formats = ", ".join(plugins.names(Parser))
         if first is None and not self._is_any:
             return ParseError("The log is empty.", remedy=f"Formats: {formats}")
         if first is None:
@@ -481,14 +482,6 @@ def _parser(name: str) -> type[Parser]:
 def _is_only_suspect(result: Parsed) -> bool:
     """Tell whether it is of lines that may be about anything."""
     return isinstance(result.detail, Symptoms) and all(s.kind == CAUSE for s in result.detail.found)
-
-
-def _readers() -> list[str]:
-    return [name for name in _names() if name != DIAGNOSIS]
-
-
-def _names() -> tuple[str, ...]:
-    return plugins.names(Parser)
 
 
 def _shape(line: str) -> list[str]:

@@ -65,13 +65,10 @@ class BandwidthTest(RunParser):
     has_rows = True
     definitions = DEFINITIONS
     title = "bandwidthTest"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._ended = False
-        self._title: re.Match[str] | None = None
-        self._memory = ""
-        self._unit = ""
+    _ended = False
+    _title: re.Match[str] | None = None
+    _memory = ""
+    _unit = ""
 
     def take(self, line: str, lineno: int) -> bool:
         if _START.match(line):

@@ -63,15 +63,12 @@ class DeepspeedComm(RunParser):
     marks = ("comm op: ", "Comm. Op", "---- Performance of ")
     definitions = DEFINITIONS
     title = "DeepSpeed communication"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._op = ""  # of the table that is open
-        self._kind = ""  # of it: summary or bench
-        self._has_summary = False  # whether the open run has one
-        self._scale = 0.0
-        self._is_raw = False  # bytes and microseconds, without their units
-        self._last = -1  # bytes of the last row of the operation
+    _op = ""  # of the table that is open
+    _kind = ""  # of it: summary or bench
+    _has_summary = False  # whether the open run has one
+    _scale = 0.0
+    _is_raw = False  # bytes and microseconds, without their units
+    _last = -1  # bytes of the last row of the operation
 
     def take(self, line: str, lineno: int) -> bool:
         call, bench = _CALL.match(line), _BENCH.match(line)

@@ -50,11 +50,8 @@ class Fabtests(RunParser):
     marks = ("usec/xfer",)
     definitions = DEFINITIONS
     title = "fabtests"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._columns = 0
-        self._command = ""
+    _columns = 0
+    _command = ""
 
     def take(self, line: str, lineno: int) -> bool:
         command, named = _COMMAND.search(line), _NAMED_ROW.match(line)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from statistics import median
 
-from cluster.core.model.logs import Parsed
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import Parser, ResultBuilder, define, number
+from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
 MOST = 1000  # descriptions of runs that are kept, as the runs of a log have few
 NEAR = 0.2  # relative difference of the iterations from their mean that is accepted
@@ -45,15 +44,14 @@ _ABOUT = re.compile(r"\s*(Model|Batch size|Number of (?:GPUs|CPUs|\w+)): (.*\S)"
 _KNOWN = re.compile(r"\s*Running (?:warmup|benchmark)")
 
 
-class Horovod(Parser):
+class Horovod(RunParser):
     """Horovod synthetic benchmark: one GPU's images per second, and the total."""
 
     marks = ("Iter #", "img/sec", "Img/sec per", "images/sec on")
     definitions = DEFINITIONS
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
-        self._builder: ResultBuilder | None = None  # of the open run
+        super().__init__()
         self._about: dict[str, str] = {}
         self._ended = True
         self._one = 0.0  # the mean of one GPU
@@ -100,32 +98,21 @@ class Horovod(Parser):
 
     def _rest(self, line: str) -> bool:
         about = _ABOUT.match(line)
+        if about and about[1] == "Model":
+            self._about.clear()
         if about:
-            self._know(about[1], about[2])
+            self._about[about[1]] = about[2][:200]
         return bool(about or _KNOWN.match(line))
 
-    def _know(self, name: str, value: str) -> None:
-        if name == "Model":
-            self._about.clear()
-        self._about[name] = value[:200]
-
     def _open(self, first: int) -> ResultBuilder:
-        if self._ended or self._builder is None:
-            model = self._about.get("Model", "")
-            self._end()
-            self._builder = ResultBuilder("horovod", first, f"Horovod synthetic {model}".strip())
-            for name, value in self._about.items():
-                self._builder.note(f"{name.lower()}: {value}")
-            self._ended, self._one, self._unclear = False, 0.0, []
-        return self._builder
+        if not self._ended and self._run is not None:
+            return self._run
+        run = self._begin(first, f"Horovod synthetic {self._about.get('Model', '')}".strip())
+        for name, value in self._about.items():
+            run.note(f"{name.lower()}: {value}")
+        self._ended, self._one, self._unclear = False, 0.0, []
+        return run
 
-    def _end(self) -> None:
-        if self._builder is not None:
-            self._parsed.append(self._builder.parsed())
-        self._builder = None
-
-    def results(self) -> tuple[Parsed, ...]:
-        if self._builder and not self._ended:
-            self._builder.lack("there is no total: it was stopped, or the log is cut off")
-        self._end()
-        return tuple(self._parsed)
+    def _finish(self, run: ResultBuilder) -> None:
+        if not self._ended:
+            run.lack("there is no total: it was stopped, or the log is cut off")

@@ -35,16 +35,13 @@ class K8sNetperf(RunParser):
     marks = ("HOST NETWORK",)
     definitions = DEFINITIONS
     title = "k8s-netperf"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._columns: list[str] = []
+    _columns: tuple[str, ...] = ()
 
     def take(self, line: str, lineno: int) -> bool:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if cells[0] in _NAMES and "HOST NETWORK" in cells:
             self._open(lineno)
-            self._columns = cells
+            self._columns = tuple(cells)
             return True
         if self._run is None:
             return False

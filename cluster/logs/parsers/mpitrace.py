@@ -107,7 +107,7 @@ class MpiTrace(Parser):
         rank = _RANK.match(line) if begins else None
         context = _CONTEXT.match(line) if begins else None
         if rank:
-            self._begin(lineno, int(rank[1]), int(rank[2]))
+            self._profiles.append(_Profile(lineno, int(rank[1]), int(rank[2])))
         elif context:
             self._open(lineno).context(context[1])
         elif _TABLE.match(line):
@@ -120,11 +120,8 @@ class MpiTrace(Parser):
 
     def _open(self, lineno: int) -> _Profile:
         if not self._profiles:
-            self._begin(lineno, -1, 0)
+            self._profiles.append(_Profile(lineno, -1, 0))
         return self._profiles[-1]
-
-    def _begin(self, lineno: int, rank: int, size: int) -> None:
-        self._profiles.append(_Profile(lineno, rank, size))
 
     def results(self) -> tuple[Parsed, ...]:
         waiting = self._profiles[::-1]
@@ -263,7 +260,17 @@ class _Profile:
             return False
         scale = UNITS.get(named.get("size", ("", " "))[1][:1], 1.0)
         figures = {name: value or 0.0 for name, value in values.items()}
-        self._tasks.append(_task_times(int(rank), host, figures, scale))
+        self._tasks.append(
+            TaskTimes(
+                rank=int(rank),
+                host=host,
+                communication=figures.get("comm", 0.0),
+                elapsed=figures.get("elapsed", 0.0),
+                user=figures.get("user", 0.0),
+                system=figures.get("system", 0.0),
+                memory=figures.get("size", 0.0) * scale,
+            )
+        )
         return True
 
     def parsed(self) -> Iterable[Parsed]:
@@ -316,18 +323,6 @@ class _Profile:
             extremes=tuple(self._extremes),
             complete="total communication time" in totals and "total elapsed time" in totals,
         )
-
-
-def _task_times(rank: int, host: str, figures: dict[str, float], scale: float) -> TaskTimes:
-    return TaskTimes(
-        rank=rank,
-        host=host,
-        communication=figures.get("comm", 0.0),
-        elapsed=figures.get("elapsed", 0.0),
-        user=figures.get("user", 0.0),
-        system=figures.get("system", 0.0),
-        memory=figures.get("size", 0.0) * scale,
-    )
 
 
 def _doubts(profile: Profile) -> Iterable[str]:

@@ -69,16 +69,13 @@ class ParamComms(RunParser):
     marks = ("COMMS-RES",)
     definitions = DEFINITIONS
     title = "PARAM comms"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._columns: list[str] = []
+    _columns: tuple[str, ...] = ()
 
     def take(self, line: str, lineno: int) -> bool:
         head, row = _HEAD.match(line), _ROW.match(line)
         if head:
             self._begin(lineno)
-            self._columns = _NAMES.findall(head[1])
+            self._columns = tuple(_NAMES.findall(head[1]))
             return True
         if row is None or self._run is None:
             return False
@@ -87,16 +84,12 @@ class ParamComms(RunParser):
         if len(cells) != len(self._columns) or None in values or size is None:
             return False
         point: dict[str, Scalar] = {**_params(row), "size": size}
+        columns = _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
         self._run.operation = row[1] or self._run.operation
         for name, value in zip(self._columns, values, strict=True):
-            column = self._size_columns.get(name)
-            if column:
+            if column := columns.get(name):
                 column.add(self._run, value or 0.0, point, size)
         return True
-
-    @property
-    def _size_columns(self) -> dict[str, SizeColumn]:
-        return _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
 
 
 def _params(row: re.Match[str]) -> dict[str, Scalar]:

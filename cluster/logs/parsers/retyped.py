@@ -59,11 +59,8 @@ class Retyped(RunParser):
     )
     definitions = DEFINITIONS
     title = "table of sizes"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._separator = ""
-        self._columns: tuple[SizeColumn | str | None, ...] = ()
+    _separator = ""
+    _columns: tuple[SizeColumn | str | None, ...] = ()
 
     def take(self, line: str, lineno: int) -> bool:
         for separator in ("|", ",", ";", "\t"):

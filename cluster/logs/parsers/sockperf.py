@@ -46,12 +46,9 @@ class Sockperf(RunParser):
     marks = ("sockperf: ",)
     definitions = DEFINITIONS
     title = "sockperf"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_said = False  # whether its times are round trips, or one way
-        self._is_done = False  # whether it has its summary
-        self._parts = MICRO  # into which a second is cut; twice as many for a round trip
+    _is_said = False  # whether its times are round trips, or one way
+    _is_done = False  # whether it has its summary
+    _parts = MICRO  # into which a second is cut; twice as many for a round trip
 
     def take(self, line: str, lineno: int) -> bool:
         text = line[len(NAME) :].rstrip() if line.startswith(NAME) else None
