@@ -47,16 +47,8 @@ def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | No
     A program may fail only because its peer is gone, whose rank was killed: check that the other
     rank still answers before the failure is reported.
 
-    Args:
-        argv: the command; its first word is found on PATH.
-        stdout: the file for its standard output; its standard error is the job's.
-        within: time limit in seconds, after which it is killed.
-
-    Returns:
-        Its exit status, as in a shell; None if it exceeded its time.
-
-    Raises:
-        ClusterError: there is no such program.
+    Its standard error is the job's. Returns its exit status, as in a shell; None if it was killed
+    because it took longer than `within` seconds. ClusterError: its first word is not on PATH.
     """
     with _running(argv, stdout) as process:
         try:
@@ -107,18 +99,9 @@ def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
     """Run a server, wait until it listens, and kill it at the end of the block.
 
     Call it from the rank's main thread, like `run_program`. Its output is discarded; its standard
-    error is the job's.
-
-    Args:
-        argv: the command; the word `PORT` in it is replaced by a free port.
-        address: of this host, at which it listens.
-
-    Yields:
-        Its port.
-
-    Raises:
-        ClusterError: there is no such program, it does not listen, or the address is not one of
-            this host.
+    error is the job's. The word `PORT` of the command is replaced by a free port, which is yielded.
+    ClusterError: there is no such program, it does not listen, or the address is not one of this
+    host.
     """
     for _ in range(PORTS):
         port = free_port(address)

@@ -155,7 +155,45 @@ def rules() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 class SymptomLines(Parser):
     """Errors of libraries and settings of hosts that explain figures."""
 
-    marks = tuple(word for _, word, _ in _KINDS)
+    marks = (
+        *("Read -1, expected", "process_vm_readv", "ptrace_scope", "cuIpc"),
+        *("mpi_built_with_cuda", "max locked memory", "MEMLOCK", "ibv_", "memory lock"),
+        *("locked memory", "memlock", "allocate MR", "shared memory", "dev/shm", "Bus error"),
+        *("fork()", "connect() to", "dest_addr=", "Message too long", "Frag needed", "rmem_max"),
+        *("wmem_max", "tcp_congestion", "default_qdisc", "Bonding Mode", "vxlan", "ACSCtl"),
+        *("lowdown", "Power Cap", "per core", "than cpus on a", "more cpus than"),
+        *("nvidia_peermem", "tx-checksum-ip-generic", "no socket interface found"),
+        *("No usable listening interface", "no usable interface"),
+        *("None of the TCP networks specified", "Unable to find reachable pairing"),
+        *("is not available, please use one or more of", "Unable to find address for"),
+        *("specified interface name", "No network interface", "no active messages transport"),
+        *("No interfaces found", "Did not find interface", "Failed to find interface"),
+        *("for btl_tcp_if_", "for oob_tcp_if_", "No such device: eth", "interface not found"),
+        *("OFI addrinfo", "FullMesh failed", "Could not resolve hostname"),
+        *("Temporary failure in name resolution", "Name or service not known"),
+        *("nodename nor servname", "failed to resolve", "no such host", "could not be resolved"),
+        *("No address associated with hostname", "Name does not resolve", "nable to resolve"),
+        *("ailed to look up", "cannot resolve", "Unknown host", "gethostbyname"),
+        *("No route to host", "Connection timed out", "Connection refused", "connect timed out"),
+        *("Network is unreachable", "Operation timed out", "Software caused connection abort"),
+        *("has timed out after", "imed out trying to connect", "waiting for clients"),
+        *("Host is unreachable", "unable to reach", "not reachable from"),
+        *("invalid device ordinal", "No CUDA GPUs are available", "no CUDA-capable device"),
+        *("cudaErrorNoDevice", "CUDA_ERROR_NO_DEVICE", "Duplicate GPU detected"),
+        *("CUDA_ERROR_INVALID_DEVICE", "system not yet initialized", "SYSTEM_NOT_READY"),
+        *("cudaErrorSystemNotReady", "Error 802", "abric manager is not", "abric Manager is not"),
+        *("abricmanager is not", "error code=802", "ibv_modify_qp", "syndrom", "modify QP"),
+        *("vendor", "GID", "Connection closed by", "Connection reset by peer"),
+        *("remote process exited", "exited on signal 9", "signal: 9", "oom-kill"),
+        *("Killed process", "SIGKILL", "no kernel image is available"),
+        *("driver version is insufficient", "undefined symbol", "version `GLIBC"),
+        *("error while loading shared libraries", "unsupported toolchain", "was not built with"),
+        *("Mismatched NCCL version", "Illegal instruction", "cannot open shared object file"),
+        *("Exec format error", "mismatched NCCL", "built in", "not compiled with CUDA"),
+        *("ot compiled with NCCL", "cannot execute binary", "failure", "rror", "FATAL", "fatal"),
+        *("annot", "nable to", "ssertion", "n't connect to", "ot connect to"),
+        *("lost communication with", "fw_ver", "irmware"),
+    )
     definitions = ()
 
     def __init__(self) -> None:

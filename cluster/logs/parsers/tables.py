@@ -10,10 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import Parser, ResultBuilder, count, define, number
+from cluster.logs.parsers import ResultBuilder, RunParser, count, define, number
 
 MOST = 1000  # names of columns that are kept
 LONGEST = 60  # characters of a cell that is kept as a parameter
@@ -88,7 +87,7 @@ _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
 _Params = tuple[tuple[str, "Scalar"], ...]
 
 
-class Tables(Parser):
+class Tables(RunParser):
     """Markdown tables with a throughput column."""
 
     marks = (
@@ -96,10 +95,10 @@ class Tables(Parser):
         *("ok/s", "oks/s", "okens/s", "amples/s", "entences/s", "equences/s", "okens per s"),
     )
     definitions = DEFINITIONS
+    title = "table"
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
-        self._builder: ResultBuilder | None = None  # of the open table
+        super().__init__()
         self._heading = ""
         self._columns: tuple[str, ...] = ()
         self._is_new = False  # the header was the last line
@@ -121,8 +120,7 @@ class Tables(Parser):
         if has_word and any(map(_begins_column, cells)) and not _FIGURE.search(line):
             self._columns, self._is_new = tuple(map(_name, cells)), True
             self._is_closed = line.rstrip().endswith("|")
-            self._end()
-            self._builder = ResultBuilder("tables", lineno, self._heading or "table")
+            self._begin(lineno, self._heading)
             self._rows = {}
             return True
         if _RULE.match(line.strip()):
@@ -135,14 +133,12 @@ class Tables(Parser):
         is_row = len(cells) <= len(self._columns)  # else it is one of another table
         return is_row and self._row(cells, commented=comment is not None)
 
-    def _end(self) -> None:
-        if self._builder is not None and not self._builder.empty:
-            self._parsed.append(self._builder.parsed())
-        self._builder = None
+    def _finish(self, run: ResultBuilder) -> None:
+        """A table without figures is none of ours."""
 
     def _row(self, cells: list[str], *, commented: bool) -> bool:
         """Read a row; if it has fewer cells than the header, the last ones are missing."""
-        builder = self._builder
+        builder = self._run
         if builder is None:
             return False
         if commented:
@@ -197,10 +193,6 @@ class Tables(Parser):
         remark = {"remark": bare[3]} if bare[3] else {}
         point = {**params, **_column(name, definition), **remark}
         return _add(builder, definition, bare[1], point, THOUSANDS.get(bare[2], 1.0))
-
-    def results(self) -> tuple[Parsed, ...]:
-        self._end()
-        return tuple(self._parsed)
 
 
 @lru_cache(MOST)
