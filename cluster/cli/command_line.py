@@ -177,7 +177,6 @@ class Commands(CommandGroup):
         return make_command(cmd_name, command, module.__doc__)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List them without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(c, overview.summary(c, self._place)) for c in self.commands])
 

@@ -159,7 +159,6 @@ def _checked(value: Any, check: Callable[[Any], object] | None, *, many: bool) -
 
 
 def group(make: Callable[..., Any], names: str = "") -> Group:
-    """Return the parameters that annotations of a struct or function declare, or `names`."""
     hints, parameters = get_type_hints(make, include_extras=True), signature(make).parameters
     chosen = names.split() or parameters
     return Group(tuple(parameter(n, hints[n], parameters[n].default) for n in chosen), make)
@@ -169,7 +168,6 @@ class Command(click.Command):
     """A command, whose help describes arguments, too."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Describe the arguments, then the options."""
         for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
             records = [p.get_help_record(ctx) for p in self.get_params(ctx) if isinstance(p, kind)]
             if records:
@@ -424,7 +422,6 @@ def with_default(name: str, default: object, *, words: str = "") -> click.Parame
 
 
 def hidden(*parameters: click.Parameter) -> Group:
-    """Return flags that the help of a command leaves to another one's."""
     own = [copy(parameter) for parameter in parameters]
     for option_ in own:
         option_.hidden = True  # type: ignore[attr-defined]

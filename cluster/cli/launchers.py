@@ -75,7 +75,6 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
     conditions: tuple[ComparedCondition, ...]
 
     def verbs(self) -> tuple[click.Command, ...]:
-        """Return the verbs, as `cluster.cli.start` runs them."""
         name = flags.parameter("name", flags.Name, self.name)
         yes = flags.parameter("yes", flags.Yes, False)
         measured = flags.group(Measured)

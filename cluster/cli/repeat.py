@@ -71,7 +71,6 @@ class BenchOptions(Value, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What --mca and --env set."""
         groups = (("mca", self.mca or ()), ("env", self.env or ()))
         return dict(
             variable(kind, *flags.pair(kind, text)) for kind, texts in groups for text in texts

@@ -81,7 +81,6 @@ class RunAnswer(Value, frozen=True, kw_only=True):
 
 
 def show_newest_run(cluster: Cluster, *, as_json: bool) -> Answer | None:
-    """Show the newest run of a cluster, also one that failed."""
     if not cluster.state.jobs:
         return None
     record, _ = cluster.job()
@@ -197,7 +196,6 @@ def print_judgement(judged: Answer) -> None:
 
 
 def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
-    """Return all notes for a reader of the values."""
     record = run.record
     expected = expectation_lines(summaries, record.expected)
     lacking = missing_series(record, run.missing)
@@ -271,7 +269,6 @@ def print_json(value: object) -> None:
 def show_rows(
     items: Sequence[T], columns: Columns[T], *, empty: str, as_json: bool = False
 ) -> None:
-    """Print a list of values as JSON, or as a table, or say that it is empty."""
     if as_json:
         print_json(items)
     elif not items:

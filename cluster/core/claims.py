@@ -57,7 +57,6 @@ class Controller(Value, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Who it is, since when, and what was typed."""
         since = time.strftime("%F %T UTC", time.gmtime(self.at))
         return f"{self.user}@{self.host}, process {self.pid}, since {since}: {self.command}"
 

@@ -49,7 +49,6 @@ def is_used(process: Path) -> bool:
 
 
 def peers(folder: str) -> set[str]:
-    """Return the addresses of all hosts, once the launch has written them."""
     files = [Path(user.pw_dir, folder, PEERS) for user in pwd.getpwall()]
     return {word for file in files if file.is_file() for word in file.read_text().split()}
 

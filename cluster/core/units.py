@@ -174,7 +174,6 @@ def parse_rate(text: str) -> float:
 
 
 def format_bytes(size: float) -> str:
-    """Format bytes, such as an average, with four significant digits: `138.8 kB`."""
     if size < BYTES["kB"]:
         return f"{size:.4g} B"
     return _scaled(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")))

@@ -65,7 +65,6 @@ def group_table(placement: Placement) -> Table:
 
 
 def layer_table(placement: Placement) -> Table:
-    """Show the provider's layers, the nearest first, and how far latency agrees."""
     columns: Columns[NetworkLayer] = (
         Column("provider's layer", lambda layer: layer.name, words=True),
         Column("groups", lambda layer: str(len(layer.sizes))),

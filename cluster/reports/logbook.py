@@ -167,7 +167,6 @@ def _results(entry: Entry) -> Iterator[str]:
 def expectation_lines(
     summaries: Sequence[Summary], expected: ExpectedResult | None
 ) -> Iterator[str]:
-    """Say how a run compares with the expected result, if the user gave one."""
     if expected is None:
         return
     compared = share_of_expected(summaries, expected)

@@ -130,7 +130,6 @@ class BenchCommand(flags.Command):
     """A benchmark's command, whose --help has its own flags and the usual ones, on one screen."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Describe these flags, and name the others; with --help-all, describe all."""
         own = plugins.load(Benchmark, self.name or "").Params.__struct_fields__
         all_ = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         listed = {*own, *SHOWN, ALL}

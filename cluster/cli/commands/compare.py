@@ -164,7 +164,6 @@ MACHINES = flags.hidden(
 def measure_again(
     run: str, name: str, machines: dict[str, Any], options: BenchOptions
 ) -> Comparison:
-    """Measure what a run measured on new or other hosts, and compare the two."""
     where = store.root(options.runs)
     folders = store.find_launches(where, run)
     record = store.record(folders[0])

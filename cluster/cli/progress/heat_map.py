@@ -49,7 +49,6 @@ class PairMap:
             self._shares[row, column] = rate if np.isnan(share) else min(share, rate)
 
     def lines(self) -> Iterator[tuple[tuple[str, str], ...]]:
-        """Return the rows: characters and their styles."""
         for row in self._shares:
             yield tuple(self._cell(rate) for rate in row)
 

@@ -38,7 +38,6 @@ class Csv(Report):
 
 
 def table_csv(table: Table) -> str:
-    """Write any table, without its title and notes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows(map(_as_text, row) for row in (table.columns, *table.rows))

@@ -27,7 +27,6 @@ def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
 def steps(
     parts: Mapping[str, Mapping[str, float]], kind: Format = "svg", prefix: str = "p"
 ) -> Picture:
-    """Draw what a step is made of, a bar for each place of the data of `step_parts`."""
     figure, axes = new_figure(height=1.0 + PER_BAR * len(parts))
     rows = list(range(len(parts)))
     starts = [0.0] * len(parts)

@@ -13,6 +13,19 @@ from cluster.analysis.statistics.compare import (
 )
 from cluster.analysis.topology.nccl_toggles import PairProof, ProofFault, ToggleProof
 
+REASONS = {  # why a cell has no verdict
+    "not_measured": "not measured in {r.side}{failures}",
+    "definitions": "not the same metric: its definitions are {ids}",
+    "no_positive_median": "a median is not above 0, or its time too short for the clock",
+    "too_few_launches": "{r.count} against {r.other_count} launch(es); a verdict needs {enough} of "
+    "each",
+    "no_interval": "too few launches for an interval",
+    "includes_one": "the interval includes 1 and reaches beyond {r.threshold:.1%}",
+    "small": "a difference, but perhaps less than {r.threshold:.1%}",
+    "chance": "of {r.count} data points, one may differ as much by chance",
+    "value_missing": "a launch has no value for it",
+    "same_transports": "both conditions used the same transports between all pairs of GPUs",
+}
 FAULTS = {  # why it is not proven that a variable took effect
     "no_log": "there is no log of NCCL",
     "level_unknown": "NCCL knows no level {level!r}, and ignores it",
@@ -38,33 +51,13 @@ def with_words(comparison: Comparison) -> Comparison:
 
 
 def reason_words(reason: CellReason) -> str:
-    match reason.kind:
-        case "not_measured":
-            failures = f": {' '.join(reason.names)}" if reason.names else ""
-            return f"not measured in {reason.side}{failures}"
-        case "definitions":
-            return f"not the same metric: its definitions are {' and '.join(reason.names)}"
-        case "no_positive_median":
-            return "a median is not above 0, or its time too short for the clock"
-        case "too_few_launches":
-            launches = f"{reason.count} against {reason.other_count} launch(es)"
-            return f"{launches}; a verdict needs {ENOUGH_LAUNCHES} of each"
-        case "no_interval":
-            return "too few launches for an interval"
-        case "includes_one":
-            return f"the interval includes 1 and reaches beyond {reason.threshold:.1%}"
-        case "small":
-            return f"a difference, but perhaps less than {reason.threshold:.1%}"
-        case "chance":
-            return f"of {reason.count} data points, one may differ as much by chance"
-        case "value_missing":
-            return "a launch has no value for it"
-        case "same_transports":
-            return "both conditions used the same transports between all pairs of GPUs"
-        case "unproven":
-            proof = reason.proof
-            fault = proof_fault_words(proof.fault) if proof and proof.fault else ""
-            return f"{proof.setting} is not proven: {fault}" if proof else ""
+    if reason.kind == "unproven":
+        fault = proof_fault_words(reason.proof.fault) if reason.proof and reason.proof.fault else ""
+        return f"{reason.proof.setting} is not proven: {fault}" if reason.proof else ""
+    failures = f": {' '.join(reason.names)}" if reason.names else ""
+    return REASONS[reason.kind].format(
+        r=reason, failures=failures, ids=" and ".join(reason.names), enough=ENOUGH_LAUNCHES
+    )
 
 
 def note_words(note: ComparisonNote) -> str:
@@ -105,7 +98,6 @@ def proof_fault_words(fault: ProofFault) -> str:
 
 
 def pair_words(pair: PairProof) -> str:
-    """Return how a pair differs from what the variable says."""
     fault = pair.fault
     if fault is None:
         return f"{pair.name} obeys"

@@ -149,7 +149,6 @@ def suspect(part: Suspect, fleet: Fleet) -> str:
 
 
 def nothing_compared(kinds: Sequence[str], devices: str) -> str:
-    """Answer if hosts have nothing to compare, or each another kind of device."""
     if kinds:
         several = " and ".join(kinds)
         reason = f"hosts differ: some compared {several}; say which, such as --devices numa"
@@ -159,7 +158,6 @@ def nothing_compared(kinds: Sequence[str], devices: str) -> str:
 
 
 def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
-    """Answer in one line, without the word of the verdict."""
     reason, words = verdict.reason, KINDS[fleet.devices]
     stated = ", ".join(
         f"{_class(group, fleet) or words.tests} {_rate(group, fleet)}" for group in reason.classes

@@ -81,7 +81,6 @@ def _worded(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> Fleet
 
 
 def drift_words(drift: Drift) -> str:
-    """Say which hosts differ: `63 of 64: mtu of eth0 9001; host:17: 1500`."""
     hosts: dict[str, list[str]] = {}
     for host, own in zip(drift.hosts, drift.values, strict=True):
         hosts.setdefault(own, []).append(f"host:{host}")

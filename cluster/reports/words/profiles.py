@@ -107,29 +107,19 @@ def _short(routine: str) -> str:
 
 
 def check_words(check: SumCheck) -> str:
-    """Return which sum was checked, and the two figures."""
-    value, printed = f"{check.value:.3f} s", f"{check.printed:.3f} s"
-    match check.sum:
-        case "totals":
-            words = "its totals: they are missing"
-        case "routines":
-            words = f"times of its routines: {value}, and {printed} in its total"
-        case "files":
-            words = f"times of its operations on files: {value}, and {printed} in its total"
-        case "inside":
-            words = f"time in MPI within the elapsed time: {value} of {printed}"
-        case "task":
-            line = f"{check.value:.2f} s, and {printed} in its total"
-            words = f"its line in the table of all ranks: {line}"
-        case "tasks":
-            lines = f"{check.value:.0f}, for {check.printed:.0f} ranks"
-            words = f"lines in the table of all ranks: {lines}"
-        case "calls":
-            row = f"{check.value:.0f}, and {check.printed:.0f} in its row"
-            words = f"{check.routine}, calls by size: {row}"
-        case "bytes":
-            row = f"{check.value:.1f} B a call, and {check.printed:.1f} B in its row"
-            words = f"{check.routine}, bytes by size: {row}"
-        case "time":
-            words = f"{check.routine}, time by size: {value}, and {printed} in its row"
-    return f"rank {check.rank}: {words}"
+    return f"rank {check.rank}: {SUMS[check.sum].format(c=check)}"
+
+
+SUMS = {
+    "totals": "its totals: they are missing",
+    "routines": "times of its routines: {c.value:.3f} s, and {c.printed:.3f} s in its total",
+    "files": "times of its operations on files: {c.value:.3f} s, and {c.printed:.3f} s in its "
+    "total",
+    "inside": "time in MPI within the elapsed time: {c.value:.3f} s of {c.printed:.3f} s",
+    "task": "its line in the table of all ranks: {c.value:.2f} s, and {c.printed:.3f} s in its "
+    "total",
+    "tasks": "lines in the table of all ranks: {c.value:.0f}, for {c.printed:.0f} ranks",
+    "calls": "{c.routine}, calls by size: {c.value:.0f}, and {c.printed:.0f} in its row",
+    "bytes": "{c.routine}, bytes by size: {c.value:.1f} B a call, and {c.printed:.1f} B in its row",
+    "time": "{c.routine}, time by size: {c.value:.3f} s, and {c.printed:.3f} s in its row",
+}

@@ -316,32 +316,29 @@ def _missing_words(reason: NoLimit) -> str:
     return MISSING[reason.missing].format(hardware=reason.hardware, network=network)
 
 
+STEPS = {  # what a command is for
+    "again": "again when quiet: {command}",
+    "name_network": "with the rate of your network: {command}",
+    "compare_settings": "compare two settings of it: {command}",
+    "memory_copy": "measure a copy in memory, the limit on one host: {command}",
+    "compare_runs": "compare it with another run of the test: {command}",
+    "read_log": "look at what else it says: cluster more topology LOG shows links, cluster more "
+    "profile LOG calls of MPI; lines that were not understood may hold its figures",
+}
+
+
 def next_words(step: Advice | None) -> str:
     """Return what to do next: a command, and what it is for where that is not plain."""
     if step is None:
         return ""
     command = shlex.join(step.command)
     match step.purpose:
-        case "again":
-            return f"again when quiet: {command}"
         case "confirm" if step.fleet:
             return step.fleet.confirm
         case "confirm" if step.sign:
             return finding_words(step.sign).confirm.rstrip(".")
-        case "name_network":
-            return f"with the rate of your network: {command}"
-        case "compare_settings":
-            return f"compare two settings of it: {command}"
-        case "memory_copy":
-            return f"measure a copy in memory, the limit on one host: {command}"
-        case "compare_runs":
-            return f"compare it with another run of the test: {command}"
-        case "read_log":
-            return (
-                "look at what else it says: cluster more topology LOG shows links, "
-                "cluster more profile LOG calls of MPI; lines "
-                "that were not understood may hold its figures"
-            )
+        case purpose if purpose in STEPS:
+            return STEPS[purpose].format(command=command)
     match step.reason:
         case Low(check) | Collapse(check):
             return CHECKS[check] if check else ""
