@@ -249,10 +249,20 @@ class IperfClient(IperfRank):
 
     def _result(self, trial: IperfTest, port: int) -> float:
         path = Path(trial.file)
-        argv = [IPERF, *self._client_arguments(trial, port)]
+        own = self.params
+        argv = [
+            *(IPERF, "-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
+            *("-t", str(own.seconds), "-O", str(own.omit)),
+            *(["-R"] if trial.definition is REVERSE else []),
+        ]
         status = run_program(argv, stdout=path, within=self.limit)
         if status is None:
-            raise self._timeout_error(self.limit, port)
+            raise ClusterError(
+                f"{IPERF} did not end within {self.limit:g} s.",
+                means=f"A firewall may block {self.address}, TCP port {port}.",
+                remedy=f"Try it there: {IPERF} -s -p {port}; and here: "
+                f"{IPERF} -c {self.address} -p {port}",
+            )
         return read_result(path.read_text(errors="replace"), status)
 
     def _end_test(self, port: int) -> None:
@@ -271,22 +281,6 @@ class IperfClient(IperfRank):
             answer = connection.recv(len(ALIVE))
         if answer != ALIVE:
             time.sleep(max(0.0, began + END_WITHIN - time.monotonic()))
-
-    def _client_arguments(self, trial: IperfTest, port: int) -> list[str]:
-        own = self.params
-        return [
-            *("-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
-            *("-t", str(own.seconds), "-O", str(own.omit)),
-            *(["-R"] if trial.definition is REVERSE else []),
-        ]
-
-    def _timeout_error(self, limit: float, port: int) -> ClusterError:
-        return ClusterError(
-            f"{IPERF} did not end within {limit:g} s.",
-            means=f"A firewall may block {self.address}, TCP port {port}.",
-            remedy=f"Try it there: {IPERF} -s -p {port}; and here: "
-            f"{IPERF} -c {self.address} -p {port}",
-        )
 
 
 def read_result(text: str, status: int = 0) -> float:

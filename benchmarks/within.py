@@ -6,7 +6,7 @@ One rank of each host measures, one pair after another, in both directions.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from cluster.core.definitions import define
@@ -166,7 +166,9 @@ class _Host:
         size = self._params.size or SIZES[devices]
         count = self._params.iterations or COUNTS[devices]
         for at, pair in enumerate(pairs):
-            values = self._rank.begin(COPY, dict(_point(devices, pair)), size=size)
+            point: dict[str, Scalar] = {"devices": devices, "reader": pair.reader}
+            point |= {"writer": pair.writer, **({"path": pair.path} if pair.path else {})}
+            values = self._rank.begin(COPY, point, size=size)
             values += times(pair, count)
             self._rank.end()
             self._rank.progress(at + 1, len(pairs), f"{pair.reader} from {pair.writer}")
@@ -174,14 +176,6 @@ class _Host:
         if not pairs:
             self._rank.note(f"{platform.node()}: it has no two {devices} to compare")
         self._rank.print_line(f"{platform.node()}: {label}")
-
-
-def _point(devices: str, pair: _Pair) -> Iterator[tuple[str, Scalar]]:
-    yield "devices", devices
-    yield "reader", pair.reader
-    yield "writer", pair.writer
-    if pair.path:
-        yield "path", pair.path
 
 
 if __name__ == "__main__":

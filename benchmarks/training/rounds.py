@@ -249,8 +249,7 @@ class _Results:
 
     def slowest(self, seconds: float) -> float:
         """Return the time of the slowest rank to all of them."""
-        every: list[float] = self.rank.comm.allgather(seconds)
-        return max(every)
+        return float(max(self.rank.comm.allgather(seconds)))
 
     def trained(self, phase: str, seconds: float) -> float:
         """Note how long a round took; give the samples per second of all ranks."""

@@ -217,7 +217,8 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
             done = subprocess.run(words, capture_output=True, timeout=WITHIN, check=True)
             return [DumpFile(name=name, content=done.stdout, at=time.time())]
     path = folder / STACKS / str(rank.pid)
-    caught = next((line.split()[1] for line in _status(rank.pid) if line.startswith("SigCgt")), "0")
+    status = read_text(Path(f"/proc/{rank.pid}/status")).splitlines()
+    caught = next((line.split()[1] for line in status if line.startswith("SigCgt")), "0")
     if not path.exists() or not int(caught, 16) >> (STACK_SIGNAL - 1) & 1:
         return []
     begin = path.stat().st_size
@@ -229,10 +230,6 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
         time.sleep(0.02)
     content = path.read_bytes()[begin:]
     return [DumpFile(name=name, content=content, at=time.time())] if content else []
-
-
-def _status(pid: int) -> list[str]:
-    return read_text(Path(f"/proc/{pid}/status")).splitlines()
 
 
 def _ras() -> list[DumpFile]:

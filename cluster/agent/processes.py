@@ -75,8 +75,8 @@ def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
-    """Read a list of processors as the kernel writes it, such as `0-2,8`."""
-    ends = (part.partition("-") for part in text.split(","))
+    """Read a list of processors as the kernel writes it, such as `0-2,8`; empty if it is."""
+    ends = (part.partition("-") for part in text.split(",") if part)
     return frozenset(n for a, dash, b in ends for n in range(int(a), int(b if dash else a) + 1))
 
 

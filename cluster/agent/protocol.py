@@ -7,14 +7,7 @@ from cluster.core.model.value import Value
 AGENT = ("-P", "-m", "cluster.agent")  # the arguments of Python on a host, before the verb
 # No other variables are recorded or passed on: the environment may hold secrets.
 VARIABLE_PREFIXES = (
-    "OMPI_MCA_",
-    "PRTE_MCA_",
-    "PMIX_MCA_",
-    "UCX_",
-    "NCCL_",
-    "FI_",
-    "MPI4PY_",
-    "OMP_",
+    *("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "UCX_", "NCCL_", "FI_", "MPI4PY_", "OMP_"),
 )
 VARIABLE_NAMES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TMPDIR")
 TIMED_OUT = 124  # as coreutils' timeout exits

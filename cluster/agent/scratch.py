@@ -64,19 +64,15 @@ def _is_of_cluster(path: Path) -> bool:
 def _is_over(path: Path) -> bool:
     """Tell whether a job has ended; only its first host has a `pid` file."""
     folder = job_of(path)
-    if _is_used(path, folder):
+    if any(_uses(process, path, folder) for process in Path("/proc").glob("[0-9]*")):
         return False
     if not folder.exists() or (folder / "pid").exists():
         return True
     return time.time() - path.stat().st_mtime > START_LIMIT
 
 
-def _is_used(path: Path, folder: Path) -> bool:
-    """Tell whether a process works in a job's folder, or has the scratch folder in a variable."""
-    return any(_uses(process, path, folder) for process in Path("/proc").glob("[0-9]*"))
-
-
 def _uses(process: Path, path: Path, folder: Path) -> bool:
+    """Tell whether a process works in a job's folder, or has the scratch folder in a variable."""
     try:
         if (process / "cwd").readlink().is_relative_to(folder):
             return True

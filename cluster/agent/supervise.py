@@ -46,7 +46,9 @@ HALT_GRACE = 3.0  # seconds for the ranks of one host: less than the first host 
 def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
     """End a job: send SIGTERM, wait for `grace` seconds, then SIGKILL."""
     began = time.monotonic()
-    while is_alive(folder) is None and job_state(folder) == Running() and not _is_late(began):
+    while is_alive(folder) is None and job_state(folder) == Running():
+        if time.monotonic() - began > RANKS_GRACE:
+            break
         time.sleep(POLL)  # tmux has started it, or is about to
     pid = read_text(folder / "pid")
     if is_alive(folder):
@@ -68,10 +70,6 @@ def _force(folder: Path, leader: int | None) -> None:
         for straggler in alive:
             _signal(straggler, signal.SIGKILL)
         time.sleep(POLL)
-
-
-def _is_late(began: float) -> bool:
-    return time.monotonic() - began > RANKS_GRACE
 
 
 def _wait(folder: Path, seconds: float) -> Ended | Lost | None:

@@ -70,7 +70,7 @@ def test_connections_that_stay_on_a_host_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"), [("3", {3}), ("0-2,8", {0, 1, 2, 8}), ("1,65", {1, 65})]
+    ("text", "numbers"), [("3", {3}), ("0-2,8", {0, 1, 2, 8}), ("1,65", {1, 65}), ("", set())]
 )
 def test_lists_of_processors(text: str, numbers: set[int]) -> None:
     assert processes.parse_cpu_list(text) == numbers

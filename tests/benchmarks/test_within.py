@@ -18,7 +18,6 @@ from cluster.measure.within.processors import (
     CoreUnit,
     core_path,
     cores,
-    cpu_list,
     node_distance,
     numa_nodes,
 )
@@ -58,7 +57,6 @@ def test_nodes_and_cores_are_those_that_may_be_used(system: Path) -> None:
     assert numa_nodes({13, 14}, system) == ([CoreUnit(1, 13)], [0, 2])
     assert [core.cpu for core in cores(every, system)] == list(range(8))
     assert cores({9, 1, 4}, system) == [CoreUnit(1, 1), CoreUnit(4, 4)]
-    assert cpu_list("0-2,7\n") == {0, 1, 2, 7}
 
 
 def test_classes_are_distances_and_shared_caches(system: Path) -> None:

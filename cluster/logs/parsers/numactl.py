@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from cluster.core.model.logs import NUMA, Detail, Device, Parsed, Topology
-from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.parsers import ResultBuilder, RunParser
 
 _FIRST = re.compile(r"\s*available: (\d{1,4}) nodes? \(")
 _CPUS = re.compile(r"\s*node (\d{1,4}) cpus:((?:\s+\d{1,5})*)\s*$")
@@ -21,14 +21,14 @@ _ROW = re.compile(r"\s*(\d{1,4}):((?:\s+\d{1,3})+)\s*$")
 _Texts = tuple[tuple[str, str], ...]  # by node
 
 
-class Numactl(Parser):
+class Numactl(RunParser):
     """numactl --hardware: the distance between NUMA nodes."""
 
     marks = ("node distances:", "numactl", "available: ")
     definitions = ()
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
+        super().__init__()
         self._nodes: _Nodes | None = None  # of the list that was read last
 
     def take(self, line: str, lineno: int) -> bool:
@@ -46,10 +46,6 @@ class Numactl(Parser):
         if self._nodes and self._nodes.rows:
             self._parsed.append(self._nodes.parsed())
         self._nodes = None
-
-    def results(self) -> tuple[Parsed, ...]:
-        self._end()
-        return tuple(self._parsed)
 
 
 class _Nodes:

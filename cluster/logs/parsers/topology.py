@@ -10,7 +10,7 @@ import re
 from sys import intern
 
 from cluster.core.model.logs import Detail, Device, Parsed, PeerAccess, Topology
-from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.parsers import ResultBuilder, RunParser
 
 PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
 STATUS = re.compile(r"X|OK|NS|CNS|GNS|TNS|DR|U")
@@ -23,14 +23,14 @@ _KNOWN = re.compile(r"\s*(?:(?:NIC )?Legend:|[A-Z]{1,4}#? +=\s)")
 _TAIL = ("CPU", "NUMA", "GPU NUMA")
 
 
-class NvidiaTopology(Parser):
+class NvidiaTopology(RunParser):
     """nvidia-smi topo: the class of the path between each pair of devices."""
 
     marks = ("GPU0", "NIC Legend")
     definitions = ()
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
+        super().__init__()
         self._matrix: _Matrix | None = None  # the open one
 
     def take(self, line: str, lineno: int) -> bool:
@@ -53,10 +53,6 @@ class NvidiaTopology(Parser):
         if self._matrix and self._matrix.rows:
             self._parsed.append(self._matrix.parsed())
         self._matrix = None
-
-    def results(self) -> tuple[Parsed, ...]:
-        self._end()
-        return tuple(self._parsed)
 
 
 def _split(cells: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.agent.kernel_files import read_text
+from cluster.agent.processes import parse_cpu_list
 
 SYSTEM = Path("/sys/devices/system")
 NODE, SYS = "NODE", "SYS"  # classes of cores without a common cache: of one NUMA node, or not
@@ -27,7 +28,9 @@ def usable_cpus() -> set[int]:
 def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], list[int]]:
     """Return the NUMA nodes with a usable core, and the numbers of those without one."""
     folder = system / "node"
-    own = {n: cpu_list(read_text(folder / f"node{n}" / "cpulist")) & cpus for n in _order(system)}
+    own = {
+        n: parse_cpu_list(read_text(folder / f"node{n}" / "cpulist")) & cpus for n in _order(system)
+    }
     nodes = [CoreUnit(number, min(usable)) for number, usable in own.items() if usable]
     return nodes, [number for number, usable in own.items() if not usable]
 
@@ -37,7 +40,7 @@ def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
     first_threads: dict[frozenset[int], int] = {}
     for cpu in sorted(cpus):
         threads = read_text(system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list")
-        first_threads.setdefault(frozenset(cpu_list(threads) or {cpu}), cpu)
+        first_threads.setdefault(parse_cpu_list(threads) or frozenset({cpu}), cpu)
     return [CoreUnit(cpu, cpu) for cpu in first_threads.values()]
 
 
@@ -59,20 +62,12 @@ def core_path(first: CoreUnit, second: CoreUnit, system: Path = SYSTEM) -> str:
     levels = [
         read_text(cache / "level")
         for cache in caches
-        if second.cpu in cpu_list(read_text(cache / "shared_cpu_list"))
+        if second.cpu in parse_cpu_list(read_text(cache / "shared_cpu_list"))
     ]
     if levels:
         return f"L{min(levels)}"
     nodes = (system / "node").glob("node[0-9]*")
-    near = any({first.cpu, second.cpu} <= cpu_list(read_text(node / "cpulist")) for node in nodes)
+    near = any(
+        {first.cpu, second.cpu} <= parse_cpu_list(read_text(node / "cpulist")) for node in nodes
+    )
     return NODE if near else SYS
-
-
-def cpu_list(text: str) -> set[int]:
-    """Read a list of processors, such as `0-13,28`."""
-    numbers: set[int] = set()
-    for part in text.strip().split(","):
-        low, _, high = part.partition("-")
-        if low.isdecimal():
-            numbers |= set(range(int(low), int(high or low) + 1))
-    return numbers

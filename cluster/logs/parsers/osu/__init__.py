@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, MB, Parser, ResultBuilder, count, define, numbers
+from cluster.logs.parsers import GB, MB, ResultBuilder, RunParser, count, define, numbers
 
 _osu = partial(
     define,
@@ -98,7 +98,7 @@ _FIGURE = re.compile(r"[.,]\d\d")
 _WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
 
 
-class Osu(Parser):
+class Osu(RunParser):
     """OSU Micro-Benchmarks: one-way latencies in us, rates in MB/s of 1e6 bytes."""
 
     marks = ("OSU ", "OMB", "# Size ")
@@ -106,7 +106,7 @@ class Osu(Parser):
     definitions = DEFINITIONS
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []  # of the tests before the last
+        super().__init__()
         self._table: _Table | None = None
         self._hosts: dict[str, str] = {}  # of ranks
 
@@ -147,10 +147,6 @@ class Osu(Parser):
         elif text.startswith("Rank "):
             self._hosts.clear()  # of the run before
         return True
-
-    def results(self) -> tuple[Parsed, ...]:
-        self._end()
-        return tuple(self._parsed)
 
     def _end(self) -> None:
         if self._table is not None:
