@@ -214,16 +214,10 @@ def launcher(
     instance: str | None = None,
     launcher_values: Mapping[str, object] | None = None,
 ) -> click.Command:
-    """Make a founding program: one benchmark, with few flags of its own.
+    """Make a founding program: one benchmark, with few flags of its own, for `cluster.cli.start`.
 
-    Args:
-        name: of the cluster, unless --name is given.
-        provider: of the machines, unless --provider or --run-local is given.
-        instance: the type of that provider's machines, unless --instance is given.
-        launcher_values: parameters if all ranks are on this machine, in place of those of `params`.
-
-    Returns:
-        A command for `cluster.cli.start`.
+    `name`, `provider` and `instance` count unless their flags are given; `launcher_values` are
+    parameters in place of those of `params` if all ranks are on this machine.
     """
 
     def command(

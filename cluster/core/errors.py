@@ -100,11 +100,8 @@ class Unreachable(ShellError):
     """There is no connection to a host.
 
     Args:
-        what: what happened, one sentence.
         state: how far connecting got (one of `STATES`), or what ended it, such as `refused`.
         transient: whether waiting may help, because the host may still be booting.
-        means: what it means.
-        remedy: what to do next.
     """
 
     def __init__(
@@ -125,9 +122,6 @@ class JobError(ClusterError):
     """A job on the hosts failed.
 
     Args:
-        what: what happened, one sentence.
-        means: what it means.
-        remedy: what to do next.
         stdout: the job's standard output, of which the tail is shown.
         stderr: the job's standard error, of which the tail is shown.
     """
@@ -176,9 +170,7 @@ class ParseError(ClusterError):
     """A text is not in the format expected.
 
     Args:
-        what: what happened, one sentence.
         line: the line that could not be read.
-        remedy: what to do next.
     """
 
     def __init__(self, what: str, *, line: str = "", remedy: str = "") -> None:

@@ -59,19 +59,11 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return frames.cell_columns(self.cells)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the columns of `to_dict` as a pandas DataFrame.
-
-        Raises:
-            SpecError: pandas is not installed.
-        """
+        """Return the columns of `to_dict` as a frame of pandas (SpecError: it is not installed)."""
         return frames.pandas_frame(self.to_dict())
 
     def to_polars(self) -> pl.DataFrame:
-        """Return the columns of `to_dict` as a polars DataFrame.
-
-        Raises:
-            SpecError: polars is not installed.
-        """
+        """Return the columns of `to_dict` as a frame of polars (SpecError: it is not installed)."""
         return frames.polars_frame(self.to_dict())
 
     def plot(self, path: str | Path | None = None) -> Picture:

@@ -187,27 +187,13 @@ class Run(Value, frozen=True, kw_only=True):
         return frames.value_columns(self.name, self.record, self.measurements)
 
     def to_pandas(self, of: Of = "values") -> pd.DataFrame:
-        """Return the columns of `to_dict` as a pandas DataFrame.
-
-        Args:
-            of: `values` or `summaries`.
-
-        Raises:
-            SpecError: pandas is not installed.
-        """
+        """Return the columns of `to_dict` as a frame of pandas (SpecError: it is not installed)."""
         from cluster.runs.frames import pandas_frame  # noqa: PLC0415 - pandas is optional
 
         return pandas_frame(self.to_dict(of))
 
     def to_polars(self, of: Of = "values") -> pl.DataFrame:
-        """Return the columns of `to_dict` as a polars DataFrame.
-
-        Args:
-            of: `values` or `summaries`.
-
-        Raises:
-            SpecError: polars is not installed.
-        """
+        """Return the columns of `to_dict` as a frame of polars (SpecError: it is not installed)."""
         from cluster.runs.frames import polars_frame  # noqa: PLC0415 - polars is optional
 
         return polars_frame(self.to_dict(of))
