@@ -8,8 +8,9 @@ Example: cluster plot p2p --metric bandwidth -o bandwidth.png
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -30,15 +31,7 @@ from cluster.reports.tables import fits_table, predictions_table
 from cluster.reports.words.limits import doubt_notes
 from cluster.runs import store
 from cluster.runs.nccl_logs import launch_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.runs.run import Run
-
-    Draw = Callable[[Sequence[Run], "PlotOptions"], Picture]
-    from collections.abc import Sequence
-
+from cluster.runs.run import Run
 
 Kind = Literal["sweep", "comparison", "scaling", "distribution"]
 
@@ -137,7 +130,7 @@ def _distribution(runs: Sequence[Run], options: PlotOptions) -> Picture:
     return pictures.distribution_picture(values, options.metric, options.form)
 
 
-DRAW: dict[Kind, Draw] = {
+DRAW: dict[Kind, Callable[[Sequence[Run], PlotOptions], Picture]] = {
     "sweep": _sweep,
     "comparison": _comparison,
     "scaling": _scaling,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 from cluster.cli import flags
 from cluster.cli.flags import option
@@ -27,11 +28,7 @@ from cluster.runs import object_store, store, verdict_files
 from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import RAW
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    T = TypeVar("T")
-
+T = TypeVar("T")
 MOST_JUDGED = 20  # of the runs listed: to judge one takes some 50 ms
 Place = tuple[Path, str]  # a run's folder here, and where it is kept
 

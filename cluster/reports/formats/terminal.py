@@ -204,7 +204,6 @@ def _ends(sweep: Sequence[Summary]) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw positive values as a line of bars, on a logarithmic scale."""
     logs = [math.log(value) for value in values]
     low, span = min(logs), max(logs) - min(logs)
     return "".join(BARS[round((v - low) / span * (len(BARS) - 1)) if span else 0] for v in logs)

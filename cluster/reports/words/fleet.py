@@ -407,7 +407,6 @@ def answer_line(verdict: FleetVerdict, status: Status, reason: str) -> str:
 
 
 def new_host_words(host: NewHost, verdict: FleetVerdict) -> str:
-    """Say what tests of a new machine with good hosts showed."""
     where = f"in {host.tests} tests with {', '.join(map(str, host.partners))}"
     if host.sent is None or host.received is None:
         return f"nothing arrives {where}{host.message and ': ' + host.message}"

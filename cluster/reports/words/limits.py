@@ -158,7 +158,6 @@ def percentages(share: float, usual: float) -> tuple[str, str]:
 
 
 def usual_words(usual: Usual) -> str:
-    """Return who measured what is usual."""
     classes = [_threshold_words(name) for name in usual.thresholds]
     source = "; with trees: ".join(classes) or usual.source
     if not usual.used:

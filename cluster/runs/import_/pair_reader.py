@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.host_names import full_names
+from cluster.core.model.fleet import PairMetric
+from cluster.core.model.hosts import Machine
+from cluster.core.model.logs import Reading
 from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.logs.hosts import (
@@ -29,14 +33,7 @@ from cluster.runs.import_.devices import (
     read_devices,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from cluster.core.model.fleet import PairMetric
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.logs import Reading
-
-    Grouping = Callable[[Sequence[Machine]], tuple[int, ...]]
+Grouping = Callable[[Sequence[Machine]], tuple[int, ...]]
 
 PAIR = 2  # hosts
 NAMED = 3  # files in a message

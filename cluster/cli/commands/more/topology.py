@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from rich import box
 from rich.table import Table as Grid
@@ -20,6 +21,7 @@ from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, screen_width
 from cluster.cli.terminal import write_coloured
 from cluster.core.errors import ClusterError, HostErrors, ParseError, ShellError, SpecError
+from cluster.core.model.hosts import Completed
 from cluster.core.model.logs import Topology
 from cluster.core.printable import printable
 from cluster.logs import reader
@@ -28,12 +30,7 @@ from cluster.reports.formats.terminal import natural_width, plain_text, table_te
 from cluster.reports.table import Table
 from cluster.reports.words.topology import with_words
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.hosts import Completed
-
-    MatrixColumn = tuple[str, list[Text]]
+MatrixColumn = tuple[str, list[Text]]
 
 LIVE = ("nvidia-smi", "topo", "-m")
 WITHIN = 60.0  # seconds for a host to answer
