@@ -35,6 +35,7 @@ from cluster.orchestration.bench.plan import check_bench, check_plan, host_order
 from cluster.orchestration.bench.starter import check_starter
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
+from cluster.providers import Provider, SharesHosts
 from cluster.reports.ci import Case
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
@@ -49,8 +50,10 @@ def measure(
 ) -> None:
     """Launch a cluster, benchmark it and show the results, also those until a failure."""
     _check_how(spec, options)
-    pair = trials(options.ab, benchmark) if options.ab else None
-    check_machines = check(spec, benchmark, params, options, pair or (trial,))
+    pair = trials(options.ab, benchmark, spec.provider) if options.ab else None
+    conditions = pair or (trial,)
+    spec = with_options(spec, conditions[0].options)
+    check_machines = check(spec, benchmark, params, options, conditions)
     _check_order(spec.name, benchmark, options)
     if options.plan:
         plan = plan_spec(spec)[1]
@@ -64,7 +67,9 @@ def measure(
     try:
         with cluster.bench_jobs.claimed(replace=options.replace):
             if pair:
-                alternate(cluster, benchmark, pair, params, options, cases)
+                with _beside(cluster, pair[1], live, options) as second:
+                    clusters = {pair[0].name: cluster, pair[1].name: second}
+                    alternate(clusters, benchmark, pair, params, options, cases)
             else:
                 run_launches(cluster, benchmark, params, options, trial, cases)
     except InUse:
@@ -82,6 +87,30 @@ def measure(
         status = report_cases(options.gates, cases) if options.gates.has_any else 0
     if status:
         raise Exit(status)
+
+
+def with_options(spec: ClusterSpec, options: Mapping[str, str]) -> ClusterSpec:
+    """Return a spec with more options of its provider."""
+    return msgspec.structs.replace(spec, options={**spec.options, **options})
+
+
+@contextmanager
+def _beside(
+    cluster: Cluster, trial: Trial, live: JobProgress, options: BenchOptions
+) -> Iterator[Cluster]:
+    """Launch a cluster for the second condition on the same machines, if it has options."""
+    provider = plugins.load(Provider, cluster.spec.provider)
+    if not (trial.options and isinstance(provider, SharesHosts)):
+        yield cluster
+        return
+    own = {**trial.options, **provider.beside(cluster.spec)}
+    spec = msgspec.structs.replace(with_options(cluster.spec, own), name=f"{cluster.name}-b")
+    second = _launch(spec, lambda _: None, live, options)
+    try:
+        with second.bench_jobs.claimed(replace=options.replace):
+            yield second
+    finally:
+        _leave(second, options, live)
 
 
 @contextmanager

@@ -221,20 +221,22 @@ def _bench(
 
 
 def alternate(
-    cluster: Cluster,
+    clusters: Mapping[str, Cluster],
     benchmark: str,
     pair: tuple[Trial, Trial],
     params: Mapping[str, object],
     options: BenchOptions,
     cases: list[Case],
 ) -> None:
-    """Run both conditions in turn, and compare the launches, also after one that failed."""
+    """Run both conditions in turn, each on its cluster, and compare the launches so far."""
     each = options.launches or ENOUGH_LAUNCHES
     ran: list[tuple[Trial, Run]] = []
     try:
         with _progress(options, 2 * each) as live:
             launches = run_alternating(
-                lambda name, **more: _bench(cluster, options, live, name, **more),
+                lambda name, **more: _bench(
+                    clusters[more["condition"]], options, live, name, **more
+                ),
                 benchmark,
                 pair,
                 launches=each,

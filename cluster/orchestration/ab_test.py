@@ -18,6 +18,7 @@ from cluster.orchestration.bench.bench import RUN_OPTIONS, TIMEOUT
 from cluster.orchestration.bench.plan import check_bench
 from cluster.orchestration.bench.variables import all_variables, variable
 from cluster.orchestration.notebook import default_listener
+from cluster.providers import Provider, SharesHosts
 from cluster.runs.comparison import RunComparison, compare_groups
 from cluster.runs.nccl_logs import launch_of
 
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 BY_NCCL = {"training": "--device cuda", "collectives": "--transport nccl"}  # flags for it
-FORM = "KEY=V1,V2, where KEY is a parameter of the benchmark, mca:NAME or env:NAME"
+FORM = (
+    "KEY=V1,V2, where KEY is a parameter of the benchmark, mca:NAME, env:NAME, or an option of a "
+    "provider whose clusters can share hosts"
+)
 
 
 class Trial(Value, frozen=True, kw_only=True):
@@ -38,12 +42,13 @@ class Trial(Value, frozen=True, kw_only=True):
     name: str  # runs are compared by it; `KEY=VALUE` in an A/B test
     params: dict[str, str]  # parameters of the benchmark that it sets
     variables: dict[str, str]  # environment variables that it sets for every rank
+    options: dict[str, str] = {}  # of the provider: it has a cluster of its own  # noqa: RUF012
 
 
 PLAIN = Trial(name="", params={}, variables={})  # of a run outside of experiments
 
 
-def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
+def trials(text: str, benchmark: str, provider: str = "local") -> tuple[Trial, Trial]:
     """Parse `KEY=V1,V2`, or `KEY=V1|V2` if a value has a comma (SpecError)."""
     key, equals, values = text.partition("=")
     parts = values.split("|" if "|" in values else ",")
@@ -53,6 +58,13 @@ def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
             means="The values differ; there is one comma between them, or a | if they have commas.",
             remedy="Such as --ab mca:btl_tcp_links=1,4",
         )
+    kind = plugins.find(Provider, provider)
+    if issubclass(kind, SharesHosts) and key in kind.Options.__struct_fields__:
+        first, second = (
+            Trial(name=f"{key}={value}", params={}, variables={}, options={key: value})
+            for value in parts
+        )
+        return first, second
     return _pair(key, (parts[0], parts[1]), benchmark)
 
 

@@ -317,6 +317,14 @@ class KnowsTopology(ABC):
         """
 
 
+class SharesHosts(ABC):
+    """Two clusters can be on the same machines, to compare options of the provider."""
+
+    @abstractmethod
+    def beside(self, spec: ClusterSpec) -> dict[str, str]:
+        """Return the options of a cluster on the machines of one that exists."""
+
+
 class Stops(ABC):
     """Machines can be switched off and on."""
 

@@ -98,7 +98,9 @@ def test_the_progress_of_an_ab_is_that_of_all_its_launches(
     monkeypatch.setattr(repeat, "_bench", half)
     monkeypatch.setattr(jobs, "BETWEEN_REPORTS", 0.0)
     pair = trials("window=32,64", "p2p")
-    repeat.alternate(one_host, "p2p", pair, {}, BenchOptions(launches=5), [])
+    repeat.alternate(
+        {trial.name: one_host for trial in pair}, "p2p", pair, {}, BenchOptions(launches=5), []
+    )
 
     shown = capsys.readouterr().out
     assert re.findall(r"\[ *(\d+)%\] launch (\d+) of 10, latency 8 B", shown) == [

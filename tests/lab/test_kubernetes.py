@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cluster
+from cluster.cli.measurement import measure
+from cluster.cli.repeat import BenchOptions
+from cluster.orchestration.launch.launch import make_spec
+from cluster.runs import store
+from cluster.runs.raw_files import rank_processes
 from tests.conftest import answer, command
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
 from tests.fakes.kubernetes.kubelets import Image
@@ -14,7 +20,6 @@ from tests.fakes.kubernetes.lab_pods import USER, LabPods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 UP = ("--provider", "kubernetes", "--hosts", "2", "--option", f"image={IMAGE}")
 
@@ -49,3 +54,32 @@ def test_pods_are_launched_measured_and_taken_down(kubernetes: Kubernetes) -> No
         said = command("down", "mine").stdout
         assert "0 left" in said
     assert kubernetes.pods() == []
+
+
+@pytest.mark.timed
+def test_pod_network_against_host_network_on_the_same_nodes(
+    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """60 s: the founding question, by the addresses of the connections that carried the bytes."""
+    monkeypatch.setattr("cluster.orchestration.ab_test.ENOUGH_LAUNCHES", 1)
+    spec = make_spec("mine", {"provider": "kubernetes", "options": {"image": IMAGE}})
+    params = {"metrics": ["bandwidth"], "sizes": ["1MiB"], "iterations": 20}
+    measure(spec, "p2p", params, BenchOptions(ab="network=pod,host", launches=1))
+
+    runs = list((tmp_path / "runs").glob("mine*/*p2p"))
+    assert {_network(folder) for folder in runs} == {
+        ("network=pod", "198.19"),
+        ("network=host", "198.18"),
+    }
+    for name in ("mine-b", "mine"):
+        cluster.attach(name).down()
+
+
+def _network(folder: Path) -> tuple[str, str]:
+    """Give a run's condition, and the network whose addresses its ranks were connected by."""
+    [network] = {
+        ".".join(connection.there.split(".")[:2])
+        for process in rank_processes(folder / "raw")
+        for connection in process.connections
+    }
+    return store.record(folder).condition, network

@@ -11,6 +11,8 @@ from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota, SpecError, Timeout
 from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spec
 from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.orchestration.provider_topology import ask_topology
+from cluster.providers.kubernetes import KubernetesProvider
 from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import scheduler_words
 from tests.conftest import answer, command, until
@@ -195,6 +197,41 @@ def test_the_reason_why_a_pod_waits_is_shown_and_passes(kubernetes: Kubernetes) 
 
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def test_hosts_are_in_the_order_of_the_network_and_its_layers_are_known(
+    kubernetes: Kubernetes,
+) -> None:
+    key = "topology.k8s.aws/network-node-layer"
+    for number, (near, far) in enumerate((("x", "A"), ("y", "B"), ("x", "A"), ("z", "B"))):
+        kubernetes.label(f"node{number}", {f"{key}-3": near, f"{key}-1": far})
+    mine = up(4)
+
+    nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in kubernetes.pods()}
+    order = [nodes[machine.id.partition(".")[0]] for machine in mine.machines]
+    assert order == ["node0", "node2", "node1", "node3"]
+    layers = ask_topology(mine.spec, mine.machines).layers
+    assert [(layer.name, layer.groups) for layer in layers] == [
+        ("network node 3", (0, 0, 2, 3)),
+        ("network node 1", (0, 0, 2, 2)),
+    ]
+    hint = KubernetesProvider().replacement_hint(mine.spec, mine.machines[:2])
+    assert "kubectl cordon node0 node2;" in hint
+    mine.down()
+
+
+def test_a_second_cluster_is_on_the_nodes_of_the_first(kubernetes: Kubernetes) -> None:
+    mine = up()
+    fields = {"provider": "kubernetes", "hosts": 2, "options": {**OPTIONS, "beside": "mine"}}
+    other = launch_spec(make_spec("other", fields))
+
+    nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in kubernetes.pods()}
+    first, second = ([nodes[m.id.partition(".")[0]] for m in c.machines] for c in (mine, other))
+    assert first == second
+    other.down()
+    mine.down()
+    with pytest.raises(SpecError, match="no cluster 'mine'"):
+        planned(options={"beside": "mine"})
 
 
 def test_a_queue_starts_the_pods(kubernetes: Kubernetes) -> None:

@@ -15,11 +15,14 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.kubectl import parse_namespace
 from cluster.core.model.hosts import Machine
+from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import (
+    HintsReplacement,
+    KnowsTopology,
     OffersGpus,
     PreparesHosts,
     Provider,
@@ -27,6 +30,7 @@ from cluster.providers import (
     Resumes,
     RevokedAtOnce,
     Searchable,
+    SharesHosts,
     refuse,
 )
 from cluster.providers.kubernetes.api import Api, choose
@@ -36,6 +40,7 @@ from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_not
 from cluster.providers.kubernetes.refusals import Passing, refusal
 from cluster.providers.kubernetes.startup import POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, why_over
+from cluster.providers.kubernetes.topology import nodes_of, place_of, read_topology
 
 BY_LABEL = "choose nodes by their labels: --option nodes=LABEL=VALUE"
 REFUSED_OPTIONS = {
@@ -57,12 +62,20 @@ class LaunchedJob(NamedTuple):
 
     @property
     def pods(self) -> tuple[Object, ...]:
-        """Its pods that exist."""
         return self.api.pods(self.mark.token)
 
 
 class KubernetesProvider(
-    Provider, Regional, Searchable, Resumes, PreparesHosts, RevokedAtOnce, OffersGpus
+    Provider,
+    Regional,
+    Searchable,
+    Resumes,
+    PreparesHosts,
+    RevokedAtOnce,
+    OffersGpus,
+    KnowsTopology,
+    HintsReplacement,
+    SharesHosts,
 ):
     """Pods that a Job of ours owns."""
 
@@ -82,7 +95,8 @@ class KubernetesProvider(
         check_verbs(api)
         if options.queue:
             check_queue(api, options.queue)
-        _, warnings = api.create(write_job(spec, new_mark(spec.name)), dry=True)
+        text = write_job(spec, new_mark(spec.name), self._token_of(options.beside))
+        _, warnings = api.create(text, dry=True)
         if "PodSecurity" in warnings:
             raise refusal(warnings.replace("Warning: ", ""))
         amounts = "".join(f", {amount} {name}" for name, amount in options.resources.items())
@@ -103,6 +117,8 @@ class KubernetesProvider(
             begun = [each for each in self._launched(spec.name) if not why_over(each.job)]
             api, mark = (begun[0].api, begun[0].mark) if begun else self._create(spec, journal)
             pods = wait_for_pods(api, mark, spec, options, on_state)
+            places = {node.metadata.name: place_of(node) for node in nodes_of(api, pods)}
+            pods = tuple(sorted(pods, key=lambda pod: places[pod.spec.node_name]))
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
                 name=spec.machine_name(number),
@@ -126,7 +142,7 @@ class KubernetesProvider(
             )
         )
         try:
-            job, _ = api.create(write_job(spec, mark))
+            job, _ = api.create(write_job(spec, mark, self._token_of(options.beside)))
         except ClusterError as error:
             if not isinstance(error, Passing):  # otherwise, it may have been created
                 cluster.append(journal.Answered(token=mark.token))
@@ -134,8 +150,14 @@ class KubernetesProvider(
         cluster.append(journal.Answered(token=mark.token, ids=(job.metadata.name,)))
         return api, mark
 
+    def _token_of(self, name: str) -> str:
+        """Return the label of a cluster's pods; none for no name (SpecError: it has none)."""
+        tokens = [each.mark.token for each in self._launched(name)] if name else [""]
+        if not tokens:
+            raise SpecError(f"There is no cluster {name!r} whose nodes could be shared.")
+        return tokens[0]
+
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Return no environment, so that nothing is installed, if the image has it."""
         options = decoders.convert(spec.options, KubernetesOptions, strict=False)
         if options.bin:
             return None
@@ -160,8 +182,29 @@ class KubernetesProvider(
                     return ProvisionError(f"Pods of {each.mark.job} are over. {why}.")
         return None
 
+    def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
+        """Return the layers of the network that the labels of the pods' nodes name."""
+        names = [machine.id.partition(".")[0] for machine in machines]
+        by_name = {p.metadata.name: (e.api, p) for e in self._launched(spec.name) for p in e.pods}
+        if not by_name.keys() >= set(names):
+            return ProviderTopology(reason="pods do not exist any more")
+        api = by_name[names[0]][0]
+        return read_topology(nodes_of(api, [by_name[name][1] for name in names]))
+
+    def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+        """Return the commands that keep pods off the nodes of bad hosts, and launch them again."""
+        names = {machine.id.partition(".")[0] for machine in bad}
+        pods = [pod for each in self._launched(spec.name) for pod in each.pods]
+        nodes = " ".join(p.spec.node_name for p in pods if p.metadata.name in names)
+        return (
+            f"Take new pods off these nodes, for everybody: kubectl cordon {nodes}; "
+            f"then launch again: cluster down {spec.name}; cluster up {spec.name} ..."
+        )
+
+    def beside(self, spec: ClusterSpec) -> dict[str, str]:
+        return {"beside": spec.name}
+
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
-        """Say in which phase the API server has pods that do not answer."""
         names = {machine.id.partition(".")[0] for machine in machines}
         try:
             pods = [pod for each in self._launched(spec.name) for pod in each.pods]
@@ -180,7 +223,6 @@ class KubernetesProvider(
         return bool(at) and name.replace("-", "").isalnum()
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """List the Jobs of a cluster, and the pods that they own."""
         return tuple(
             Resource(kind=kind, id=item.metadata.name)
             for each in self._launched(name)
@@ -223,7 +265,6 @@ class KubernetesProvider(
         return tuple(map(_remote, _all_launched(self._places())))
 
     def search_scope(self, name: str) -> str:
-        """Say which objects are looked for, and where."""
         requests = (e.region for e in _entries(name) if isinstance(e, journal.Requested))
         places = ", ".join(dict.fromkeys(tuple(requests) or self._places()))
         return f"Jobs of Kubernetes in {places}" if places else ""

@@ -32,14 +32,12 @@ class Api(msgspec.Struct, frozen=True):
     namespace: Namespace
 
     def job(self, name: str) -> Object | None:
-        """Return a Job; None if there is none."""
         try:
             return decoders.decode(self.ask("get", "--raw", self._jobs(f"/{name}")), Object)
         except NotFound:
             return None
 
     def jobs(self) -> tuple[Object, ...]:
-        """List all Jobs that cluster created."""
         return self.list(self._jobs(f"?labelSelector={LAUNCH}"))
 
     def pods(self, token: str) -> tuple[Object, ...]:
@@ -77,7 +75,6 @@ class Api(msgspec.Struct, frozen=True):
         )
 
     def list(self, path: str) -> tuple[Object, ...]:
-        """List objects (ClusterError)."""
         return decoders.decode(self.ask("get", "--raw", path), ObjectList).items
 
     def list_if_allowed(self, path: str) -> tuple[Object, ...] | None:
@@ -88,7 +85,6 @@ class Api(msgspec.Struct, frozen=True):
             return None
 
     def core(self, rest: str) -> str:
-        """Return the path of objects of the namespace."""
         return f"/api/v1/namespaces/{self.namespace.name}/{rest}"
 
     def _jobs(self, rest: str) -> str:

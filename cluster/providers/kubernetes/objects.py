@@ -42,26 +42,23 @@ class JobMark(Value, frozen=True, kw_only=True):
 
     @property
     def job(self) -> str:
-        """The name of the Job."""
         slug = re.sub("[^a-z0-9]+", "-", self.name.lower()).strip("-")
         return f"cluster-{slug}-{self.token[:8]}"
 
 
 def new_mark(name: str) -> JobMark:
-    """Mark a Job that this machine creates."""
     return JobMark(token=secrets.token_hex(8), name=name, host=platform.node())
 
 
 def mark_of(job: Object) -> JobMark | None:
-    """Read the mark of a Job; None if it is not ours."""
     labels, notes = job.metadata.labels, job.metadata.annotations
     if LAUNCH not in labels or NAME not in notes:
         return None
     return JobMark(token=labels[LAUNCH], name=notes[NAME], host=notes.get(HOST, ""))
 
 
-def write_job(spec: ClusterSpec, mark: JobMark) -> str:
-    """Write the Job."""
+def write_job(spec: ClusterSpec, mark: JobMark, beside: str = "") -> str:
+    """Write the Job; `beside` is the token of a launch whose nodes its pods share."""
     options = options_of(spec)
     labels = {LAUNCH: mark.token}
     queue = {QUEUE: options.queue} if options.queue else {}
@@ -86,14 +83,14 @@ def write_job(spec: ClusterSpec, mark: JobMark) -> str:
             "ttlSecondsAfterFinished": KEPT,
             "template": {
                 "metadata": {"labels": labels, "annotations": NO_EVICTION | networks},
-                "spec": _pod(options, options.image or spec.image or "", mark),
+                "spec": _pod(options, options.image or spec.image or "", mark, beside),
             },
         },
     }
     return msgspec.json.encode(job).decode()
 
 
-def _pod(options: KubernetesOptions, image: str, mark: JobMark) -> Json:
+def _pod(options: KubernetesOptions, image: str, mark: JobMark, beside: str) -> Json:
     container: Json = {
         "name": CONTAINER,
         "image": image,
@@ -107,10 +104,9 @@ def _pod(options: KubernetesOptions, image: str, mark: JobMark) -> Json:
     }
     if resources := options.resources:
         container["resources"] = {"limits": resources, "requests": resources}
-    separate = {
-        "labelSelector": {"matchLabels": {LAUNCH: mark.token}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
+    affinity = {"podAntiAffinity": _nodes_with(mark.token)}
+    if beside:
+        affinity["podAffinity"] = _nodes_with(beside)
     pod: Json = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -121,9 +117,7 @@ def _pod(options: KubernetesOptions, image: str, mark: JobMark) -> Json:
             {"name": "home", "emptyDir": {}},
             {"name": "memory", "emptyDir": {"medium": "Memory"}},
         ],
-        "affinity": {
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [separate]}
-        },
+        "affinity": affinity,
         "securityContext": _user(options),
     }
     if options.network == "host":
@@ -134,6 +128,14 @@ def _pod(options: KubernetesOptions, image: str, mark: JobMark) -> Json:
         keys = options.tolerate.split(",")
         pod["tolerations"] = [{"key": key, "operator": "Exists"} for key in keys]
     return pod
+
+
+def _nodes_with(token: str) -> Json:
+    term = {
+        "labelSelector": {"matchLabels": {LAUNCH: token}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
 def _security(options: KubernetesOptions) -> Json:

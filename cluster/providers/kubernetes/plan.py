@@ -48,7 +48,6 @@ def check_queue(api: Api, queue: str) -> None:
 
 
 def queue_state(api: Api, job: Object) -> str:
-    """Say why a Job waits in its queue."""
     path = f"{KUEUE}/{api.namespace.name}/workloads?labelSelector=kueue.x-k8s.io/job-uid%3D"
     for workload in api.list_if_allowed(path + job.metadata.uid) or ():
         reserved = workload.status.condition("QuotaReserved")
@@ -108,7 +107,6 @@ def _why_unfit(
 
 
 def quota_notes(api: Api, hosts: int, options: KubernetesOptions) -> Iterator[str]:
-    """Say which quotas have no room for the pods."""
     needs = {"pods": 1.0, "count/pods": 1.0}
     for name, amount in options.resources.items():
         needs |= dict.fromkeys((name, f"requests.{name}"), parse_quantity(amount))

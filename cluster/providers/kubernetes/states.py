@@ -106,7 +106,6 @@ class Status(ObjectPart, frozen=True):
     used: dict[str, str | int] = {}
 
     def condition(self, kind: str) -> ObjectCondition | None:
-        """Return a condition by its type."""
         return next((each for each in self.conditions if each.type == kind), None)
 
 
@@ -132,7 +131,6 @@ def index_of(pod: Object) -> int:
 
 
 def runs(pod: Object) -> bool:
-    """Return whether commands can run in a pod."""
     return pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
 
 
@@ -151,7 +149,6 @@ def why_over(item: Object) -> str:
 
 
 def waiting_of(pod: Object) -> Waiting:
-    """Return why a pod's container does not run yet."""
     states = (status.state for status in pod.status.container_statuses)
     return next((state["waiting"] for state in states if "waiting" in state), Waiting())
 

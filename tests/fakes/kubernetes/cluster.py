@@ -209,6 +209,10 @@ class Kubernetes:
             change(item)
             self.store.update(kind, item)
 
+    def label(self, node: str, labels: dict[str, str]) -> None:
+        """Give a node labels."""
+        self.change(NODES, node, lambda item: item["metadata"]["labels"].update(labels))
+
     def may(self, user: str, verb: str, resource: str, namespace: str) -> bool:
         """Tell whether a user's roles allow something."""
         roles = self.roles[user]

@@ -367,15 +367,16 @@ def _unfit(pod: Object, node: Object, pods: list[Object]) -> str:
 
 
 def _apart(spec: dict[str, Any], here: list[Object]) -> str:
-    if set(spec.get("affinity") or {}) - {"podAntiAffinity"}:
+    if set(spec.get("affinity") or {}) - {"podAntiAffinity", "podAffinity"}:
         raise Gap(f"affinity {spec['affinity']}")
-    terms = (spec.get("affinity") or {}).get("podAntiAffinity", {})
-    for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
-        if term["topologyKey"] != "kubernetes.io/hostname":
-            raise Gap(f"anti-affinity by {term['topologyKey']}")
-        wanted = ",".join(f"{k}={v}" for k, v in term["labelSelector"]["matchLabels"].items())
-        if any(matches_labels(other, wanted) for other in here):
-            return "node(s) didn't match pod anti-affinity rules"
+    for kind, words in (("podAntiAffinity", "anti-affinity"), ("podAffinity", "affinity")):
+        terms = (spec.get("affinity") or {}).get(kind, {})
+        for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+            if term["topologyKey"] != "kubernetes.io/hostname":
+                raise Gap(f"{words} by {term['topologyKey']}")
+            wanted = ",".join(f"{k}={v}" for k, v in term["labelSelector"]["matchLabels"].items())
+            if any(matches_labels(other, wanted) for other in here) is (words != "affinity"):
+                return f"node(s) didn't match pod {words} rules"
     return ""
 
 

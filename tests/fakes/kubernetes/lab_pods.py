@@ -27,7 +27,7 @@ set -eu
 mount --make-rprivate /
 mkdir -p "$1"
 mount -t tmpfs -o mode=755,uid={USER},gid={USER} home "$1"
-mount -t tmpfs -o mode=1777 shm /dev/shm
+for folder in /dev/shm /tmp /var/tmp; do mount -t tmpfs -o mode=1777 own "$folder"; done
 hostname "$2"
 cat > /dev/null
 shift 2
