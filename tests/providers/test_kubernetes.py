@@ -295,6 +295,9 @@ def test_a_node_that_is_gone_is_said_and_what_to_type(
 ) -> None:
     mine = up()
     kubernetes.lose_node("node0")
+    lost = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
+    assert lost
+    assert "0.mpi.mine ended: its node node0 does not answer" in lost.what
     monkeypatch.setattr("cluster.providers.kubernetes.GONE_WITHIN", 1.0)
 
     with pytest.raises(ProvisionError) as failed:

@@ -39,8 +39,7 @@ from cluster.providers.kubernetes.options import KubernetesOptions, options_of, 
 from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
 from cluster.providers.kubernetes.refusals import Passing, refusal
 from cluster.providers.kubernetes.startup import POLL, wait_for_pods
-from cluster.providers.kubernetes.states import Object, why_over
-from cluster.providers.kubernetes.topology import nodes_of, place_of, read_topology
+from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
 
 BY_LABEL = "choose nodes by their labels: --option nodes=LABEL=VALUE"
 REFUSED_OPTIONS = {
@@ -117,7 +116,7 @@ class KubernetesProvider(
             begun = [each for each in self._launched(spec.name) if not why_over(each.job)]
             api, mark = (begun[0].api, begun[0].mark) if begun else self._create(spec, journal)
             pods = wait_for_pods(api, mark, spec, options, on_state)
-            places = {node.metadata.name: place_of(node) for node in nodes_of(api, pods)}
+            places = {node.metadata.name: place_of(node) for node in api.nodes_of(pods)}
             pods = tuple(sorted(pods, key=lambda pod: places[pod.spec.node_name]))
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
@@ -174,9 +173,9 @@ class KubernetesProvider(
                 return ProvisionError(f"The Job of {spec.name} does not exist any more.")
             for each in launched:
                 ends = [
-                    f"{names[pod.metadata.name]} ended: {why_over(pod)}"
+                    f"{names[pod.metadata.name]} ended: {why_lost(pod)}"
                     for pod in each.pods
-                    if pod.metadata.name in names and why_over(pod)
+                    if pod.metadata.name in names and why_lost(pod)
                 ]
                 if why := why_over(each.job) or "; ".join(ends):
                     return ProvisionError(f"Pods of {each.mark.job} are over. {why}.")
@@ -189,7 +188,7 @@ class KubernetesProvider(
         if not by_name.keys() >= set(names):
             return ProviderTopology(reason="pods do not exist any more")
         api = by_name[names[0]][0]
-        return read_topology(nodes_of(api, [by_name[name][1] for name in names]))
+        return read_topology(api.nodes_of([by_name[name][1] for name in names]))
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return the commands that keep pods off the nodes of bad hosts, and launch them again."""
@@ -211,7 +210,7 @@ class KubernetesProvider(
         except ClusterError:
             return "the API server does not answer, either"
         return "; ".join(
-            f"{pod.metadata.name} on {pod.spec.node_name}: {why_over(pod) or pod.status.phase}"
+            f"{pod.metadata.name} on {pod.spec.node_name}: {why_lost(pod) or pod.status.phase}"
             for pod in pods
             if pod.metadata.name in names
         )

@@ -18,7 +18,7 @@ from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.kubectl import Namespace
 from cluster.providers.kubernetes.objects import LAUNCH, write_reviews
 from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
-from cluster.providers.kubernetes.states import Object, ObjectList, index_of
+from cluster.providers.kubernetes.states import Metadata, Object, ObjectList, index_of
 
 WITHIN = 30  # seconds for an answer of the API server
 ENDS_WITHIN = 90.0  # seconds for kubectl, which may have to log in first
@@ -44,6 +44,12 @@ class Api(msgspec.Struct, frozen=True):
         """List the pods of a launch, in the order of their indexes."""
         path = self.core(f"pods?labelSelector={LAUNCH}%3D{token}")
         return tuple(sorted(self.list(path), key=index_of))
+
+    def nodes_of(self, pods: Sequence[Object]) -> tuple[Object, ...]:
+        """Return the nodes of pods; without labels if they may not be listed."""
+        listed = {n.metadata.name: n for n in self.list_if_allowed("/api/v1/nodes") or ()}
+        names = [pod.spec.node_name for pod in pods]
+        return tuple(listed.get(n) or Object(metadata=Metadata(name=n)) for n in names)
 
     def events(self, name: str) -> tuple[Object, ...]:
         """List the events of an object, the oldest first; none if they may not be read."""

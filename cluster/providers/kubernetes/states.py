@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
+
+from cluster.core.model.placement import NetworkLayer, ProviderTopology
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 ENDED = ("Failed", "Succeeded")  # phases of a pod
@@ -22,6 +25,26 @@ SCHEDULER = (  # a pattern of the scheduler's words on some nodes, and ours
     (r"node\(s\) didn't match pod anti-affinity.*", "have a pod of this cluster already"),
     (r"node\(s\) were unschedulable", "are cordoned"),
 )
+
+GCP, AWS = "cloud.google.com/gce-topology", "topology.k8s.aws/network-node-layer"
+OCI, COREWEAVE = "oci.oraclecloud.com/rdma", "backend.coreweave.cloud"
+TOPOGRAPH = "network.topology.nvidia.com"
+LABELS = {  # of nodes, the layers nearest to them first, and their names
+    f"{GCP}-host": "physical host",
+    "nvidia.com/gpu.clique": "NVLink clique",
+    "ds.coreweave.com/nvlink.domain": "NVLink domain",
+    f"{TOPOGRAPH}/accelerator": "NVLink domain",
+    f"{GCP}-subblock": "sub-block",
+    f"{GCP}-block": "block",
+    **{f"{AWS}-{layer}": f"network node {layer}" for layer in (3, 2, 1)},
+    f"{OCI}.local_block_id": "local block",
+    f"{OCI}.network_block_id": "network block",
+    f"{OCI}.hpc_island_id": "HPC island",
+    f"{COREWEAVE}/leafgroup": "leaf group",
+    f"{COREWEAVE}/superpod": "superpod",
+    f"{COREWEAVE}/fabric": "fabric",
+    **{f"{TOPOGRAPH}/{layer}": f"{layer} switch" for layer in ("leaf", "spine", "core")},
+}
 
 
 class ObjectPart(msgspec.Struct, frozen=True, rename="camel"):
@@ -148,6 +171,16 @@ def why_over(item: Object) -> str:
     return "it is being deleted" if item.metadata.deletion_timestamp else ""
 
 
+def why_lost(pod: Object) -> str:
+    """Say why a pod that ran is of no use any more; empty while it is.
+
+    Pods of ours have no probes: one that runs and is not ready has a node that went silent.
+    """
+    ready = pod.status.condition("Ready")
+    silent = runs(pod) and ready is not None and ready.status == "False"
+    return why_over(pod) or (f"its node {pod.spec.node_name} does not answer" if silent else "")
+
+
 def waiting_of(pod: Object) -> Waiting:
     states = (status.state for status in pod.status.container_statuses)
     return next((state["waiting"] for state in states if "waiting" in state), Waiting())
@@ -187,3 +220,21 @@ def _our_words(reason: str) -> str:
         if match := re.fullmatch(pattern, reason):
             return words.format(*match.groups() * 2)
     return reason
+
+
+def read_topology(nodes: Sequence[Object]) -> ProviderTopology:
+    """Read which nodes share a part of the network; `nodes` are those of the hosts, in order."""
+    layers = []
+    for label, name in LABELS.items():
+        values = [node.metadata.labels.get(label) for node in nodes]
+        if any(values):
+            groups = tuple(values.index(value) if value else None for value in values)
+            layers.append(NetworkLayer(name=name, groups=groups, switch=name != "physical host"))
+    reason = "" if layers else "the nodes have no labels of a topology"
+    return ProviderTopology(layers=tuple(layers), reason=reason)
+
+
+def place_of(node: Object) -> tuple[str, ...]:
+    """Return what sorts nodes so that neighbours are near, the farthest layer first."""
+    labels = node.metadata.labels
+    return (*(labels.get(label, "") for label in reversed(LABELS)), node.metadata.name)

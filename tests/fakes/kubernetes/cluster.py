@@ -47,6 +47,10 @@ NAMESPACE, USER = "team-a", "jane"
 TOKEN = "secret-of-jane"  # noqa: S105 - of nobody
 IMAGE = "registry.example/cluster:1"
 ALL = frozenset({("*", "*")})
+ABSENT = (  # groups that clients look for, and do without
+    *("/openapi", "/apis/kueue", "/apis/jobset", "/apis/resource.k8s.io"),
+    "/apis/coordination.k8s.io",
+)
 NEEDED = frozenset(
     {
         ("create", "jobs"),
@@ -222,7 +226,7 @@ class Kubernetes:
 
     def is_known_gap(self, path: str) -> bool:
         """Tell whether a path is of a resource that a real cluster has, and this one lacks."""
-        return not path.startswith(("/openapi", "/apis/kueue", "/apis/jobset"))
+        return not path.startswith(ABSENT)
 
     def fail(self, pattern: str, fault: str, times: int = 1) -> None:
         """Let the next calls fail whose method and path match: a status, `drop` or `hang`."""
@@ -255,11 +259,18 @@ class Kubernetes:
         return self.store.list(PODS)
 
     def lose_node(self, name: str) -> None:
-        """Take a node's power; after a while, the control plane gives its pods up."""
+        """Take a node's power; its pods are not ready any more, as the control plane notes."""
         self.kubelets.dead.add(name)
+
+        def change(pod: Object) -> None:
+            self.runtime.stop(pod)
+            ready = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
+            others = [c for c in pod["status"]["conditions"] if c["type"] != "Ready"]
+            pod["status"]["conditions"] = [*others, ready]
+
         for pod in self.pods():
             if pod["spec"].get("nodeName") == name:
-                self.runtime.stop(pod)
+                self.change(PODS, pod["metadata"]["name"], change)
 
     def evict(
         self,

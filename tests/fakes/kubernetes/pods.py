@@ -55,7 +55,8 @@ class FolderPods:
 
     def ended(self, pod: Object) -> int | None:
         """Give the exit status of a container that ended."""
-        return self._running[pod["metadata"]["uid"]].poll()
+        process = self._running.get(pod["metadata"]["uid"])
+        return process.poll() if process else None  # it may just have been stopped
 
     def execute(
         self, pod: Object, words: Sequence[str], stdin: int = subprocess.PIPE

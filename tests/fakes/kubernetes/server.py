@@ -178,6 +178,13 @@ class Handler(BaseHTTPRequestHandler):
             self.command, "get" if name else "list"
         )
         allowed = QUERY["exec" if sub == "exec" else verb]
+        if "sendInitialEvents" in query:
+            raise Refused(
+                422,
+                'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: '
+                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is "
+                "enabled",
+            )
         if unknown := set(query) - allowed:
             raise Gap(f"{unknown} of {verb}")
         if verb == "delete" and not name:

