@@ -67,7 +67,7 @@ def measure(
     try:
         with cluster.bench_jobs.claimed(replace=options.replace):
             if pair:
-                with _beside(cluster, pair[1], live, options) as second:
+                with _sharing(cluster, pair[1], live, options) as second:
                     clusters = {pair[0].name: cluster, pair[1].name: second}
                     alternate(clusters, benchmark, pair, params, options, cases)
             else:
@@ -95,7 +95,7 @@ def with_options(spec: ClusterSpec, options: Mapping[str, str]) -> ClusterSpec:
 
 
 @contextmanager
-def _beside(
+def _sharing(
     cluster: Cluster, trial: Trial, live: JobProgress, options: BenchOptions
 ) -> Iterator[Cluster]:
     """Launch a cluster for the second condition on the same machines, if it has options."""
@@ -103,7 +103,7 @@ def _beside(
     if not (trial.options and isinstance(provider, SharesHosts)):
         yield cluster
         return
-    own = {**trial.options, **provider.beside(cluster.spec)}
+    own = {**trial.options, **provider.sharing_options(cluster.spec)}
     spec = msgspec.structs.replace(with_options(cluster.spec, own), name=f"{cluster.name}-b")
     second = _launch(spec, lambda _: None, live, options)
     try:

@@ -321,7 +321,7 @@ class SharesHosts(ABC):
     """Two clusters can be on the same machines, to compare options of the provider."""
 
     @abstractmethod
-    def beside(self, spec: ClusterSpec) -> dict[str, str]:
+    def sharing_options(self, spec: ClusterSpec) -> dict[str, str]:
         """Return the options of a cluster on the machines of one that exists."""
 
 

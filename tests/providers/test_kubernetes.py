@@ -222,7 +222,7 @@ def test_hosts_are_in_the_order_of_the_network_and_its_layers_are_known(
 
 def test_a_second_cluster_is_on_the_nodes_of_the_first(kubernetes: Kubernetes) -> None:
     mine = up()
-    fields = {"provider": "kubernetes", "hosts": 2, "options": {**OPTIONS, "beside": "mine"}}
+    fields = {"provider": "kubernetes", "hosts": 2, "options": {**OPTIONS, "share": "mine"}}
     other = launch_spec(make_spec("other", fields))
 
     nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in kubernetes.pods()}
@@ -231,7 +231,7 @@ def test_a_second_cluster_is_on_the_nodes_of_the_first(kubernetes: Kubernetes) -
     other.down()
     mine.down()
     with pytest.raises(SpecError, match="no cluster 'mine'"):
-        planned(options={"beside": "mine"})
+        planned(options={"share": "mine"})
 
 
 def test_a_queue_starts_the_pods(kubernetes: Kubernetes) -> None:

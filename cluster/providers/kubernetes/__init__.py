@@ -94,7 +94,7 @@ class KubernetesProvider(
         check_verbs(api)
         if options.queue:
             check_queue(api, options.queue)
-        text = write_job(spec, new_mark(spec.name), self._token_of(options.beside))
+        text = write_job(spec, new_mark(spec.name), self._token_of(options.share))
         _, warnings = api.create(text, dry=True)
         if "PodSecurity" in warnings:
             raise refusal(warnings.replace("Warning: ", ""))
@@ -141,7 +141,7 @@ class KubernetesProvider(
             )
         )
         try:
-            job, _ = api.create(write_job(spec, mark, self._token_of(options.beside)))
+            job, _ = api.create(write_job(spec, mark, self._token_of(options.share)))
         except ClusterError as error:
             if not isinstance(error, Passing):  # otherwise, it may have been created
                 cluster.append(journal.Answered(token=mark.token))
@@ -200,8 +200,8 @@ class KubernetesProvider(
             f"then launch again: cluster down {spec.name}; cluster up {spec.name} ..."
         )
 
-    def beside(self, spec: ClusterSpec) -> dict[str, str]:
-        return {"beside": spec.name}
+    def sharing_options(self, spec: ClusterSpec) -> dict[str, str]:
+        return {"share": spec.name}
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         names = {machine.id.partition(".")[0] for machine in machines}

@@ -57,8 +57,8 @@ def mark_of(job: Object) -> JobMark | None:
     return JobMark(token=labels[LAUNCH], name=notes[NAME], host=notes.get(HOST, ""))
 
 
-def write_job(spec: ClusterSpec, mark: JobMark, beside: str = "") -> str:
-    """Write the Job; `beside` is the token of a launch whose nodes its pods share."""
+def write_job(spec: ClusterSpec, mark: JobMark, share: str = "") -> str:
+    """Write the Job; `share` is the token of a launch whose nodes its pods share."""
     options = options_of(spec)
     labels = {LAUNCH: mark.token}
     queue = {QUEUE: options.queue} if options.queue else {}
@@ -83,14 +83,14 @@ def write_job(spec: ClusterSpec, mark: JobMark, beside: str = "") -> str:
             "ttlSecondsAfterFinished": KEPT,
             "template": {
                 "metadata": {"labels": labels, "annotations": NO_EVICTION | networks},
-                "spec": _pod(options, options.image or spec.image or "", mark, beside),
+                "spec": _pod(options, options.image or spec.image or "", mark, share),
             },
         },
     }
     return msgspec.json.encode(job).decode()
 
 
-def _pod(options: KubernetesOptions, image: str, mark: JobMark, beside: str) -> Json:
+def _pod(options: KubernetesOptions, image: str, mark: JobMark, share: str) -> Json:
     container: Json = {
         "name": CONTAINER,
         "image": image,
@@ -105,8 +105,8 @@ def _pod(options: KubernetesOptions, image: str, mark: JobMark, beside: str) -> 
     if resources := options.resources:
         container["resources"] = {"limits": resources, "requests": resources}
     affinity = {"podAntiAffinity": _nodes_with(mark.token)}
-    if beside:
-        affinity["podAffinity"] = _nodes_with(beside)
+    if share:
+        affinity["podAffinity"] = _nodes_with(share)
     pod: Json = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,

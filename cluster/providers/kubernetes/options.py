@@ -28,7 +28,7 @@ class KubernetesOptions(Value, frozen=True, kw_only=True):
         network: `pod`, `host` (the interfaces of the node) or `multus:NAME` for one more network.
         queue: a LocalQueue of Kueue, which then starts the pods.
         nodes: labels that the nodes must have, such as `pool=h100`.
-        beside: a cluster, on the nodes of whose pods these are.
+        share: a cluster, on the nodes of whose pods these are.
         tolerate: keys of taints of nodes to use all the same, such as `nvidia.com/gpu`.
         cpu: processors of each pod, such as `8`.
         memory: of each pod, such as `32Gi`.
@@ -50,7 +50,7 @@ class KubernetesOptions(Value, frozen=True, kw_only=True):
     network: str = "pod"
     queue: str = ""
     nodes: str = ""
-    beside: str = ""
+    share: str = ""
     tolerate: str = ""
     cpu: str = ""
     memory: str = ""
