@@ -98,7 +98,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         return (
             make(
                 "create-cluster",
-                up.command,
+                partial(up.command, preparation=up.Preparation()),
                 f"Create {self.hosts} node(s); on {self.provider} with {self.accelerator} each.",
                 {**create, "plan": plan, "yes": yes},
             ),
