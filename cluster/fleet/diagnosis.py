@@ -87,6 +87,7 @@ def diagnose(
         limited=int((table.limited & (table.rates > 0)).sum()),
         unproven=unproven_hosts(fleet, solution),
         reference=reference if math.isfinite(solution.blame.references[HOST]) else None,
+        best=float(table.rates.max()),
         limit=fleet.limit,
         tolerance=float(solution.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),

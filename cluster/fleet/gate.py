@@ -75,6 +75,7 @@ def _word(
     reference, limit = verdict.reference, verdict.limit
     is_low = bool(reference and limit and reference < USUAL * limit)
     by_link = verdict.limited < LIMITED * verdict.tests
+    some = bool(limit and verdict.best >= USUAL * limit)  # then flows of others may slow the rest
     answers: tuple[tuple[bool, GateWord, GateCode], ...] = (
         (bool(bad), "BAD", "faults"),
         (verdict.reason.code == "one_machine", "UNDECIDED", "no_network"),
@@ -82,8 +83,9 @@ def _word(
         (not verdict.tests or reference is None, "UNDECIDED", "no_values"),
         (bool(verdict.blamed), "UNDECIDED", "unconfirmed"),
         (limit is None, "UNDECIDED", "no_limit"),
-        (is_low and by_link, "BAD", "below_limit"),
-        (is_low, "UNDECIDED", "processor"),
+        (is_low and not by_link, "UNDECIDED", "processor"),
+        (is_low and some, "UNDECIDED", "few_rounds"),
+        (is_low, "BAD", "below_limit"),
         (verdict.reason.code in OPEN, "UNDECIDED", OPEN.get(verdict.reason.code, "unproven")),
         (bool(unproven), "UNDECIDED", "unproven"),
         (True, "PROVEN", "proven"),

@@ -67,7 +67,9 @@ LOUD = 1 / 3  # of the tests alone: where more are low, other work slows hosts d
 MOST_OFTEN = 4  # low pairs that are tested by all ports, and their ends with others beside them
 INSIDE, BETWEEN = 2, 8  # rounds, before all pairs that are left
 ROUNDS_SHARE = 0.5  # of the time of a check: the rest is for what the rounds leave open
-STEP_SHARE = 0.5  # of the time that is left, for any step but the confirmation
+CONFIRM_SHARE = 0.2  # of the time of a check, kept to test again what is blamed
+STEP_SHARE = 0.5  # of the time that is left besides, for each step
+WHOLE: tuple[StepKind, ...] = ("named", "round", "unproven", CONFIRMATION)  # all of it, for these
 
 
 class SurveyStep(NamedTuple):
@@ -104,11 +106,14 @@ class _Budget:
         """Tell whether another round leaves the time for what follows the rounds."""
         return self._each == 0 or self._remaining() - self._each > (1 - ROUNDS_SHARE) * self._whole
 
-    def run(self, step: SurveyStep, share: float) -> Sequence[PairTest]:
-        """Run as much of a step as fits into this share of the time that is left."""
+    def run(self, step: SurveyStep) -> Sequence[PairTest]:
+        """Run as much of a step as fits into its share of the time that is left."""
         before = self._remaining()
         if before < math.inf:
-            fit = int(share * before / self._each) if self._each else int(before > 0)
+            free = before
+            if step.purpose not in WHOLE:
+                free = STEP_SHARE * (before - CONFIRM_SHARE * self._whole)
+            fit = int(max(0.0, free) / self._each) if self._each else int(before > 0)
             step = step._replace(pairs=step.pairs[: fit if step.alone or not fit else None])
         if not len(step.pairs):
             return ()
@@ -133,19 +138,19 @@ def survey(
     budget = _Budget(measure, remaining)
     tests: list[PairTest] = []
     if plan.pairs:
-        tests += budget.run(_alone(0, plan.pairs, "named"), 1.0)
+        tests += budget.run(_alone(0, plan.pairs, "named"))
         return tests
     rounds = _rounds_without(fleet.groups, plan)
     for number, pairs in enumerate(rounds):
         if not budget.has_rounds():
             rounds = rounds[:number]
             break
-        tests += budget.run(SurveyStep(number, pairs, alone=False, port=0, purpose="round"), 1.0)
+        tests += budget.run(SurveyStep(number, pairs, alone=False, port=0, purpose="round"))
     sample = _sample(fleet, rounds, plan.alone) if rounds else []
     if sample:  # few rounds may have no pair of different groups
-        tests += budget.run(_alone(_next(tests), sample, "sample"), STEP_SHARE)
+        tests += budget.run(_alone(_next(tests), sample, "sample"))
     for step in _further_steps(fleet, tests, plan, routes):
-        tests += budget.run(step, 1.0 if step.purpose == CONFIRMATION else STEP_SHARE)
+        tests += budget.run(step)
     return tests
 
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.findings import PARTNERS
 from cluster.fleet.gate import decide
 from cluster.fleet.rounds import SurveyPlan, survey
 from cluster.orchestration.check.fleet_check import confirmations
@@ -89,6 +90,16 @@ def test_a_planted_fault_is_bad_and_nothing_else_is(fault: str, part: str) -> No
     assert all(finding.holds for finding in gate.bad)
 
 
+@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("fault", ["host:7:rx=0.4", "host:7:tx=0.6"])
+def test_doubtful_pairs_leave_the_time_to_confirm_a_slow_host(fault: str, seed: int) -> None:
+    gate = Timed(Simulated(fault=fault, seed=seed, noise="tails:0.03", grouped=False), 60.0)
+
+    assert [finding.place.host for finding in gate.gate.bad] == [7]
+    assert len(gate.steps[-1].pairs) == PARTNERS
+    assert gate.spent <= 60.0
+
+
 @pytest.mark.parametrize("seconds", [0.5, 3.0, 8.0, 20.0, 60.0])
 @pytest.mark.parametrize("fault", ["", "host:7:rx=0.4", "host:7=0"])
 def test_the_time_is_never_overrun(seconds: float, fault: str) -> None:
@@ -131,6 +142,18 @@ def test_a_noisy_fleet_between_neighbours_is_never_bad(noise: str, seed: int) ->
             seed=seed, noise=noise, background=0.5, oversubscription=3.0, grouped=grouped
         )
         assert answer_of(fleet).verdict != "BAD"
+
+
+@pytest.mark.parametrize("seed", [9, 12, 24])
+def test_hosts_are_not_all_slow_where_one_reached_its_limit(seed: int) -> None:
+    """Flows of neighbours on uplinks at a third keep most pairs, and not their hosts, slow."""
+    fleet = Simulated(
+        seed=seed, noise="tails:0.03", background=0.5, oversubscription=3.0, grouped=False
+    )
+    gate = Timed(fleet, 60.0)
+
+    assert gate.verdict.reference < 0.8 * RATE <= gate.verdict.best
+    assert (gate.gate.verdict, gate.gate.code) == ("UNDECIDED", "few_rounds")
 
 
 def test_processors_that_limit_all_tests_say_nothing_about_links() -> None:

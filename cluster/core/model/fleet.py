@@ -212,6 +212,7 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     unproven: tuple[int, ...] = ()
     # what most hosts reach, in bytes per second or seconds; none if no test gave a value
     reference: float | None = None
+    best: float = 0.0  # what the fastest test reached, in bytes per second
     limit: float | None = None  # the highest value that a test can reach, if it is known
     # a test is low if it is below the reference by more than this share of it
     tolerance: float = 0.0
