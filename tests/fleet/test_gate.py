@@ -30,9 +30,11 @@ class Timed:
         self.spent = 0.0
         self._fleet = fleet
         plan = SurveyPlan(confirm=True, seconds=seconds, skip=skip)
-        tests = survey(fleet.fleet, plan, self._measure, remaining=lambda: seconds - self.spent)
-        self.verdict = diagnose(fleet.fleet, tests)
-        confirmed = confirmations(self.verdict, tests)
+        self.tests = survey(
+            fleet.fleet, plan, self._measure, remaining=lambda: seconds - self.spent
+        )
+        self.verdict = diagnose(fleet.fleet, self.tests)
+        confirmed = confirmations(self.verdict, self.tests)
         blamed = (
             replace(finding, holds=finding.place in confirmed and confirmed[finding.place].holds)
             for finding in self.verdict.blamed
@@ -154,6 +156,23 @@ def test_hosts_are_not_all_slow_where_one_reached_its_limit(seed: int) -> None:
 
     assert gate.verdict.reference < 0.8 * RATE <= gate.verdict.best
     assert (gate.gate.verdict, gate.gate.code) == ("UNDECIDED", "few_rounds")
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_low_tests_alone_confirm_nothing_where_most_others_are_as_low(
+    grouped: bool,  # noqa: FBT001 - a parameter of a test
+) -> None:
+    """With known groups, a host is confirmed with hosts of its own, through no shared uplink."""
+    timed = Timed(Simulated(fault="host:7:rx=0.4", grouped=grouped), 60.0)
+    (blamed,) = timed.verdict.blamed
+    sample = min(test.round for test in timed.tests if test.alone)
+    shared = [
+        replace(test, value=test.value and test.value / 2) if test.round == sample else test
+        for test in timed.tests
+    ]
+
+    assert confirmations(timed.verdict, timed.tests)[blamed.place].holds
+    assert confirmations(timed.verdict, shared)[blamed.place].holds == grouped
 
 
 def test_processors_that_limit_all_tests_say_nothing_about_links() -> None:

@@ -179,11 +179,12 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     low: int
     tests: int
     partners: tuple[int, ...]
+    others_good: bool = True  # most pairs of other hosts are good alone
 
     @property
     def holds(self) -> bool:
-        """Whether every test was low, and one partner cannot be the cause."""
-        return self.low == self.tests >= FEWEST_AGAIN
+        """Whether every test was low, and neither one partner nor what all share is the cause."""
+        return self.others_good and self.low == self.tests >= FEWEST_AGAIN
 
     @property
     def words(self) -> str:
@@ -197,6 +198,7 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
     last = max((test.round for test in tests), default=-1)
     usual = verdict.reference or 0.0
     again = [t for t in tests if t.round == last and t.alone and t.value is not None]
+    others_good = _are_good_alone(verdict, tests)
     confirmed: dict[Part, Confirmation] = {}
     for blamed in verdict.blamed if usual else ():
         place = blamed.place
@@ -212,8 +214,25 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
             low = [test for test in own if _is_low(verdict, test, usual)]
             ends = {host for test in own for host in (test.source, test.target)}
             partners = tuple(sorted(ends - blamed_hosts))
-            confirmed[place] = Confirmation(low=len(low), tests=len(own), partners=partners)
+            confirmed[place] = Confirmation(
+                low=len(low), tests=len(own), partners=partners, others_good=others_good
+            )
     return confirmed
+
+
+def _are_good_alone(verdict: FleetVerdict, tests: Sequence[PairTest]) -> bool:
+    """Tell whether most pairs of the sample are good alone; with known groups, partners are near.
+
+    Where links that nobody knows of are shared, a low test says nothing of a host.
+    """
+    first = min((test.round for test in tests if test.alone), default=-1)
+    blamed = {host for finding in verdict.blamed for host in _blamed_hosts(verdict, finding)}
+    sample = [
+        _is_low(verdict, test, verdict.reference or 0.0)
+        for test in tests
+        if test.round == first and blamed.isdisjoint((test.source, test.target))
+    ]
+    return bool(verdict.groups) or 2 * sum(sample) <= len(sample)
 
 
 def _blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding) -> set[int]:
