@@ -223,7 +223,7 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
 def _are_good_alone(verdict: FleetVerdict, tests: Sequence[PairTest]) -> bool:
     """Tell whether most pairs of the sample are good alone; with known groups, partners are near.
 
-    Where links that nobody knows of are shared, a low test says nothing of a host.
+    Where unknown links are shared, a low test says nothing of a host.
     """
     first = min((test.round for test in tests if test.alone), default=-1)
     blamed = {host for finding in verdict.blamed for host in _blamed_hosts(verdict, finding)}
