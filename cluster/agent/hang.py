@@ -55,7 +55,10 @@ RECORDS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 LARGEST = 1 << 24  # bytes of a dump
 HEAD = struct.Struct("=4i")  # `struct calls` of cluster/measure/kernels/profile.c
 SLOT = struct.Struct("=Qqqii32s")
+INSPECTED = b"inspector_output_format_version"  # in each line of NCCL's inspector
+LATEST = 1 << 22  # bytes of its file, which grows while the job runs
 MOST_FILES = 8  # that are open, of a process
+MOST_LEVELS = 32  # of a stack in the kernel, which only root may read
 SEEN = ("/dev/", "/proc/", "/sys/", "/memfd:", "/usr/", "/SYSV")
 
 
@@ -71,7 +74,8 @@ def report(folder: Path) -> HostReport:
     ranks = _ranks(pids)
     processes = [_process(rank) for rank in ranks]
     calls = [call for rank in ranks if (call := _calls(rank)) is not None]
-    files = [file for rank in ranks for file in (*_records(rank), *_stack(rank, folder))]
+    sources = [(*_records(rank), *_inspected(rank), *_stack(rank, folder)) for rank in ranks]
+    files = [file for several in sources for file in several]
     size = max((int(rank.env.get(name, 0)) for rank in ranks for name in SIZES), default=0)
     return HostReport(
         snapshots=(*processes, *calls), files=(*files, *(_ras() if ranks else ())), size=size
@@ -144,6 +148,10 @@ def _process(rank: _FoundRank) -> Snapshot:
         at=time.time(),
         state=STATES.get(_stat(rank.pid)[0], ""),
         wchan="" if wchan == "0" else wchan,
+        kernel=tuple(
+            line.split()[-1].partition("+")[0]
+            for line in read_text(proc / "stack").splitlines()[:MOST_LEVELS]
+        ),
         files=tuple(opened[:MOST_FILES]),
         full=tuple(full),
     )
@@ -151,9 +159,11 @@ def _process(rank: _FoundRank) -> Snapshot:
 
 def _calls(found_rank: _FoundRank) -> Snapshot | None:
     """Read which MPI call a rank is in, as our profile library shows it."""
+    name = f"/mpi_calls.{found_rank.rank}"
+    mapped = read_text(Path(f"/proc/{found_rank.pid}/maps")).splitlines()
+    path = next((line.split(maxsplit=5)[-1] for line in mapped if line.endswith(name)), "")
     try:
-        path = Path(f"/proc/{found_rank.pid}/cwd").readlink() / f"mpi_calls.{found_rank.rank}"
-        raw = path.read_bytes()
+        raw = Path(path).read_bytes()
         pid, rank, size, _ = HEAD.unpack_from(raw)
         slots = list(SLOT.iter_unpack(raw[HEAD.size :]))
     except (OSError, struct.error):
@@ -196,6 +206,25 @@ def _records(rank: _FoundRank) -> list[DumpFile]:
         path = Path(name)
         if path.is_file() and path.stat().st_mtime >= began:
             return _dump(f"trace_rank_{rank.rank}", path)
+    return []
+
+
+def _inspected(rank: _FoundRank) -> list[DumpFile]:
+    """Read the end of what NCCL's inspector, which a rank has open, has written."""
+    if "NCCL_INSPECTOR_ENABLE" not in rank.env:
+        return []
+    for link in Path(f"/proc/{rank.pid}/fd").glob("*"):
+        if not link.is_file():  # a pipe or terminal would wait
+            continue
+        with contextlib.suppress(OSError), link.open("rb") as file:
+            if INSPECTED not in file.readline(1024):
+                continue
+            start = max(0, link.stat().st_size - LATEST)
+            file.seek(start)
+            content = file.read(LATEST)
+            whole = content.partition(b"\n")[2] if start else content
+            at = link.stat().st_mtime
+            return [DumpFile(name=f"inspector_rank{rank.rank}.jsonl", content=whole, at=at)]
     return []
 
 

@@ -217,6 +217,68 @@ def test_a_rank_that_is_gone_while_others_wait_for_it_is_certain() -> None:
     assert (answer.cause.kind, answer.cause.confidence) == ("process_gone", "certain")
 
 
+def test_a_rank_that_ended_and_for_which_nobody_waits_is_not_to_blame() -> None:
+    ranks = job(4, 0.1, 50, waits=60)
+    late = absent(ranks[2])
+    ended = last(ranks[3], done=True)
+    gone = Snapshot(source="processes", rank=3, at=NOW, state="gone")
+
+    answer = diagnose([*ranks[:2], late, ended, gone])
+
+    assert answer.cause is not None
+    assert answer.cause.kind == "rank_absent"
+    assert [straggler.rank for straggler in answer.cause.stragglers] == [2]
+
+
+def test_a_job_of_which_one_group_goes_on_and_no_other_waits_long_is_slow() -> None:
+    """Ranks 0 and 1 end a collective between two looks, and 2 and 3 wait for each other."""
+
+    def look(at: float, number: int) -> list[Snapshot]:
+        pairs = [("a", (0, 1), number, at - 0.5), ("b", (2, 3), 7, NOW - 4)]
+        return [
+            Snapshot(
+                source="flight_recorder",
+                rank=rank,
+                at=at,
+                groups=(Membership(group=group, ranks=ranks),),
+                operations=(Operation(group=group, number=n, name="all_reduce", since=since),),
+            )
+            for group, ranks, n, since in pairs
+            for rank in ranks
+        ]
+
+    answer = diagnose([*look(NOW - 2, 50), *look(NOW, 52)])
+
+    assert (answer.verdict, answer.rate) == ("slow", 1.0)
+
+
+def test_a_group_that_waits_is_a_hang_though_another_goes_on() -> None:
+    looks = []
+    for look, at in enumerate((NOW - 2, NOW)):
+        for one in job(4, 0.1, 50, waits=60):
+            waits = one if one.rank else absent(one)
+            other = Operation(group="tp", number=900 + look, name="broadcast", done=True)
+            alone = one.rank == 3
+            operations = (*waits.operations, other) if alone else waits.operations
+            looks.append(msgspec.structs.replace(waits, at=at, operations=operations))
+
+    answer = diagnose(looks)
+
+    assert answer.verdict == "hung"
+    assert answer.cause is not None
+    assert [straggler.rank for straggler in answer.cause.stragglers] == [0]
+
+
+def test_the_kernel_says_that_a_rank_reads_from_a_file_server() -> None:
+    ranks = job(3, 0.1, 50, waits=60)
+    reads = absent(ranks[1], state="sleeping", wchan="wait_bit", kernel=("wait_bit", "nfs_read"))
+
+    answer = diagnose([ranks[0], reads, ranks[2]])
+
+    assert answer.cause is not None
+    assert answer.cause.kind == "slow_input"
+
+
 @pytest.mark.parametrize("hours", [-8, 0, 5.5])
 def test_ras_times_without_a_zone_are_of_the_zone_of_the_host(hours: float) -> None:
     """As its file was written a moment after it, in seconds since the epoch."""

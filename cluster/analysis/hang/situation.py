@@ -56,7 +56,7 @@ class Situation(Value, frozen=True, kw_only=True):
             host=view.host,
             pid=view.pid,
             state=view.state,
-            wchan=view.wchan,
+            wchan=view.wchan or next(iter(view.kernel), ""),
             call=view.call,
             frame=own_frame(view.stack),
             operation=pending[0] if pending else None,
@@ -99,8 +99,11 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     stuck = _stuck(views)
     before = _views(first)
     root, ordered = _root(stuck)
-    moved = bool(before) and _moved(before, views)
-    repeated = bool(before) and not moved
+    earlier = _stuck(before)
+    further = _further(before, views)
+    lasting = bool({*map(_place, earlier)} & {*map(_place, stuck)})
+    moved = bool(further) and (_ended(earlier, stuck, further) or all(further.values()))
+    repeated = bool(before) and (lasting or not any(further.values()))
     gap, rate = _pace(views)
     waited = _waited(views, ordered) or (_span(before, views) if repeated else 0.0)
     least, gaps = TWICE if repeated else ONCE
@@ -205,6 +208,7 @@ def _joined(sources: Sequence[Snapshot]) -> Snapshot:
         counts=tuple(count for source in sources for count in source.counts),
         state=state or next((source.state for source in sources if source.state), ""),
         wchan=next((source.wchan for source in sources if source.wchan), ""),
+        kernel=next((source.kernel for source in sources if source.kernel), ()),
         call=next((source.call for source in sources if source.call), ""),
         files=tuple(name for source in sources for name in source.files),
         full=tuple(name for source in sources for name in source.full),
@@ -356,15 +360,27 @@ def _far(view: Snapshot) -> dict[tuple[str, str], int]:
     return far
 
 
-def _moved(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> bool:
-    """Tell whether a collective that was waited in has ended, or all ranks have come further."""
+def _further(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> dict[int, bool]:
+    """Tell which ranks have come further, of those whose collectives are known."""
     ahead = {view.rank: _far(view) for view in after}
-    moved = {
+    return {
         view.rank: any(ahead.get(view.rank, {}).get(key, 0) > n for key, n in _far(view).items())
         for view in before
         if view.operations or view.counts
     }
-    return bool(moved) and all(moved.values())
+
+
+def _place(stuck: Stuck) -> tuple[str, str, int]:
+    return stuck.group, stuck.name, stuck.number
+
+
+def _ended(before: Sequence[Stuck], after: Sequence[Stuck], further: dict[int, bool]) -> bool:
+    """Tell whether a collective that was waited in has ended."""
+    waited = {_place(stuck) for stuck in after}
+    return any(
+        _place(stuck) not in waited and any(further.get(rank) for rank in stuck.waiting)
+        for stuck in before
+    )
 
 
 def _measured_rate(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:

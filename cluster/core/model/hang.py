@@ -63,6 +63,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     counts: tuple[Count, ...] = ()
     state: ProcessState = ""
     wchan: str = ""  # where in the kernel it waits
+    kernel: tuple[str, ...] = ()  # the functions that led there, the innermost first
     call: str = ""  # of MPI, in which it waits for one other rank, such as MPI_Recv
     files: tuple[str, ...] = ()  # that it has open and may be reading or writing
     # full, of those where a file is open for writing

@@ -52,7 +52,7 @@ def answer_lines(answer: HangAnswer, again: str) -> Iterator[str]:
     """Return the answer: what it is, who waits, how sure, what confirms it; `again` asks again."""
     cause = answer.cause
     head = VERDICTS[answer.verdict]
-    if answer.verdict == "slow" and answer.rate:
+    if answer.verdict in ("slow", "undecided") and answer.rate:
         head += f", at {answer.rate:.3g} collectives/s"
     yield head
     if answer.verdict == "slow":

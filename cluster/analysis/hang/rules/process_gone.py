@@ -21,4 +21,4 @@ def find_cause(situation: Situation) -> Cause | None:
     lost = [rank for rank in ranks if rank in awaited or situation.view(rank).state == "dead"]
     if lost:
         return situation.cause(lost, "certain", hard=True)
-    return situation.cause(ranks, "possible")
+    return None if situation.stuck else situation.cause(ranks, "possible")

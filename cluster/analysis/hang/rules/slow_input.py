@@ -21,7 +21,8 @@ def find_cause(situation: Situation) -> Cause | None:
 
 
 def _reads(view: Snapshot) -> bool:
-    if any(word in view.wchan for word in IN_KERNEL) or view.state == "disk":
+    waits = (view.wchan, *view.kernel)
+    if any(word in name for name in waits for word in IN_KERNEL) or view.state == "disk":
         return True
     return any(
         frame.function in FUNCTIONS or any(part in frame.file for part in FILES)

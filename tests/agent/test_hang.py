@@ -1,0 +1,76 @@
+"""What the agent reads of a rank that runs, on a process of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.agent.hang import HEAD, LATEST, SLOT, report
+from cluster.logs.dumps import read_dump
+from tests.conftest import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.core.model.hang import HostReport
+
+LINE = b"""{"header":{"id":"0xa","rank":3,"n_ranks":4},"metadata":\
+{"inspector_output_format_version":"v4.0","dump_timestamp_us":1790000000000000,"hostname":"n0",\
+"pid":5},"coll_perf":{"coll":"AllReduce","coll_sn":41}}
+"""
+RANK = """
+import mmap, os, sys, time
+from pathlib import Path
+calls, inspector = Path(sys.argv[1]), open(sys.argv[2], "rb")
+head = bytearray(calls.read_bytes())
+head[:4] = os.getpid().to_bytes(4, sys.byteorder)
+calls.write_bytes(head)
+with calls.open("r+b") as file:
+    mapped = mmap.mmap(file.fileno(), 0)
+os.chdir("job")
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def looked_at(tmp_path: Path) -> Iterator[HostReport]:
+    """A rank that has changed its folder since it began to call MPI."""
+    (tmp_path / "job").mkdir()
+    head = HEAD.pack(0, 3, 4, 0)
+    slots = (
+        SLOT.pack(0, 0, 0, 0, 0, b""),
+        SLOT.pack(1, 812, 1_790_000_000 * 10**9, 4, 1, b"MPI_Allreduce"),
+    )
+    (tmp_path / "mpi_calls.3").write_bytes(head + b"".join(slots))
+    (tmp_path / "n0-pid5.log").write_bytes(LINE * (LATEST // len(LINE) + 9))
+    words = [
+        sys.executable,
+        "-c",
+        RANK,
+        str(tmp_path / "mpi_calls.3"),
+        str(tmp_path / "n0-pid5.log"),
+    ]
+    env = {**os.environ, "PMI_RANK": "3", "PMI_SIZE": "4", "NCCL_INSPECTOR_ENABLE": "1"}
+    with subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        until(lambda: report(tmp_path).snapshots[0].wchan, "it sleeps")
+        yield report(tmp_path)
+        process.kill()
+
+
+def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) -> None:
+    state, calls = looked_at.snapshots
+    (inspected,) = [file for file in looked_at.files if file.name.startswith("inspector")]
+    (read,) = read_dump(inspected.name, inspected.content, inspected.at)
+
+    assert (calls.source, calls.rank, calls.operations[0].number) == ("mpi_calls", 3, 812)
+    assert len(inspected.content) <= LATEST
+    assert (read.rank, read.operations[-1].number) == (3, 41)
+    assert state.wchan in state.kernel or os.geteuid() != 0
