@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from statistics import median
 
@@ -15,11 +16,12 @@ from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.model.measurements import Definition
 from cluster.core.units import format_size, format_value
 from cluster.measure.rank import Rank
-from cluster.measure.repetitions import BUDGET, FEWEST, Counts, samples
+from cluster.measure.repetitions import BUDGET, FEWEST, WARMING, Counts, samples
 
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 WINDOW_WITHIN = BUDGET / FEWEST  # seconds of a window, or it has fewer messages
-PROBES = 3  # exchanges of which the fastest says how long one takes: the first opens connections
+PROBES = 3  # exchanges, of which the fastest says how long one takes: the first opens connections
+PROBING = 0.02  # seconds of them, at least: several turns on a processor that others use, too
 LONG = 60.0  # seconds, from which series are shortened, and the user is told how long it takes
 SHORTEST = BUDGET / 8  # seconds of a series, unless FEWEST values take longer
 
@@ -77,7 +79,11 @@ class Exchange:
     def _probe(self, definition: Definition, size: int) -> float:
         """Return the seconds of an exchange, the same on both ranks."""
         repeat = self.loops.prepared(definition, Messages(self.data, definition, size))
-        return float(self.data.comm.bcast(min((repeat(1) or [0.0])[0] for _ in range(PROBES))))
+        seconds: list[float] = []
+        began = time.monotonic()
+        while len(seconds) < PROBES or self.data.comm.bcast(time.monotonic() - began < PROBING):
+            seconds += repeat(1) or [0.0]
+        return float(self.data.comm.bcast(min(seconds)))
 
     def _estimate(self, cells: list[tuple[Definition, int]], start: float, each: float) -> float:
         """Estimate the seconds of all series, from those of a round trip, and of each byte more."""
@@ -89,11 +95,14 @@ class Exchange:
             # A message is answered, and most round trips are followed by one that is not timed.
             ways = 4 if definition is LATENCY and size > LARGE else 2
             moved = self.data.moved(definition, size) * each
+            fewest = FEWEST + 1  # the first warms up
             if counts.seconds and definition in WINDOWED and size > LARGE:
                 moved = min(moved, max(WINDOW_WITHIN, size * each))  # windows are shortened
-            value = ways * start + moved * ways / 2
+                total += PROBES * size * each
+            value = ways * start + moved * (ways if definition is LATENCY else 1)
             most = (counts.values + counts.warm_up) * value
-            total += min(most, max(counts.seconds, FEWEST * value)) if counts.seconds else most
+            budget = counts.seconds * (1 + WARMING)
+            total += min(most, max(budget, fewest * value)) if budget else most
         return total
 
     def _shorten(self, definition: Definition, size: int) -> None:

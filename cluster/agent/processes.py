@@ -50,7 +50,9 @@ def times_since(began: ProcessorTimes) -> ProcessorTimes:
     )
 
 
-def process_info(rank: int, began: ProcessorTimes, folder: Path = SELF) -> RankProcess:
+def process_info(
+    rank: int, began: ProcessorTimes, before: ProcessorTimes, folder: Path = SELF
+) -> RankProcess:
     """Describe this process; `began` are the times when it began to measure."""
     return RankProcess(
         rank=rank,
@@ -59,6 +61,7 @@ def process_info(rank: int, began: ProcessorTimes, folder: Path = SELF) -> RankP
         processors=tuple(sorted(os.sched_getaffinity(0))),
         connections=connections(folder),
         times=times_since(began),
+        before=before,
     )
 
 

@@ -81,6 +81,7 @@ def main(benchmark: Benchmark[Any]) -> None:
         check_world(comm, MPI.Get_library_version())
         params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
         rank = Rank(comm, folder)
+        rank.watch_others()
         _enter_copy()
         with on_failure(rank.give_up):  # what was measured until then is kept
             benchmark.measure(rank, params)

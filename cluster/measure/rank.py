@@ -16,10 +16,10 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cluster.agent.processes import process_info, processor_times
+from cluster.agent.processes import process_info, processor_times, times_since
 from cluster.agent.protocol import NOTICE
 from cluster.core.errors import ClusterError
-from cluster.core.model.hosts import PROCESS_FILE
+from cluster.core.model.hosts import PROCESS_FILE, ProcessorTimes
 from cluster.core.model.measurements import Definition, Measurement, Progress
 from cluster.core.model.records import NOTES_FILE
 from cluster.measure.addresses import ADDRESSES
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 PROGRESS_EVERY = 0.1  # seconds between two lines of progress
+WATCHED = 0.25  # seconds that all ranks sleep before they measure
 NAP = 0.005  # seconds between two checks for a message
 LINGER = 1.0  # seconds that a stopped rank waits, while the others write their values
 
@@ -63,8 +64,16 @@ class Rank:
         self._writing = threading.Lock()
         self._stopped = False
         self._told = 0.0
+        self._before = ProcessorTimes()
         self._began = processor_times()
         self._listen()
+
+    def watch_others(self) -> None:
+        """Measure what others use of the host's processors, while all ranks sleep: all call it."""
+        self.barrier()
+        began = processor_times()
+        time.sleep(WATCHED)
+        self._before, self._began = times_since(began), processor_times()
 
     def begin(
         self,
@@ -118,7 +127,7 @@ class Rank:
     def write_process_info(self) -> None:
         """Write the cores and connections of this process, after its last value."""
         path = self._folder / PROCESS_FILE.format(rank=self.number)
-        path.write_bytes(msgspec.json.encode(process_info(self.number, self._began)))
+        path.write_bytes(msgspec.json.encode(process_info(self.number, self._began, self._before)))
 
     def progress(self, done: float, total: int, label: str) -> None:
         """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.

@@ -68,6 +68,23 @@ def test_what_else_runs_on_a_host_is_seen_beside_its_ranks(
     assert found is None or (found.host, found.stolen) == ("a", stolen / took)
 
 
+def test_what_ran_before_ranks_competed_with_it_counts_too() -> None:
+    """The ranks had 0.4 processors each of 2: they may be 2.5 times slower, and no more."""
+    during = ProcessorTimes(took=10.0, processors=2, used=20.0, own=4.0)
+    before = ProcessorTimes(took=0.25, processors=2, used=0.475)
+    found = hosts.other_load(
+        ours(
+            hosts=(host("a"),),
+            processes=tuple(
+                RankProcess(rank=n, host="a", boot="x", times=during, before=before) for n in (0, 1)
+            ),
+        )
+    )
+
+    assert found is not None
+    assert (found.used, found.slowdown) == (pytest.approx(1.9), pytest.approx(2.5))
+
+
 CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads
 
 

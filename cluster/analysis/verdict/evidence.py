@@ -92,6 +92,7 @@ class OtherLoad(Value, frozen=True, kw_only=True):
     used: float  # processors, by processes that are not of the run
     processors: int  # that the host has
     stolen: float = 0.0  # processors, by other virtual machines
+    slowdown: float = 1.0  # of the ranks there, at most
     confidence: Confidence = "possible"
 
 

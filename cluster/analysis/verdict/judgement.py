@@ -119,7 +119,7 @@ def judge(
     where = hardware or record.hardware or _own_hardware(record)
     load = next((sign for sign in findings if isinstance(sign, OtherLoad)), None)
     series_verdicts = _verdicts(summaries, ours, where, record)
-    series_verdicts = tuple(map(_unless_busy, series_verdicts)) if load else series_verdicts
+    series_verdicts = tuple(_unless_busy(v, load) for v in series_verdicts) if load else series_verdicts
     word = _word(series_verdicts, record, findings)
     next_step = _next_step(word, record, findings, series_verdicts, hardware, training)
     if training and word == "unknown":  # it was held against limits that it measured itself
@@ -281,10 +281,15 @@ def _unless_small(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, word="unknown")
 
 
-def _unless_busy(verdict: Verdict) -> Verdict:
-    """Change a verdict to unknown if what else ran on its host may be the cause."""
+def _unless_busy(verdict: Verdict, load: OtherLoad) -> Verdict:
+    """Change a verdict to unknown if what else ran on its host may be the cause.
+
+    It may not, if even the best value would be low with all the processor time that was lacking.
+    """
     in_memory = verdict.limit is not None and verdict.limit.kind == "memory_copy"
-    low = isinstance(verdict.reason, Low | Collapse) and not verdict.reason.always
+    low = isinstance(verdict.reason, Low | Collapse) and (
+        (best := verdict.reason.best_value_of_usual) is None or best * load.slowdown >= 1
+    )
     if not (low if verdict.word == "low" else verdict.word == "impossible" and in_memory):
         return verdict
     return msgspec.structs.replace(verdict, word="unknown", reason=BusyHost(verdict.word))

@@ -61,7 +61,7 @@ class Low(Value, frozen=True, tag_field="kind", tag="low"):
     check: Check | None
     share: float | None = None
     usual: float | None = None
-    always: bool = False  # even its best value is below
+    best_value_of_usual: float | None = None  # below 1, even its best value is low
 
 
 class Collapse(Value, frozen=True, tag_field="kind", tag="collapse"):
@@ -72,7 +72,7 @@ class Collapse(Value, frozen=True, tag_field="kind", tag="collapse"):
     best: float = 0.0  # share of the limit; 0 if none is known
     best_value: float = 0.0
     best_at: Scalar = 0
-    always: bool = False  # even its best value is below
+    best_value_of_usual: float | None = None  # below 1, even its best value is low
 
 
 class BusyHost(Value, frozen=True, tag_field="kind", tag="busy_host"):

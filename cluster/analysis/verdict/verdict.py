@@ -157,7 +157,8 @@ def _point(
         return first, first
     best = max(counted, key=_rank)
     slow = [s for s in _best_by_size(points) if _falls(s, best, definition)]
-    return (min(slow, key=_rank) if slow else max(large, key=_rank)), best
+    lowest = min([s for s in slow if s in large] or slow, key=_rank, default=None)
+    return lowest or max(large, key=_rank), best
 
 
 def large_from(summary: Summary, definition: Definition) -> int:
@@ -250,14 +251,14 @@ def _verdict(
                 best=best.share or 0.0,
                 best_value=best.median,
                 best_at=best.params.get("size", 0),
-                always=_best_value(summary) < COLLAPSE * (best.share or 0.0),
+                best_value_of_usual=_best_value(summary, COLLAPSE * (best.share or 0.0)),
             )
             if fell
             else Low(
                 check=check,
                 share=summary.share,
                 usual=usual_share.share if usual_share else None,
-                always=usual_share is not None and _best_value(summary) < usual_share.share,
+                best_value_of_usual=_best_value(summary, usual_share.share if usual_share else 0.0),
             )
         )
     return Verdict(
@@ -279,12 +280,12 @@ def _verdict(
     )
 
 
-def _best_value(summary: Summary) -> float:
-    """Return the share of the limit that the best of all values reaches."""
-    if summary.shape is None or not summary.bound or is_copy(summary):
-        return math.inf  # of copies in memory, all values are slowed down by what else runs
+def _best_value(summary: Summary, usual_share: float) -> float | None:
+    """Return what the best of all values reaches of a share of the limit."""
+    if summary.shape is None or not summary.bound or not usual_share or is_copy(summary):
+        return None  # of copies in memory, all values are slowed down by what else runs
     best = summary.shape.maximum if summary.better == "higher" else summary.shape.minimum
-    return share(best, summary.bound, summary.unit)
+    return share(best, summary.bound, summary.unit) / usual_share
 
 
 def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) -> Usual | None:

@@ -292,3 +292,4 @@ class RankProcess(Value, frozen=True, kw_only=True):
     processors: tuple[int, ...] = ()  # that it was allowed to use (its affinity mask)
     connections: tuple[Connection, ...] = ()  # TCP connections of this process to other hosts
     times: ProcessorTimes = ProcessorTimes()  # while it measured
+    before: ProcessorTimes = ProcessorTimes()  # before, while all ranks slept

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from cluster.analysis.verdict.evidence import Evidence, Finding, OtherLoad
 
 if TYPE_CHECKING:
-    from cluster.core.model.hosts import RankProcess
+    from collections.abc import Sequence
+
+    from cluster.core.model.hosts import ProcessorTimes, RankProcess
 
 SLOW = 10e-6  # seconds: on idle cores, a small message has a lower latency
 SMALL = 64  # bytes: smaller messages carry hardly any payload
 WAITING = 20e-6  # seconds: a small allreduce that takes longer is mostly waiting
 SHARE = 0.3  # of the time in MPI, from which it is reported
 BUSY, LEAST_BUSY = 0.1, 0.4  # of all processors, and processors, from which others disturb
+SMALLEST_SHARE = 0.05  # of a processor that is assumed to remain
 ENOUGH_TIME = 0.2  # seconds: the kernel counts in hundredths
 BURSTS = ("t2.", "t3.", "t3a.", "t4g.", "e2-micro", "e2-small", "e2-medium", "f1-", "g1-")
 
@@ -107,21 +110,32 @@ def other_load(evidence: Evidence) -> OtherLoad | None:
     """Other processes, or other virtual machines, used the processors of a host."""
     boots = dict.fromkeys(process.boot for process in evidence.processes)
     loads = [load for boot in boots if (load := _load(evidence, boot))]
-    return max(loads, key=lambda load: load.used + load.stolen, default=None)
+    return max(loads, key=lambda load: load.slowdown, default=None)
 
 
 def _load(evidence: Evidence, boot: str) -> OtherLoad | None:
     ranks = [p for p in evidence.processes if p.boot == boot]
-    times = max((p.times for p in ranks), key=lambda process: process.took)
-    if times.took < ENOUGH_TIME:
+    times = [p.times for p in ranks]
+    # While ranks compete with others, these use less: what they used before counts, too.
+    used, stolen = max(_taken(times), _taken([p.before for p in ranks]), key=sum)
+    processors = times[0].processors
+    if used + stolen < max(BUSY * processors, LEAST_BUSY):
         return None
-    other_cores = max(0.0, times.used - sum(p.times.own for p in ranks)) / times.took
-    stolen = times.stolen / times.took
-    if other_cores + stolen < max(BUSY * times.processors, LEAST_BUSY):
-        return None
+    remaining = max(SMALLEST_SHARE, (processors - used - stolen) / processors)
+    own = min(t.own / t.took if t.took else 0.0 for t in times)  # a rank without work polls
+    slowdown = 1 / max(remaining, min(own, 1.0))
     return OtherLoad(
-        host=ranks[0].host, used=other_cores, processors=times.processors, stolen=stolen
+        host=ranks[0].host, used=used, processors=processors, stolen=stolen, slowdown=slowdown
     )
+
+
+def _taken(times: Sequence[ProcessorTimes]) -> tuple[float, float]:
+    """Return the processors that others used, and other virtual machines, in the ranks' times."""
+    longest = max(times, key=lambda t: t.took)
+    if longest.took < ENOUGH_TIME:
+        return 0.0, 0.0
+    others = max(0.0, longest.used - sum(t.own for t in times))
+    return others / longest.took, longest.stolen / longest.took
 
 
 def burst_credits(evidence: Evidence) -> Finding | None:
