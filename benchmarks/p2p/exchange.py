@@ -49,8 +49,8 @@ class Exchange:
         each = max(0.0, whole - start) / max(sizes)
         while (seconds := self._estimate(cells, start, each)) > LONG and self._budget > SHORTEST:
             self._budget /= 2
-        if seconds > LONG:
-            self.rank.notice(f"It will take about {format_value(seconds, 's')}.")
+        if self._budget < BUDGET or seconds > LONG:
+            self.rank.notice(f"It will take about {seconds:.0f} s.")
         for number, (definition, size) in enumerate(cells):
             label = f"{definition.metric} {format_size(size)}"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.statistics.distribution import has_converged
 from cluster.benchmarks.p2p import P2P
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, COPY, LATENCY, ONEWAY
-from cluster.benchmarks.p2p.exchange import oneway_line
+from cluster.benchmarks.p2p.exchange import Exchange, oneway_line
 from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.options import convert
 from cluster.measure.payload import first_difference
@@ -21,7 +22,10 @@ from cluster.measure.payload import first_difference
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cluster.benchmarks.p2p.memory import PairMemory
+    from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
     from cluster.core.model.measurements import Definition
+    from cluster.measure.rank import Rank
 
 DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY]
 
@@ -187,3 +191,19 @@ def test_a_message_beyond_all_caches_is_no_faster_than_a_copy_of_it() -> None:
     shares = [[s.share or 0 for s in run.summary() if s.metric == "oneway_time"] for run in runs]
     assert all(map(all, shares))
     assert min(map(max, shares)) <= BELIEVABLE
+
+
+@pytest.mark.parametrize(
+    ("definition", "size", "seconds"),
+    [(LATENCY, 4 << 20, 11 * 4 * 0.35), (BANDWIDTH, 4 << 20, 14 * 0.35), (COPY, 4 << 20, 0.0)],
+)
+def test_an_estimate_counts_all_that_passes_a_slow_link(
+    definition: Definition, size: int, seconds: float
+) -> None:
+    """At 12 MB/s: ten values and the first, each two round trips, or a message and three probes."""
+    window = 1 if definition is LATENCY else 64
+    memory = cast("PairMemory", SimpleNamespace(moved=lambda _, size: size * window))
+    exchange = Exchange(cast("Rank", None), memory, cast("MpiPairLoops", None), P2PParams())
+    estimate = exchange._estimate([(definition, size)], 1e-6, 0.35 / (4 << 20))
+
+    assert estimate == pytest.approx(seconds, rel=0.01)

@@ -119,7 +119,9 @@ def judge(
     where = hardware or record.hardware or _own_hardware(record)
     load = next((sign for sign in findings if isinstance(sign, OtherLoad)), None)
     series_verdicts = _verdicts(summaries, ours, where, record)
-    series_verdicts = tuple(_unless_busy(v, load) for v in series_verdicts) if load else series_verdicts
+    series_verdicts = (
+        tuple(_unless_busy(v, load) for v in series_verdicts) if load else series_verdicts
+    )
     word = _word(series_verdicts, record, findings)
     next_step = _next_step(word, record, findings, series_verdicts, hardware, training)
     if training and word == "unknown":  # it was held against limits that it measured itself
