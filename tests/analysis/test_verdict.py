@@ -295,3 +295,12 @@ def test_messages_within_a_host_are_not_asked_for_their_hardware(judged: Judge) 
     (found,) = judged(BW + "4194304 9360.80\n", hosts=1)
 
     assert found.reason == NoLimit("network_within_host")
+
+
+def test_a_latency_is_judged_beside_a_bandwidth_of_the_same_tool(judged: Judge) -> None:
+    latency = "# OSU MPI Latency Test v7.1\n# Size          Latency (us)\n8               1.90\n"
+
+    assert [v.metric for v in judged(BW + "4194304 9360.80\n" + latency)] == [
+        "bandwidth",
+        "latency",
+    ]

@@ -92,11 +92,11 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """Judge each series at its best large message, or where a larger message collapses."""
     points = judged_points(summaries, definitions)
-    bounded = {s.definition.split(".")[0] for s, _ in points if definitions[s.definition].medium}
+    bounded = {_test(s) for s, _ in points if definitions[s.definition].medium}
     series_verdicts = []
     for summary, best in points:
         definition = definitions[summary.definition]
-        if definition.medium or definition.benchmark not in bounded:
+        if definition.medium or _test(summary) not in bounded:
             board = of_point(hardware, summary.params)
             series_verdicts.append(_verdict(summary, best, definition, board))
     return tuple(series_verdicts)  # without times of the same messages as a rate
@@ -229,6 +229,10 @@ def _rank(summary: Summary) -> tuple[float, float]:
 
 def _series(summary: Summary) -> tuple[object, ...]:
     return tuple((k, v) for k, v in summary.params.items() if k not in POINTS)
+
+
+def _test(summary: Summary) -> tuple[str, Scalar]:
+    return summary.definition.partition(".")[0], summary.params.get("test", "")
 
 
 def _verdict(
