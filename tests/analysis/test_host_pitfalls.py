@@ -82,7 +82,7 @@ def test_what_ran_before_ranks_competed_with_it_counts_too() -> None:
     )
 
     assert found is not None
-    assert (found.used, found.slowdown) == (pytest.approx(1.9), pytest.approx(2.5))
+    assert [found.used, found.slowdown] == pytest.approx([1.9, 2.5])
 
 
 CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads

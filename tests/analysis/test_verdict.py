@@ -161,7 +161,7 @@ def test_a_collapse_behind_a_good_message_is_the_finding(judged: Judge) -> None:
         best=0.944,
         best_value=11.8e9,
         best_at=262144,
-        best_value_of_usual=pytest.approx(0.1864, abs=1e-4),
+        best_value_of_usual=1100 / 11800 / 0.5,
     )
     assert (good.word, good.params["size"]) == ("normal", 4194304)
 

@@ -117,7 +117,7 @@ def _load(evidence: Evidence, boot: str) -> OtherLoad | None:
     ranks = [p for p in evidence.processes if p.boot == boot]
     times = [p.times for p in ranks]
     # While ranks compete with others, these use less: what they used before counts, too.
-    used, stolen = max(_taken(times), _taken([p.before for p in ranks]), key=sum)
+    used, stolen = max(_other_cores(times), _other_cores([p.before for p in ranks]), key=sum)
     processors = times[0].processors
     if used + stolen < max(BUSY * processors, LEAST_BUSY):
         return None
@@ -129,13 +129,13 @@ def _load(evidence: Evidence, boot: str) -> OtherLoad | None:
     )
 
 
-def _taken(times: Sequence[ProcessorTimes]) -> tuple[float, float]:
+def _other_cores(times: Sequence[ProcessorTimes]) -> tuple[float, float]:
     """Return the processors that others used, and other virtual machines, in the ranks' times."""
     longest = max(times, key=lambda t: t.took)
     if longest.took < ENOUGH_TIME:
         return 0.0, 0.0
-    others = max(0.0, longest.used - sum(t.own for t in times))
-    return others / longest.took, longest.stolen / longest.took
+    used = max(0.0, longest.used - sum(t.own for t in times))
+    return used / longest.took, longest.stolen / longest.took
 
 
 def burst_credits(evidence: Evidence) -> Finding | None:
