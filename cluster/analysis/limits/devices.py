@@ -7,7 +7,8 @@ collective is not known, there is no bound; nothing is guessed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -29,12 +30,8 @@ from cluster.analysis.limits.network import (
 from cluster.analysis.limits.rates import factor
 from cluster.core.model.hardware import SAID, Figure, Hardware
 from cluster.core.model.limits import Assumption, Limit, LimitKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.core.model.measurements import Definition, Factor, Medium, Summary
-    from cluster.core.model.value import Scalar
+from cluster.core.model.measurements import Definition, Factor, Medium, Summary
+from cluster.core.model.value import Scalar
 
 BETWEEN_HOSTS = ("network", "RDMA")  # media of messages
 OR = " or "  # between the operations that a log's figures fit

@@ -7,7 +7,8 @@ A value above its bound is not a success, but an error in its definition or in t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
@@ -15,12 +16,8 @@ from cluster.analysis.limits.rates import factor
 from cluster.core.model.hardware import Figure
 from cluster.core.model.hosts import HEADER_BYTES, Link
 from cluster.core.model.limits import Limit
+from cluster.core.model.measurements import Definition, Measurement, Summary
 from cluster.core.model.value import Scalar, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.core.model.measurements import Definition, Measurement, Summary
 
 FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checksum 4, gap 12
 MEMORY = "memory_copy"  # the metric that bounds messages between ranks of one host

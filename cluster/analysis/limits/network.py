@@ -6,7 +6,8 @@ knows the bound without it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,12 +17,8 @@ from cluster.analysis.limits.rates import factor
 from cluster.core.model.hardware import SAID, Figure, Hardware
 from cluster.core.model.hosts import HEADER_BYTES, Link
 from cluster.core.model.limits import Assumption, Limit, LimitKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.core.model.measurements import Definition, Factor
-    from cluster.core.model.value import Scalar
+from cluster.core.model.measurements import Definition, Factor
+from cluster.core.model.value import Scalar
 
 # Bus bandwidth over algorithm bandwidth: NVIDIA nccl-tests, doc/PERFORMANCE.md.
 FACTORS: dict[str, Factor] = {

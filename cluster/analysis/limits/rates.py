@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.core.model.measurements import Definition, Factor, Measurement
+from cluster.core.model.measurements import Definition, Factor, Measurement
 
 
 def factor(word: Factor, n: int) -> float:

@@ -6,19 +6,15 @@ The shares, and the published results that they are based on, are in `published/
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.network import PAIR, network_share
+from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.measurements import Definition, Medium
 from cluster.core.model.value import Scalar, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.core.model.hardware import Figure, Hardware
-    from cluster.core.model.measurements import Definition, Medium
 
 RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares of collectives are of these
 # Bytes of a message from which it saturates its link, so that its share of the bound counts.

@@ -8,19 +8,16 @@ cannot give them: what it calls waiting may be work that another thread takes th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from cluster.analysis.statistics.median import median_interval_ranks
 from cluster.core import decoders
+from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.core.model.measurements import Measurement
 
 TRAINING = "training"  # the benchmark
 Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]

@@ -5,17 +5,13 @@ A factor has the same name everywhere: as a flag, as a field and in `--by`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from cluster.core.model.hosts import Facts, Link
+from cluster.core.model.records import Record
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from cluster.core.model.hosts import Facts, Link
-    from cluster.core.model.records import Record
 
 MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
 DEFINITION = "definition."  # before a metric

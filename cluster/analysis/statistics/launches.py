@@ -7,13 +7,11 @@ SC15, rule 5; A. Georges et al., "Statistically rigorous Java performance evalua
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Facts
-    from cluster.core.model.measurements import Summary
+from cluster.core.model.hosts import Facts
+from cluster.core.model.measurements import Summary
 
 ENOUGH_FOR_INTERVAL = 6  # launches: the fewest values whose extremes enclose the median at 95 %
 UNSTEADY = 0.25  # spread of the launches' medians, from which there is a note about it

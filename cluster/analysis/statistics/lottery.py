@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from cluster.core.model.lottery import BestOfDraws, Better, DrawCost, DrawnSeries
+from cluster.core.model.measurements import Summary
 from cluster.core.money import HOUR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.measurements import Summary
 
 SHUFFLES = 4000  # of the jobs among the draws
 SIGNIFICANT = 0.05  # chance below which draws differ, of all series together

@@ -9,16 +9,13 @@ say: `via P2P/CUMEM`, `via SHM/direct`.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks
 from cluster.analysis.topology.transports import DIRECT, Carrier, carriers
+from cluster.core.model.logs import NcclLog, Topology
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.core.model.logs import NcclLog, Topology
 
 LEVEL, DISABLE = "NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE"
 TOGGLES = (LEVEL, DISABLE)

@@ -8,18 +8,15 @@ them. NVLinks are compared per link, all other paths per class, as a class has t
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks, speed
 from cluster.core.model.logs import Device, PeerAccess, Topology
+from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from cluster.core.model.measurements import Measurement
 
 SLOWER, FASTER = 0.8, 1.25  # of the others of the class: beyond this, it is not noise
 ALIKE = 0.03  # of a bandwidth: pairs within this are as good as the best

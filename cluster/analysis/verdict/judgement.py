@@ -6,7 +6,8 @@ this module all series together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -39,13 +40,9 @@ from cluster.core.model.fleet import FleetVerdict, FleetWord
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
 from cluster.core.model.limits import Limit, LimitKind
+from cluster.core.model.measurements import Definition, Medium, Summary
+from cluster.core.model.records import Record
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.core.model.measurements import Definition, Medium, Summary
-    from cluster.core.model.records import Record
 
 Judged = Literal["failed", "impossible", "low", "normal", "plausible", "unknown"]
 ORDER: tuple[Judged, ...] = ("failed", "impossible", "low", "normal", "plausible", "unknown")

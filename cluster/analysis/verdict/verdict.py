@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from cluster.analysis.limits.devices import OR, missing
 from cluster.analysis.limits.hardware import of_point
@@ -21,14 +22,10 @@ from cluster.analysis.verdict.reasons import (
     Reason,
     TooSmall,
 )
+from cluster.core.model.hardware import Hardware
 from cluster.core.model.limits import Limit
+from cluster.core.model.measurements import Definition, Medium, Summary
 from cluster.core.model.value import Scalar, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from cluster.core.model.hardware import Hardware
-    from cluster.core.model.measurements import Definition, Medium, Summary
 
 Word = Literal["normal", "low", "impossible", "plausible", "unknown"]
 POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "by", "percentile")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from cluster.analysis.limits import hardware
 from cluster.core import pcie
 from cluster.core.model.hardware import Figure, Hardware
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.core.model.measurements import Measurement
+from cluster.core.model.measurements import Measurement
 
 LINK, MEMORY = "pcie_link", "gpu_memory_peak"  # metrics of the benchmark `gpu`
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from statistics import median
-from typing import TYPE_CHECKING
 
 from cluster.analysis.limits.devices import bound
 from cluster.analysis.verdict.evidence import Confidence, Evidence, Finding, count
 from cluster.core.model.hardware import Figure, Hardware
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.core.model.logs import NcclEdge, NcclLog
-    from cluster.core.model.measurements import Summary
-    from cluster.core.model.value import Scalar
+from cluster.core.model.logs import NcclEdge, NcclLog
+from cluster.core.model.measurements import Summary
+from cluster.core.model.value import Scalar
 
 SLOWER = 0.75  # of the rate without peer-to-peer: below this, peer-to-peer does harm
 ALIKE = 0.1  # relative difference up to which matrices with and without peer-to-peer are the same

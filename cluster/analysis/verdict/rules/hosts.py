@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.analysis.verdict.evidence import Evidence, Finding, OtherLoad
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import ProcessorTimes, RankProcess
+from cluster.core.model.hosts import ProcessorTimes, RankProcess
 
 SLOW = 10e-6  # seconds: on idle cores, a small message has a lower latency
 SMALL = 64  # bytes: smaller messages carry hardly any payload

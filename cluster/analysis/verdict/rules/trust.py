@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.verdict.evidence import AboveLimit, Evidence, Mistake
 from cluster.analysis.verdict.verdict import is_assumed, judged_points
-
-if TYPE_CHECKING:
-    from cluster.core.model.limits import LimitKind
-    from cluster.core.model.measurements import Summary
+from cluster.core.model.limits import LimitKind
+from cluster.core.model.measurements import Summary
 
 NETWORKS: tuple[LimitKind, ...] = ("tcp", "udp", "rdma", "efa", "interfaces")
 # The factor of each common mistake; a value that is off by about this factor suggests it.
