@@ -21,7 +21,7 @@ from cluster.measure.repetitions import BUDGET, FEWEST, WARMING, Counts, samples
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 WINDOW_WITHIN = BUDGET / FEWEST  # seconds of a window, or it has fewer messages
 PROBES = 3  # exchanges, of which the fastest says how long one takes: the first opens connections
-PROBING = 0.02  # seconds of them, at least: several turns on a processor that others use, too
+PROBING = 0.02  # seconds of them where series end by time: several turns on a busy processor
 LONG = 60.0  # seconds, from which series are shortened, and the user is told how long it takes
 SHORTEST = BUDGET / 8  # seconds of a series, unless FEWEST values take longer
 
@@ -79,9 +79,10 @@ class Exchange:
     def _probe(self, definition: Definition, size: int) -> float:
         """Return the seconds of an exchange, the same on both ranks."""
         repeat = self.loops.prepared(definition, Messages(self.data, definition, size))
+        probing = PROBING if self._counts(definition, size).seconds else 0.0
         seconds: list[float] = []
-        began = time.monotonic()
-        while len(seconds) < PROBES or self.data.comm.bcast(time.monotonic() - began < PROBING):
+        end = time.monotonic() + probing
+        while len(seconds) < PROBES or (probing and self.data.comm.bcast(time.monotonic() < end)):
             seconds += repeat(1) or [0.0]
         return float(self.data.comm.bcast(min(seconds)))
 
