@@ -12,7 +12,6 @@ import msgspec
 
 from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
-from cluster.core.model.hosts import Completed, Facts, Machine, group_of
 from cluster.core.model.jobs import MOST_OUTPUT, TaskSpec
 from cluster.core.model.spec import ClusterSpec, Environment, check_name
 from cluster.core.model.value import StateCallback, ignore
@@ -37,7 +36,7 @@ from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.jobs.host_group import Host, HostGroup, check_command
-from cluster.orchestration.jobs.host_setup import read_script, run_once, scripts_of
+from cluster.orchestration.jobs.host_setup import read_script, repeat_setup, run_once
 from cluster.orchestration.jobs.registry import NamedJobs
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import (
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
     from cluster.core.model.resources import Price, Receipt
     from cluster.orchestration.bench.listener import Listener
@@ -78,9 +78,6 @@ def attach(name: str) -> Cluster:
 
     Args:
         name: Name of the cluster.
-
-    Returns:
-        The cluster.
 
     Raises:
         SpecError: there is none of this name.
@@ -356,19 +353,11 @@ class Cluster:
             replace_lost(self.disk, self.remote, places)
             self.install()
             for place in places:
-                self._repeat_setup(self.hosts[place].group)
+                repeat_setup(self.hosts[place].group, self.hosts)
             return tuple(self.machines[place].name for place in places)
         shells = {name: shell for name, shell in self.shells().items() if name in names}
         connect_all(shells, seconds_to_answer(self._provider, self.spec))
         return ()
-
-    def _repeat_setup(self, new: HostGroup) -> None:
-        """Run on a new host what has run on another of its group."""
-        group = group_of(new.machines[0])
-        neighbours = [m for m in self.machines if group_of(m) == group and m.name not in new.names]
-        if neighbours:
-            for script in scripts_of(neighbours[0], self.remote.shell(neighbours[0])):
-                run_once(new, script)
 
     def end_jobs(self, reason: str) -> None:
         """Stop all jobs and benchmarks, and keep their output and results here.

@@ -21,6 +21,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import parse_seconds
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.launch import launch_spec, plan_spec, set_up
+from cluster.orchestration.launch.proof import prove_launch
 
 
 class Preparation(Value, frozen=True, kw_only=True):
@@ -61,8 +62,6 @@ def command(
     with HostProgress(console(stderr=True)) as waiting:
         cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace)
         if within:
-            from cluster.orchestration.launch.proof import prove_launch  # noqa: PLC0415 - slow: numpy
-
             answer = prove_launch(cluster, within, waiting).answer
             sys.stderr.write(f"{answer}\n")
         if preparation.install:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import TAIL_LINES, JobError, SpecError
+from cluster.core.model.hosts import group_of
 from cluster.orchestration.jobs.host_group import HostGroup, command_words
 from cluster.remote.parallel import on_each
 
@@ -48,6 +49,15 @@ def scripts_of(machine: Machine, shell: Shell) -> list[str]:
     names = shell.run(["sh", "-c", 'cd -- "$1" 2> /dev/null && ls -tr', "sh", folder]).stdout
     keys = [name.removesuffix(".done") for name in names.split() if name.endswith(".done")]
     return [shell.run(["cat", f"{folder}/{key}"]).stdout for key in keys]
+
+
+def repeat_setup(new: HostGroup, hosts: HostGroup) -> None:
+    """Run on a new host what has run on another of its group."""
+    group = group_of(new.machines[0])
+    neighbours = [m for m in hosts.machines if group_of(m) == group and m.name not in new.names]
+    if neighbours:
+        for script in scripts_of(neighbours[0], hosts.shells()[neighbours[0].name]):
+            run_once(new, script)
 
 
 def run_once(

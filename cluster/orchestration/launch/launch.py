@@ -29,6 +29,7 @@ from cluster.core.units import parse_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.hosts.new_machines import connect
 from cluster.orchestration.jobs.host_setup import read_script
+from cluster.orchestration.launch.proof import prove_launch
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.providers import (
     ENDED,
@@ -98,9 +99,6 @@ def launch(  # noqa: PLR0913 - each is an option of its own
             ones are replaced where the provider can, else the launch fails.
         replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
-    Returns:
-        The cluster.
-
     Raises:
         SpecError: the provider cannot make it; nothing was created.
         ProvisionError: the machines could not be created, or not proven; nothing is left.
@@ -126,8 +124,6 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     on_state = NotebookProgress().preparing if in_notebook() else ignore
     cluster = launch_spec(make_spec(name, fields), on_state, confirm=_warn, replace=replace)
     if within is not None:
-        from cluster.orchestration.launch.proof import prove_launch  # noqa: PLC0415 - slow: numpy
-
         prove_launch(cluster, within, on_state)
     if script is not None:
         set_up(cluster, script)

@@ -15,6 +15,7 @@ from cluster.core.units import parse_seconds
 from cluster.orchestration.jobs.host_group import select
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.launch import launch_spec, make_spec
+from cluster.orchestration.launch.proof import prove_launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -205,8 +206,6 @@ def launch_file(
 def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> list[Job]:
     """Do what follows the launch of a cluster, and return its jobs."""
     if plan.prove:
-        from cluster.orchestration.launch.proof import prove_launch  # noqa: PLC0415 - slow: numpy
-
         on_step(prove_launch(cluster, plan.prove, keep=True).answer)
     if plan.setup:
         ran = cluster.setup(plan.setup)

@@ -11,8 +11,6 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.hosts.new_machines import can_replace
-from cluster.orchestration.launch.gate import prove
-from cluster.orchestration.launch.replacement import bad_hosts, replace_hosts
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
 
@@ -35,6 +33,8 @@ def prove_launch(
     Raises:
         ProvisionError: they are not proven; a new cluster is taken down.
     """
+    from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
+
     is_new = bool(cluster.launch_phases) and not keep
     with on_failure(cluster.down if is_new else cluster.close):
         gate = prove(cluster, within)
@@ -57,6 +57,11 @@ def prove_launch(
 
 def _replaced(cluster: Cluster, gate: Gate, on_state: StateCallback) -> int:
     """Replace the hosts that a gate found to be bad; return how many were."""
+    from cluster.orchestration.launch.replacement import (  # noqa: PLC0415 - slow: numpy
+        bad_hosts,
+        replace_hosts,
+    )
+
     if gate.code != "faults" or not can_replace(cluster.disk):
         return 0
     run = store.read(Path(gate.run))
