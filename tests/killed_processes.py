@@ -13,10 +13,11 @@ import threading
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from cluster.core import ssh_keys
+from cluster.core import journal, ssh_keys
 from cluster.core.journal import Answered, Created, Journal, LaunchFinished, Requested
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec
+from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.providers.aws.api import service_models
 from cluster.remote import host_keys
 from tests.clouds import hurry
@@ -132,6 +133,21 @@ def launch_to_a_new_entry(spec: ClusterSpec, reached: Path) -> None:
 
     with patch.object(Journal, "append", steps.around(Journal.append, entry_name)):
         launch_spec(spec)
+
+
+WAYS = ("down", "gc", "gc without a journal")
+
+
+def clear(way: str, name: str = "mine") -> None:
+    """Do what `cluster down` or `cluster more gc -y` does; what is down already stays so."""
+    if way == "gc without a journal":
+        journal.for_cluster(name).forget()
+    if way == "down":
+        if journal.for_cluster(name).entries():
+            attach(name).down(reachable=False)
+        return
+    for orphan in find_orphans():
+        remove(orphan)
 
 
 def down(name: str) -> None:

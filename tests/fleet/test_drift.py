@@ -8,25 +8,10 @@ from cluster.core.model.fleet import FleetFinding, Part, Reason
 from cluster.core.model.hosts import Facts, Interface, Tuning
 from cluster.fleet.drift import causes, drifts
 from cluster.reports.words.fleet import drift_words
+from tests.plain_values import plain_facts
 
-ALIKE = Facts(
-    host="a",
-    home="/root",
-    user="root",
-    system="Debian 12",
+ALIKE = plain_facts(
     kernel="Linux 6.1",
-    cpu="EPYC",
-    cores=96,
-    usable_cores=96,
-    cgroup_cpus=None,
-    cgroup_memory=None,
-    memory=384 << 30,
-    clock="tsc",
-    python="3.11",
-    mpi=None,
-    tmux=None,
-    libraries={"numpy": "2.0"},
-    variables={},
     interfaces=(Interface(name="eth0", address="10.0.0.1", prefix=24, mtu=9001),),
     tuning=Tuning(governor="performance", sysctls={"net.core.rmem_max": "212992"}),
 )

@@ -11,12 +11,13 @@ import pytest
 
 from cluster.core import journal, ssh_keys
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.orchestration.launch.orphans import find_orphans
 from cluster.remote.parallel import connect_all
 from tests import killed_processes
 from tests.clouds import AWS, NAME, WORLDS, World
 from tests.conftest import until
 from tests.fakes.values import Fault
+from tests.killed_processes import WAYS, clear
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,18 +27,6 @@ if TYPE_CHECKING:
     from tests.fakes.values import Call, Moment
 
 pytestmark = pytest.mark.usefixtures("soon")
-WAYS = ("down", "gc", "gc without a journal")
-
-
-def clear(way: str) -> None:
-    """Do what `cluster down` and `cluster more gc -y` do."""
-    if way == "gc without a journal":
-        journal.for_cluster(NAME).forget()
-    if way == "down":
-        attach(NAME).down(reachable=False)
-        return
-    for orphan in find_orphans():
-        remove(orphan)
 
 
 def moments(calls: tuple[Call, ...], first: int = 0) -> Iterator[Fault]:
@@ -68,7 +57,7 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
     planned = len(asked)
     world.create(provider)
     made = cloud.calls()[planned:]
-    clear("down")
+    clear("down", NAME)
     assert cloud.things() == before
     assert {call.action for call in made if call.mutating} == set(world.making)
 
@@ -78,7 +67,7 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
             fault
         )
         cloud.mend()
-        clear(way)
+        clear(way, NAME)
         assert cloud.things() == before, fault
 
 
@@ -97,7 +86,7 @@ def test_a_launch_that_is_killed_at_an_entry_of_its_journal_leaves_nothing(
         step = reached.read_text().splitlines()[-1]
         if not _unanswered():
             cloud.lose_tags()
-        clear("down")
+        clear("down", NAME)
         assert cloud.things() == before, step
 
     assert sum(step.startswith("after Answered") for step in steps) >= len(world.making) - 1
@@ -128,7 +117,7 @@ def test_a_launch_that_is_killed_at_its_second_elastic_ip_leaves_none(
         assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
         assert "address" in {thing.kind for thing in aws.things() - before}
         aws.mend()
-        clear(way)
+        clear(way, NAME)
         assert aws.things() == before, f"{way}, {moment}"
 
 
@@ -140,7 +129,7 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     provider = world.planned()
     world.create(provider)
     since = len(cloud.calls())
-    clear("down")
+    clear("down", NAME)
     gone = cloud.calls()[since:]
     last = max(number for number, call in enumerate(gone) if call.mutating)
 
@@ -153,7 +142,7 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
         cloud.mend()
         way = WAYS[turn % len(WAYS)]
         if status:
-            clear(way)
+            clear(way, NAME)
         assert cloud.things() == before, f"{fault}, then {way}"
 
 
@@ -164,7 +153,7 @@ def test_a_teardown_whose_replies_are_lost_gets_through(cloud: Emulated[Any], wo
         world.create(provider)
         since = len(cloud.calls(action))
         cloud.fail(Fault(action=action, drop="after", times=2))
-        clear("down")
+        clear("down", NAME)
         cloud.mend()
 
         assert cloud.things() == before
@@ -188,7 +177,7 @@ def test_a_launch_that_is_killed_while_it_connects_leaves_nothing(
         process.kill()
     for orphan in find_orphans() if way == "gc" and known == "launched" else ():
         pytest.fail(f"a cluster that is up is taken for forgotten: {orphan}")
-    clear("down" if known == "launched" and way == "gc" else way)
+    clear("down" if known == "launched" and way == "gc" else way, NAME)
 
     assert cloud.things() == before
 
@@ -232,7 +221,7 @@ def test_a_launch_that_is_killed_at_each_step_behind_its_machines_goes_on_with_t
     assert len(pins) == world.spec.hosts
     assert len({call.params.get("ClientToken") for call in cloud.calls("RunInstances")}) <= 2
     connect_all(attach(NAME).shells(), 30)
-    clear("down")
+    clear("down", NAME)
     assert cloud.things() == before
 
 

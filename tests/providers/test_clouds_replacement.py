@@ -26,7 +26,8 @@ from tests.conftest import answer, command
 from tests.fakes import gcp
 from tests.fakes.aws import Settings
 from tests.fakes.values import Fault
-from tests.providers.test_clouds_crashes import clear, moments
+from tests.killed_processes import clear
+from tests.providers.test_clouds_crashes import moments
 from tests.replacements import interrupted, replace_host, slow
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def test_a_replacement_that_ends_while_the_new_machine_is_tested_has_the_old_one
         assert in_cloud(world) == set(old)
         assert tuple(one.id for one in attach(NAME).machines) == old
         assert not find_orphans()
-    clear("down")
+    clear("down", NAME)
     assert cloud.things() == before
 
 
@@ -212,7 +213,7 @@ def _leave(world: World, way: str, old: tuple[str, ...]) -> None:
         assert in_cloud(world) == {one.id for one in machines}
         assert (machines[0].id, len(machines)) == (old[0], len(old))
         assert not find_orphans()
-    clear("gc without a journal" if way == "gc without a journal" else "down")
+    clear("gc without a journal" if way == "gc without a journal" else "down", NAME)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,11 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec
-from cluster.orchestration.launch.orphans import find_orphans, remove
 from tests import killed_processes
+from tests.conftest import LONG, until
 from tests.fakes.kubernetes.store import PODS
+from tests.killed_processes import WAYS, clear
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["kubernetes", "kubernetes_server"]
 SPEC = ClusterSpec(name="mine", provider="kubernetes", hosts=2, options=OPTIONS)
-MOMENTS = 30
+MOMENTS = 30 if LONG else 6
 # Counts the calls, and kills the process that made one of them: before it, or after it did
 # everything, when its answer is lost.
 WRAPPER = """\
@@ -42,7 +43,6 @@ if [ "$(wc -l < "$KILLS/calls")" = "$(cat "$KILLS/at")" ]; then
 fi
 exec {program} "$@"
 """
-WAYS = ("down", "gc", "gc without a journal")
 
 
 class Kills:
@@ -65,6 +65,16 @@ class Kills:
         """Give the calls."""
         return (self.folder / "calls").read_text().splitlines()
 
+    def are_over(self) -> bool:
+        """Tell whether each call has ended, also those whose process was killed."""
+        mark = f"KILLS={self.folder}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                environment = process.joinpath("environ").read_bytes()
+                if process.joinpath("exe").readlink().name == "kubectl" and mark in environment:
+                    return False
+        return True
+
 
 @pytest.fixture
 def kills(
@@ -81,18 +91,6 @@ def kills(
     yield made
     assert kubernetes.things() == ["pods other"]
     kubernetes.remove(PODS, "other")
-
-
-def clear(way: str) -> None:
-    """Do what `cluster down` and `cluster more gc -y` do."""
-    if way == "gc without a journal":
-        journal.for_cluster("mine").forget()
-    if way == "down":
-        if journal.for_cluster("mine").entries():
-            attach("mine").down(reachable=False)
-        return
-    for orphan in find_orphans():
-        remove(orphan)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -136,7 +134,7 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
 def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
     kills: Kills, kubernetes: Kubernetes
 ) -> None:
-    """30 moments, a third of which the same command goes on from."""
+    """A third of the launches are gone on from by the same command."""
     began = time.monotonic()
     launch_spec(SPEC).close()
     took = time.monotonic() - began
@@ -146,6 +144,7 @@ def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
         with killed_processes.begun(killed_processes.launch, SPEC) as process:
             time.sleep(draw.uniform(0, took))
             process.kill()
+        until(kills.are_over, "the calls of the killed process are over")
         if moment % len(WAYS) == 0:
             launch_spec(SPEC).close()
             assert len(kubernetes.jobs()) == 1

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec
-from cluster.orchestration.launch.orphans import find_orphans, remove
 from tests import killed_processes
+from tests.killed_processes import WAYS, clear
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
@@ -73,21 +71,6 @@ def kills(
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     yield made
     assert slurm_here.call("squeue", "-h") == ""
-
-
-def clear(way: str) -> None:
-    """Do what `cluster down` and `cluster more gc -y` do."""
-    if way == "gc without a journal":
-        journal.for_cluster("mine").forget()
-    if way == "down":
-        if journal.for_cluster("mine").entries():
-            attach("mine").down(reachable=False)
-        return
-    for orphan in find_orphans():
-        remove(orphan)
-
-
-WAYS = ("down", "gc", "gc without a journal")
 
 
 @pytest.mark.parametrize("way", WAYS)
