@@ -188,6 +188,19 @@ OTHERS = (
     ("died", "RuntimeError: gloo/transport/tcp/pair.cc:534 Connection closed by peer [10.0.0.2]:1"),
     ("build", "RuntimeError: Distributed package doesn't have NCCL built in"),
     ("gid", " Failed to modify QP 291 to RTR"),
+    ("gid", WARN + "Call to ibv_modify_qp failed with error Connection timed out errno 110"),
+    ("gid", "UCX  ERROR Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15 vend 0x81)"),
+    ("shm", WARN + "Call to posix_fallocate failed : No space left on device"),
+    ("shm", "RuntimeError: unable to mmap 32 bytes from file </torch_7_1>: Cannot allocate memory"),
+    ("interface", "NET/OFI Unable to find a protocol that worked. Failing initialization."),
+    ("build", "n1:71:90 [0] NCCL WARN Mismatched NCCL version detected : rank 0 version 21903"),
+    ("died", "=   KILLED BY SIGNAL: 9 (Killed)"),
+    ("memory", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."),
+    ("start", "There are not enough slots available in the system to satisfy the 16"),
+    (
+        "timeout",
+        "[E ProcessGroupNCCL.cpp:523] [Rank 3] Watchdog caught collective operation timeout",
+    ),
     (
         "memlock",
         "failed to initialize while trying to allocate some locked memory.  This typically",
@@ -247,11 +260,16 @@ def test_a_failure_whose_line_is_not_known_is_quoted_all_the_same() -> None:
     assert (cause.kind, cause.text[:25]) == ("cause", "ERROR: Can`t bind socket ")
 
 
-def test_a_refused_address_of_a_private_bridge_is_no_firewall() -> None:
-    found, findings = judged(
-        "[n1:7:0] tcp_ep.c:9 UCX  ERROR tcp_ep 0x5: connect(fd=31, src_addr=172.17.0.1:40000 "
-        "dest_addr=172.17.0.1:37000) failed: Connection refused\nMPI_ABORT was invoked on rank 0\n"
-    )
+@pytest.mark.parametrize(
+    "line",
+    [
+        "UCX  ERROR connect(fd=31, dest_addr=172.17.0.1:37000) failed: Connection refused",
+        WARN + "socketStartConnect: Connect to 172.17.0.1<41231> failed : Connection refused",
+        "RuntimeError: [pair.cc:799] connect [127.0.1.1]:21423: Connection refused",
+    ],
+)
+def test_a_refused_address_that_each_host_has_is_no_firewall(line: str) -> None:
+    found, findings = judged(f"{line}\nMPI_ABORT was invoked on rank 0\n")
 
     kinds = [(s.kind, s.confidence) for s in findings if isinstance(s, Finding | JobFailure)]
     assert kinds == [("shared_subnet", "certain"), ("unreachable", "possible")]

@@ -47,7 +47,7 @@ _SETTING = re.compile(r"(NCCL_\w+) set (?:by environment )?to (\S+?)\.?\s*$")
 # Another line may follow without a newline: the same one again, or one with the name of a host.
 _VERSION = re.compile(
     r"([NR]CCL) version (?:: )?"
-    r"([\w.+-]+?cuda\d+\.\d{1,2}|[\w.+-]+?(?=[NR]CCL version|[^\w.+-]|$))"
+    r"(\d[\w.+-]*?cuda\d+\.\d{1,2}|\d[\w.+-]*?(?=[NR]CCL version|[^\w.+-]|$))"
 )
 _WARNING = re.compile(r"NCCL WARN (.*)")
 _OLDEST = re.compile(r"\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")

@@ -26,7 +26,7 @@ _NO_INTERFACE = (
     *("specified interface name", "No network interface", "no active messages transport"),
     *("No interfaces found", "Did not find interface", "Failed to find interface"),
     *("FullMesh failed", "for btl_tcp_if_", "for oob_tcp_if_", "No such device: eth"),
-    "interface not found",
+    *("interface not found", "Unable to find a protocol that worked", "No eligible providers"),
 )
 _NO_NAME = (
     *("Could not resolve hostname", "Temporary failure in name resolution"),
@@ -52,8 +52,21 @@ _NO_FABRIC = (
 )
 _DIED = (
     *("Connection closed by", "Connection reset by peer", "remote process exited"),
-    *("exited on signal 9", "signal: 9", "oom-kill", "Killed process", "SIGKILL"),
-    "lost communication with",
+    *("exited on signal 9", "signal: 9", "oom-kill", "oom_kill", "Killed process", "SIGKILL"),
+    *("lost communication with", "EXIT STRING: Killed", "BY SIGNAL: 9", "OOMKilled"),
+)
+_TIMED_OUT = (
+    *("Watchdog caught collective", "monitoredBarrier", "imed out waiting for recv"),
+    *("operations have failed or timed out", "failed to pass monitored"),
+)
+_NO_MEMORY = (
+    *("CUDA out of memory", "HIP out of memory", "failure 'out of memory'"),
+    *("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "hipErrorOutOfMemory"),
+)
+_NO_START = (
+    *("not enough slots", "Host key verification failed", "Permission denied (publickey"),
+    *("orted: command not found", "prted: command not found", "hydra_pmi_proxy: command not"),
+    *("orted: No such file", "prted: No such file", "hydra_pmi_proxy: No such file"),
 )
 _WRONG_BUILD = (
     *("no kernel image is available", "driver version is insufficient", "undefined symbol"),
@@ -105,8 +118,13 @@ _KINDS = (
         r"dev/shm.{0,200}?(?:No space left|too small|100%)|nough (?:space|memory).{0,120}?dev/shm",
     ),
     ("shm", "Bus error", r"\bBus error\b"),
+    ("shm", "posix_fallocate", r"posix_fallocate.{0,80}?fail"),
+    ("shm", "shm_open", r"shm_open.{0,200}?(?:No space left|Cannot allocate memory)"),
+    ("shm", "from file </torch", r"unable to (?:mmap|write).{0,80}? from file </torch"),
     ("fork", "fork()", r"\bfork\(\).{0,200}?(?:unsafe|child|corrupt|danger)|RDMAV_FORK_SAFE"),
     ("connect", "connect() to", r"connect\(\) to ([\d.]+) (?:port \d+ )?failed"),
+    ("connect", "onnect to ", r"onnect to ([\d.]+)<\d+>.{0,40}?fail"),  # NCCL
+    ("connect", "onnect [", r"onnect \[([\d.]+)\]"),  # gloo
     ("connect", "dest_addr=", r"dest_addr=([\d.]+)(?::\d+)?\)? failed"),  # UCX
     ("too_long", "Message too long", r"Message too long(?:, mtu\s*=?\s*(\d+))?"),
     ("too_long", "Frag needed", r"Frag needed and DF set \(mtu = (\d+)\)"),
@@ -126,12 +144,8 @@ _KINDS = (
     ("firmware", "fw_ver", r"fw_ver:\s+(\d+\.\d+\.\d+)"),
     ("firmware", "irmware", r"irmware[ -][Vv]ersion:?\s+(\d+\.\d+\.\d+)"),
     ("offload", "tx-checksum-ip-generic", r"tx-checksum-ip-generic: (on)\b"),
-    *(("interface", word, f"{word}.*") for word in _NO_INTERFACE),
-    *(("names", word, f"{word}.*") for word in _NO_NAME),
-    *(("unreachable", word, f"{word}.*") for word in _NO_ANSWER),
-    *(("device", word, f"{word}.*") for word in _NO_DEVICE),
-    *(("fabric_manager", word, f"{word}.*") for word in _NO_FABRIC),
     ("gid", "ibv_modify_qp", r"ibv_modify_qp.{0,200}?fail"),
+    ("gid", "etry", r"[Tt]ransport retry|RETRY_EXC|retry (?:count|counter)\b.{0,60}? exceeded"),
     ("gid", "syndrom", r"syndrom (?:0x)?81\b"),
     ("gid", "modify QP", r"[Ff]ailed to modify QP.{0,60}?RT[RS]"),
     ("gid", "vendor", r"vendor[_ ]err(?:or)?[ =:]*(?:0x)?(?:81|129)\b"),
@@ -140,8 +154,16 @@ _KINDS = (
         "GID",
         r"(?i:invalid|no such|not find|empty|bad) GID|GID.{0,60}?(?i:invalid|not found)",
     ),
+    *(("interface", word, f"{word}.*") for word in _NO_INTERFACE),
+    *(("names", word, f"{word}.*") for word in _NO_NAME),
+    *(("unreachable", word, f"{word}.*") for word in _NO_ANSWER),
+    *(("device", word, f"{word}.*") for word in _NO_DEVICE),
+    *(("fabric_manager", word, f"{word}.*") for word in _NO_FABRIC),
     *(("died", word, f"{word}.*") for word in _DIED),
     *(("build", word, f"{word}.*") for word in _WRONG_BUILD),
+    *(("memory", word, f"{word}.*") for word in _NO_MEMORY),
+    *(("start", word, f"{re.escape(word)}.*") for word in _NO_START),
+    *(("timeout", word, f"{word}.*") for word in _TIMED_OUT),
     *((CAUSE, word, pattern) for word, pattern in _OTHERS),
 )
 
@@ -155,45 +177,7 @@ def rules() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 class SymptomLines(Parser):
     """Errors of libraries and settings of hosts that explain figures."""
 
-    marks = (
-        *("Read -1, expected", "process_vm_readv", "ptrace_scope", "cuIpc"),
-        *("mpi_built_with_cuda", "max locked memory", "MEMLOCK", "ibv_", "memory lock"),
-        *("locked memory", "memlock", "allocate MR", "shared memory", "dev/shm", "Bus error"),
-        *("fork()", "connect() to", "dest_addr=", "Message too long", "Frag needed", "rmem_max"),
-        *("wmem_max", "tcp_congestion", "default_qdisc", "Bonding Mode", "vxlan", "ACSCtl"),
-        *("lowdown", "Power Cap", "per core", "than cpus on a", "more cpus than"),
-        *("nvidia_peermem", "tx-checksum-ip-generic", "no socket interface found"),
-        *("No usable listening interface", "no usable interface"),
-        *("None of the TCP networks specified", "Unable to find reachable pairing"),
-        *("is not available, please use one or more of", "Unable to find address for"),
-        *("specified interface name", "No network interface", "no active messages transport"),
-        *("No interfaces found", "Did not find interface", "Failed to find interface"),
-        *("for btl_tcp_if_", "for oob_tcp_if_", "No such device: eth", "interface not found"),
-        *("OFI addrinfo", "FullMesh failed", "Could not resolve hostname"),
-        *("Temporary failure in name resolution", "Name or service not known"),
-        *("nodename nor servname", "failed to resolve", "no such host", "could not be resolved"),
-        *("No address associated with hostname", "Name does not resolve", "nable to resolve"),
-        *("ailed to look up", "cannot resolve", "Unknown host", "gethostbyname"),
-        *("No route to host", "Connection timed out", "Connection refused", "connect timed out"),
-        *("Network is unreachable", "Operation timed out", "Software caused connection abort"),
-        *("has timed out after", "imed out trying to connect", "waiting for clients"),
-        *("Host is unreachable", "unable to reach", "not reachable from"),
-        *("invalid device ordinal", "No CUDA GPUs are available", "no CUDA-capable device"),
-        *("cudaErrorNoDevice", "CUDA_ERROR_NO_DEVICE", "Duplicate GPU detected"),
-        *("CUDA_ERROR_INVALID_DEVICE", "system not yet initialized", "SYSTEM_NOT_READY"),
-        *("cudaErrorSystemNotReady", "Error 802", "abric manager is not", "abric Manager is not"),
-        *("abricmanager is not", "error code=802", "ibv_modify_qp", "syndrom", "modify QP"),
-        *("vendor", "GID", "Connection closed by", "Connection reset by peer"),
-        *("remote process exited", "exited on signal 9", "signal: 9", "oom-kill"),
-        *("Killed process", "SIGKILL", "no kernel image is available"),
-        *("driver version is insufficient", "undefined symbol", "version `GLIBC"),
-        *("error while loading shared libraries", "unsupported toolchain", "was not built with"),
-        *("Mismatched NCCL version", "Illegal instruction", "cannot open shared object file"),
-        *("Exec format error", "mismatched NCCL", "built in", "not compiled with CUDA"),
-        *("ot compiled with NCCL", "cannot execute binary", "failure", "rror", "FATAL", "fatal"),
-        *("annot", "nable to", "ssertion", "n't connect to", "ot connect to"),
-        *("lost communication with", "fw_ver", "irmware"),
-    )
+    marks = tuple(dict.fromkeys(word for _, word, _ in _KINDS))
     definitions = ()
 
     def __init__(self) -> None:

@@ -93,7 +93,7 @@ WORDS: dict[FindingKind | FailureKind, FindingWords] = {
         "show_gids, on each host; ib_write_bw -d DEVICE -x INDEX HOST",
     ),
     "died": FindingWords(
-        "another rank ended, and this one lost its connection",
+        "a rank ended or was killed, and others lost their connection to it",
         "look at the rank that ended first: its own output, dmesg for the out-of-memory killer, "
         "and the limit of memory of its container",
         "dmesg -T | grep -i -E 'oom|killed|xid', on each host",
@@ -103,6 +103,23 @@ WORDS: dict[FindingKind | FailureKind, FindingWords] = {
         "use one image on all hosts, with a CUDA that the driver supports and the MPI whose "
         "launcher starts it; else build it there",
         "nvidia-smi; ldd PROGRAM | grep 'not found', on each host",
+    ),
+    "memory": FindingWords(
+        "a GPU has not enough memory left",
+        "smaller messages or batches (nccl-tests: -e), or end what else holds its memory",
+        "nvidia-smi --query-compute-apps=pid,used_memory --format=csv, on each host",
+    ),
+    "start": FindingWords(
+        "the launcher cannot start ranks on a host",
+        "slots=N in the hostfile for N ranks on a host; a key and a known host for ssh; the same "
+        "MPI at the same path on all hosts",
+        "ssh -o BatchMode=yes HOST mpirun --version, from the host that starts ranks",
+    ),
+    "timeout": FindingWords(
+        "a collective timed out: a rank did not come to it, or its data did not",
+        "find the rank: cluster hang --from DUMPS, with the dumps of TORCH_FR_BUFFER_SIZE=2000 "
+        "TORCH_NCCL_DUMP_ON_TIMEOUT=1; a longer timeout only waits longer",
+        "cluster hang --from DUMPS",
     ),
     "cause": FindingWords(
         "the first line that says what failed",
@@ -487,7 +504,7 @@ def _network_evidence(finding: Finding) -> str:
         case "shared_subnet":
             tried = f"a rank tried to connect to {f.name}"
             seen = tried if f.count else f"{f.name} is on several hosts"
-            return f"{seen}: docker0 and virbr0 have the same addresses everywhere"
+            return f"{seen}: docker0, virbr0 and /etc/hosts give the same addresses everywhere"
         case "firmware_differs":
             return " and ".join(f.names)
         case "nothing_received":

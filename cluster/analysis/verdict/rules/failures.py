@@ -10,7 +10,7 @@ from cluster.analysis.verdict.rules.network import shared_subnet
 from cluster.core.model.logs import CAUSE, Symptom, Symptoms, first_cause, is_decisive
 
 ALWAYS: tuple[FailureKind, ...] = ("shm", "memlock")  # worth a look even if the job went on
-EFFECTS: tuple[FailureKind, ...] = ("unreachable", "died")  # what other failures lead to
+EFFECTS: tuple[FailureKind, ...] = ("unreachable", "died", "timeout")  # what other failures lead to
 LOCKED = 1 << 20  # kB: with less, RDMA runs out of memory that it may lock
 
 

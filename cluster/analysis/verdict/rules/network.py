@@ -16,7 +16,8 @@ CORE = (10 * GBIT, 45 * GBIT)  # the range of what one core carries over TCP: ab
 FEW = 0.6  # of a network's rate: below this, one connection does not fill it
 GAIN = 1.5  # of several streams over one, from which a single stream is the limit
 JUMBO = 9001
-PRIVATE = (IPv4Network("172.17.0.0/16"), IPv4Network("192.168.122.0/24"))
+# docker0, virbr0, and what the /etc/hosts of Debian says of the host's own name.
+PRIVATE = tuple(map(IPv4Network, ("172.17.0.0/16", "192.168.122.0/24", "127.0.1.0/24")))
 BUFFER = 16 * 2**20  # bytes, what hosts with fast networks should allow a socket
 HALVED = 0.8  # of a bound: below this, both directions together are slow
 EAGER = 65_536  # bytes: for larger messages, Open MPI over TCP asks first (btl_tcp_eager_limit)
@@ -138,7 +139,7 @@ def one_of_several(evidence: Evidence) -> Finding | None:
 
 
 def shared_subnet(evidence: Evidence) -> Finding | None:
-    """Ranks used addresses of docker0 or virbr0, which are the same on every host."""
+    """Ranks used addresses that are the same on every host."""
     tried = [value for _, value in evidence.symptoms("connect") if value and _is_private(value)]
     claims = Counter(i.address for host in evidence.hosts for i in host.interfaces)
     twice = [address for address, hosts in claims.items() if hosts > 1]
