@@ -98,7 +98,7 @@ class OtherLoad(Value, frozen=True, kw_only=True):
 
 FailureKind = Literal[
     "shm", "memlock", "interface", "names", "unreachable", "device", "fabric_manager", "gid",
-    "died", "build", "memory", "start", "timeout", "cause",
+    "died", "build", "memory", "hardware", "start", "timeout", "cause",
 ]  # fmt: skip
 """Why a job failed: a kind with a remedy of its own, or the line that decided it."""
 

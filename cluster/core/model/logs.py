@@ -18,7 +18,7 @@ CAUSE: Literal["cause"] = "cause"  # of a failure, of no known kind
 # Kinds of failures at the start of a job, of which each has its remedy.
 START_UP = (
     *("shm", "memlock", "interface", "names", "unreachable", "device", "fabric_manager"),
-    *("gid", "died", "build", "memory", "start", "timeout"),
+    *("gid", "died", "build", "memory", "hardware", "start", "timeout"),
 )
 # What launchers add at the end of a job that failed.
 _EPILOGUE = re.compile(

@@ -332,6 +332,8 @@ class NcclDebug(Parser):
     def _succeeded(self, process: str) -> bool:
         """Tell whether a process belongs to nccl-tests, and all its tests succeeded."""
         own = [t for t in self._trials if t.has(process, self._set_up.get(process, ()))]
+        if len(self._trials) == 1 and not (self._trials[0].processes or process in self._set_up):
+            own = self._trials  # it names none, and no other test is there
         return bool(own) and all(trial.succeeded for trial in own)
 
     def _placed(self) -> Iterable[NcclRank]:

@@ -27,6 +27,8 @@ _NO_INTERFACE = (
     *("No interfaces found", "Did not find interface", "Failed to find interface"),
     *("FullMesh failed", "for btl_tcp_if_", "for oob_tcp_if_", "No such device: eth"),
     *("interface not found", "Unable to find a protocol that worked", "No eligible providers"),
+    *("OFI endpoint creation failed", "OFI domain creation failed", "OFI fabric open failed"),
+    "At least one pair of MPI processes are unable to reach",
 )
 _NO_NAME = (
     *("Could not resolve hostname", "Temporary failure in name resolution"),
@@ -63,6 +65,7 @@ _NO_MEMORY = (
     *("CUDA out of memory", "HIP out of memory", "failure 'out of memory'"),
     *("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "hipErrorOutOfMemory"),
 )
+_BROKEN = r"NVRM: Xid.*?: (?:48|63|64|74|79|92|94|95|119|120|140),|fallen off the bus"
 _NO_START = (
     *("not enough slots", "Host key verification failed", "Permission denied (publickey"),
     *("orted: command not found", "prted: command not found", "hydra_pmi_proxy: command not"),
@@ -162,6 +165,8 @@ _KINDS = (
     *(("died", word, f"{word}.*") for word in _DIED),
     *(("build", word, f"{word}.*") for word in _WRONG_BUILD),
     *(("memory", word, f"{word}.*") for word in _NO_MEMORY),
+    ("hardware", "NVRM: Xid", _BROKEN),
+    ("hardware", "ncorrectable", r"[Uu]ncorrectable (?:ECC|NVLink)"),
     *(("start", word, f"{re.escape(word)}.*") for word in _NO_START),
     *(("timeout", word, f"{word}.*") for word in _TIMED_OUT),
     *((CAUSE, word, pattern) for word, pattern in _OTHERS),

@@ -109,6 +109,12 @@ WORDS: dict[FindingKind | FailureKind, FindingWords] = {
         "smaller messages or batches (nccl-tests: -e), or end what else holds its memory",
         "nvidia-smi --query-compute-apps=pid,used_memory --format=csv, on each host",
     ),
+    "hardware": FindingWords(
+        "a GPU or its link reports a fault of hardware",
+        "take its host out of the job, reset the GPU or the host, and have it replaced if it "
+        "comes again; codes of Xid: docs.nvidia.com/deploy/xid-errors",
+        "dmesg -T | grep -i xid; nvidia-smi -q -d ECC, on that host",
+    ),
     "start": FindingWords(
         "the launcher cannot start ranks on a host",
         "slots=N in the hostfile for N ranks on a host; a key and a known host for ssh; the same "

@@ -16,8 +16,8 @@ CORE = (10 * GBIT, 45 * GBIT)  # the range of what one core carries over TCP: ab
 FEW = 0.6  # of a network's rate: below this, one connection does not fill it
 GAIN = 1.5  # of several streams over one, from which a single stream is the limit
 JUMBO = 9001
-# docker0, virbr0, and what the /etc/hosts of Debian says of the host's own name.
-PRIVATE = tuple(map(IPv4Network, ("172.17.0.0/16", "192.168.122.0/24", "127.0.1.0/24")))
+# docker0, virbr0, and what /etc/hosts may say of the host's own name.
+PRIVATE = tuple(map(IPv4Network, ("172.17.0.0/16", "192.168.122.0/24", "127.0.0.0/8")))
 BUFFER = 16 * 2**20  # bytes, what hosts with fast networks should allow a socket
 HALVED = 0.8  # of a bound: below this, both directions together are slow
 EAGER = 65_536  # bytes: for larger messages, Open MPI over TCP asks first (btl_tcp_eager_limit)
@@ -147,7 +147,7 @@ def shared_subnet(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         kind="shared_subnet",
-        confidence="certain" if tried else "likely",
+        confidence="certain" if tried and not tried[0].startswith("127.0.0.") else "likely",
         name=tried[0] if tried else twice[0],
         count=len(tried),
     )
