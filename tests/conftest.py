@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import shlex
@@ -156,6 +157,21 @@ def home(
     shutil.rmtree(sockets, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def _plugins() -> Iterator[None]:
+    """Forget the plug-ins of a test: the paths that it added to packages, and the modules."""
+    kinds = ("benchmarks", "providers", "reports.formats", "remote.shells", "measure.starters")
+    packages = [importlib.import_module(f"cluster.{kind}") for kind in kinds]
+    paths = [list(package.__path__) for package in packages]
+    yield
+    for package, path in zip(packages, paths, strict=True):
+        for name, module in list(sys.modules.items()):
+            file = str(getattr(module, "__file__", ""))
+            if any(file.startswith(f"{own}/") for own in package.__path__ if own not in path):
+                del sys.modules[name]
+        package.__path__ = path
+
+
 def _share_cores(home: Path) -> None:
     """Let ranks that wait give their cores away: other workers have ranks on the same ones."""
     settings = home / ".openmpi" / "mca-params.conf"
@@ -195,15 +211,9 @@ def compiler(tools: None) -> None:
 
 
 @pytest.fixture
-def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the benchmark `faulty` among the others."""
-    import cluster.benchmarks  # noqa: PLC0415 - its path is restored
-
-    before = list(cluster.benchmarks.__path__)
     monkeypatch.setenv("CLUSTER_PLUGINS", str(PLUGINS))
-    yield
-    cluster.benchmarks.__path__ = before
-    sys.modules.pop("cluster.benchmarks.faulty", None)
 
 
 def tries(whole: int) -> int:

@@ -18,7 +18,6 @@ from cluster.remote.shells import Shell
 from cluster.reports.formats import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 KINDS = (Benchmark, Provider, Report, Shell, Starter)
@@ -33,17 +32,8 @@ IMPORT = "from cluster.reports.formats import Report\n"
 
 
 @pytest.fixture(autouse=True)
-def _clean(tmp_path: Path) -> Iterator[None]:
-    """Restore the paths of the packages, and forget the modules that a test wrote."""
-    packages = [importlib.import_module(kind.folder) for kind in KINDS]
-    paths = [list(package.__path__) for package in packages]
+def _found_again() -> None:
     importlib.invalidate_caches()
-    yield
-    for package, path in zip(packages, paths, strict=True):
-        package.__path__ = path
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
 
 
 @pytest.fixture
