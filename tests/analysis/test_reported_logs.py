@@ -400,6 +400,13 @@ OSU_ROWS = " 0                       0.29\n 8                       0.31\n"
         (("Client connecting to b, TCP port 5001\n[ ID] Interval       Transfer     Bandwidth\n"
          "[  3]  0.0- 0.0 sec  12.0 MBytes  24.1 Gbits/sec\n"), "sent", [24.1e9 / 8]),
         ("tcp_bw:\n    bw  =  231 MB/sec   (nice)\n", "bandwidth", [231e6]),
+        ("##  OSU MPI Latency Test v5.8\n##  Size       Latency (us)\n" + OSU_ROWS, "latency",
+         [2.9e-7, 3.1e-7]),
+        ("# OSU MPI Allreduce Latency Test v7.4\nSize,Avg Latency(us)\n8,2.31\n1024,4.5\n",
+         "collective_time", [2.31e-6, 4.5e-6]),
+        ("benchmark,#bytes,#repetitions,t[usec]\nPingPong,0,1000,1.2\n", "time", [1.2e-6]),
+        ("size(B) algbw busbw\n8388608 18.6 34.9\n134217728 22.4 42.0\n", "busbw",
+         [34.9e9, 42e9]),
     ],
 )  # fmt: skip
 def test_rows_in_unusual_clothes_are_read(text: str, metric: str, medians: list[float]) -> None:

@@ -167,6 +167,7 @@ def test_format_size_is_exact(size: int, text: str) -> None:
         (12.0, "B/s", "12.00 B/s"),
         (0.0, "B/s", "0.000 B/s"),
         (3.14159, "GFLOP/s", "3.142 GFLOP/s"),
+        (10_512.0, "images/s", "10,510 images/s"),
     ],
 )
 def test_format_value_gives_four_digits_and_a_prefix(value: float, unit: str, text: str) -> None:

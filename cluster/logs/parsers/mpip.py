@@ -27,7 +27,7 @@ _SECTION = re.compile(
 _HEAD = re.compile(r"\s*(?:Task\s+AppTime|Call\s+Site|ID\s+Lev|Name\s+Site|-{20,}|\.\.\.\s*$)")
 _OTHER = re.compile(r"\d{1,6} \d{1,4} \S+|[A-Z]\w{1,30} \d{1,6} (?:\d{1,9}|\*) \d")
 MILLI = 1e3
-CELLS = 4  # of a row of a rank; those of a call have two more
+CELLS = 4  # of a row of a rank; those of a call have two more, and of its time three since 3.5
 
 
 class MpiP(RunParser):
@@ -70,7 +70,8 @@ class MpiP(RunParser):
         if self._section == "other":
             return _OTHER.match(" ".join(cells)) is not None
         values = numbers(cells[1:])
-        if not values or len(cells) != (CELLS if self._section == "MPI Time" else CELLS + 2):
+        expected = {"MPI Time": (CELLS,), "Aggregate Time": (CELLS + 2, CELLS + 3)}
+        if not values or len(cells) not in expected.get(self._section, (CELLS + 2,)):
             return False
         rank = count(cells[0])
         if self._section == "MPI Time":

@@ -37,11 +37,12 @@ _UNITS = {  # what a figure is multiplied by, and then divided by
     "ms": (1, 1e3),
 }
 _KINDS = {"bus": BUS, "alg": ALGORITHM, "b": BANDWIDTH, "t": TIME, "": LATENCY}  # by beginnings
-_SIZE = re.compile(r"(?:# )?(?:(?:message |msg )?size\b|bytes\b)", re.IGNORECASE)
+_UNNAMED = {"busbw": "GB/s", "algbw": "GB/s"}  # in which nccl-tests prints, also without saying so
+_SIZE = re.compile(r"(?:# ?)?(?:(?:message |msg )?size\b|bytes\b)", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?:(?:out-of-place|in-place|oop|ip) )?(busbw|bus bandwidth|algbw|algorithm bandwidth"
     r"|bandwidth|bw|(?:avg |average )?latency|t_avg|t_min|t_max|t(?=\[)|time)"
-    r" ?[(\[]?(GB/s|MB/s|MiB/s|Gbit/s|[GM]Bps|Gbps|us|µs|usec|ms)[)\]]?",
+    r"(?: ?[(\[]?(GB/s|MB/s|MiB/s|Gbit/s|[GM]Bps|Gbps|us|µs|usec|ms)[)\]]?)?",
     re.IGNORECASE,
 )
 _BYTES = re.compile(r"(\d{1,18}(?:\.\d{1,3})?) ?([KMG]i?)?(?:B|bytes)?", re.IGNORECASE)
@@ -63,7 +64,7 @@ class Retyped(RunParser):
     _columns: tuple[SizeColumn | str | None, ...] = ()
 
     def take(self, line: str, lineno: int) -> bool:
-        for separator in ("|", ",", ";", "\t"):
+        for separator in ("|", ",", ";", "\t", " "):
             if separator in line and (columns := _columns(line.strip(" #"), separator)):
                 self._begin(lineno)
                 self._separator, self._columns = separator, columns
@@ -89,6 +90,8 @@ class Retyped(RunParser):
 
 
 def _cells(line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
     inner = line.strip().strip("|") if separator == "|" else line
     return [_EMPHASIS.sub("", cell).strip(' "') for cell in inner.split(separator)]
 
@@ -100,7 +103,8 @@ def _columns(line: str, separator: str) -> tuple[SizeColumn | str | None, ...]:
     at = next((n for n, cell in enumerate(cells) if _SIZE.match(cell.replace("_", " "))), None)
     measured = [_column(cell) for cell in cells]
     kinds = [column.definition for column in measured if column]
-    if at is None or not kinds:
+    is_typed = separator != " " or None not in measured[1:]  # else a line of nccl-tests, or prose
+    if at is None or not kinds or (separator == " " and (at or not is_typed)):
         return ()
     for n, column in enumerate(measured):
         if column and kinds.count(column.definition) > 1:
@@ -111,7 +115,8 @@ def _columns(line: str, separator: str) -> tuple[SizeColumn | str | None, ...]:
 def _column(head: str) -> SizeColumn | None:
     """Return what a column measures, by its name and unit."""
     match = _HEAD.fullmatch(head) or _HEAD.fullmatch(head.replace("_", " "))
-    times, over = _UNITS.get(match[2], (0, 0)) if match else (0, 0)
+    unit = (match[2] or _UNNAMED.get(match[1].lower())) if match else None
+    times, over = _UNITS.get(unit, (0, 0)) if unit else (0, 0)
     if match is None or not times:
         return None
     kind = next(kind for begin, kind in _KINDS.items() if match[1].lower().startswith(begin))

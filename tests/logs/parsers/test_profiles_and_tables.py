@@ -49,6 +49,9 @@ def test_mpip() -> None:
     assert values(result, "site_message", call="MPI_Reduce", site=2) == [8.0]
     assert (result.ranks, result.hosts) == (2, 1)
     assert read([(LOGS / "mpip.fft.txt").read_bytes()]).unread == 0
+    rows = "@ mpiP\n@--- Aggregate Time\nCall Site Time App% MPI% Count COV\n"  # since 3.5
+    (newer,) = read([f"{rows}Allreduce 1 4.0e+03 20.00 61.54 200 0.10\n".encode()]).results
+    assert [m.values for m in newer.measurements] == [(4.0,)]
 
 
 def test_the_time_of_a_step_of_mlperf() -> None:

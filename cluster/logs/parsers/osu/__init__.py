@@ -69,9 +69,9 @@ DEFINITIONS = (*TIMES, *COLLECTIVES, *RATES)
 
 
 _TITLE = re.compile(
-    r"\s*#?\s*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
+    r"[\s#]*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
 )
-_UNTITLED = re.compile(r"\s*# (?:Size +)?(?:Avg )?(?:Latency|Bandwidth) ?\((?:us|MB/s)\)")
+_UNTITLED = re.compile(r"[\s#]*# (?:Size +)?(?:Avg )?(?:Latency|Bandwidth) ?\((?:us|MB/s)\)")
 NO_TITLE = "its title is missing: which test it is, and in how many directions, is not known"
 _KNOWN = re.compile(
     r"#\s*(?:Datatype|Window creation|Overall =|Number of|Using|Heading)|This is a test with \d"
@@ -199,6 +199,8 @@ class _Table:
             if not (self._columns or self._windows) and self.builder.empty:
                 self.doubt()  # a row of another table: this one has no columns yet
             cells = text.split()
+            if len(cells) == 1 and 0 < text.count(",") == len(self._columns) - 1:  # CSV
+                return self._row(text.split(","), is_typed=True)
             return self._varied(cells) if self._windows else self._row(cells)
         if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
             return self._header(text)
@@ -258,7 +260,7 @@ class _Table:
             self.builder.add(self._cell, value * scale, point, size=size)
         return True
 
-    def _row(self, cells: list[str]) -> bool:
+    def _row(self, cells: list[str], *, is_typed: bool = False) -> bool:
         columns = _columns_of(self._columns, cells)
         if len(cells) != len(columns):
             return False
@@ -267,7 +269,7 @@ class _Table:
                 self.builder.fail(f"{self._test}: validation of {cells[0]} B says {cells[-1]}")
             columns, cells = columns[:-1], cells[:-1]
         values = numbers(cells)
-        if values is None or not any(map(_FIGURE.search, cells)):
+        if values is None or not (is_typed or any(map(_FIGURE.search, cells))):
             return False  # of another program: OSU prints two decimals
         params = dict(self._params)
         if columns[0][0] in SIZES:
@@ -340,7 +342,7 @@ _COLUMN = re.compile(
     r"(Size(?: \(B\))?|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
     r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|GB/s|%|ms)\)"
 )
-_HEAD = re.compile(r"#?\s*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
+_HEAD = re.compile(r"[\s#]*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
 TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
 # Words in the names of ping-pong tests: their latency is one way.
 _ONE_WAY = {
