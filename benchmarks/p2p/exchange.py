@@ -14,7 +14,7 @@ from cluster.benchmarks.p2p.memory import Messages, PairMemory
 from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
 from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.model.measurements import Definition
-from cluster.core.units import format_size, format_value
+from cluster.core.units import format_seconds, format_size, format_value
 from cluster.measure.rank import Rank
 from cluster.measure.repetitions import BUDGET, FEWEST, WARMING, Counts, samples
 
@@ -50,7 +50,8 @@ class Exchange:
         while (seconds := self._estimate(cells, start, each)) > LONG and self._budget > SHORTEST:
             self._budget /= 2
         if self._budget < BUDGET or seconds > LONG:
-            self.rank.notice(f"It will take about {seconds:.0f} s.")
+            about = f"{seconds:.0f} s" if seconds < 2 * LONG else format_seconds(seconds)
+            self.rank.notice(f"It will take about {about}.")
         for number, (definition, size) in enumerate(cells):
             label = f"{definition.metric} {format_size(size)}"
 

@@ -187,8 +187,10 @@ class TopCommands(Commands):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Say of a command that is under `more` where it is."""
+        """Say of a command that is under `more` where it is; `jobs` is the table of `status`."""
         name = args[0]
+        if name == "jobs":
+            return super().resolve_command(ctx, ["status", *args[1:]])
         if name not in self.commands and name in overview.names(overview.FOLDER / "more"):
             ctx.fail(f"No such command {name!r}. It is under `more`: cluster more {name}")
         return super().resolve_command(ctx, args)

@@ -302,6 +302,7 @@ Replace = Annotated[
     bool,
     option("--replace", "End a job that runs there; rebuild a cluster whose hosts do not answer."),
 ]
+Busy = Annotated[bool, option("--busy", "Measure beside jobs that run there.")]
 Yes = Annotated[bool, option("--yes -y", "Do not ask before it costs money, or downloads 100 MB.")]
 Lottery = Annotated[
     int | None,

@@ -52,6 +52,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     plan: flags.PlanOnly = False
     runs: flags.Runs = None
     replace: flags.Replace = False
+    busy: flags.Busy = False
     yes: flags.Yes = False
     json: flags.Json = False
     ab: flags.Ab = None
@@ -79,7 +80,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
 
 LAUNCHER = "keep detach timeout plan runs replace yes json"
 """The flags of every founding program."""
-FLAGS = f"{LAUNCHER} ab launches lottery mca env profile order starter describe expect"
+FLAGS = f"{LAUNCHER} busy ab launches lottery mca env profile order starter describe expect"
 """The flags of `cluster bench`."""
 
 
@@ -209,6 +210,7 @@ def _bench(
         order=options.order,
         starter=options.starter,
         replace=options.replace,
+        busy=options.busy,
         **more,
     )
     try:

@@ -439,7 +439,9 @@ def test_a_benchmark_beside_a_job_is_refused_or_ends_it_and_says_who(c: Cluster)
     job = c.start("sleep 300", name="train")
     with pytest.raises(InUse):
         c.bench("program", command="true")
-    assert worst(job.states().values()) == "running"
+    command("bench", "program", "--name", c.name, "--command=true", "--busy")
+    rows = [row["state"] for row in json.loads(command("jobs", c.name, "--json").stdout)]
+    assert rows == ["running", "done"]
     c.bench("program", command="true", replace=True)
 
     assert worst(job.states().values()) == "stopped"

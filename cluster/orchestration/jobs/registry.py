@@ -237,7 +237,7 @@ class NamedJobs(Mapping[str, Job]):
                 f"{len(running)} job(s) run on {name}: {', '.join(job.name for job in running)}.",
                 means="A measurement beside them would disturb both.",
                 remedy=f"Wait: cluster wait {name} {first}. End it: cluster kill {name} {first}. "
-                "End all: --replace",
+                "End all: --replace. Measure beside them: --busy",
             )
         if running:
             self._end(running, f"Ended by {claims.this_process().words}.")

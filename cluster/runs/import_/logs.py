@@ -46,7 +46,7 @@ GZIP_BITS = zlib.MAX_WBITS | 16  # 16: expect its header
 PORTION = MIB  # bytes read at a time
 IN_MEMORY = 64 * MIB  # bytes of a copy; a larger one is a temporary file until it is kept
 UNPACKED = 256 * MIB  # bytes that a compressed log may become
-PIPE = "Name a file, or - for standard input: COMMAND | cluster import -"
+PIPE = "Name a file, or - for standard input: COMMAND | cluster judge -"
 
 
 class Imported(Value, frozen=True, kw_only=True):
@@ -244,13 +244,13 @@ def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
             except zlib.error as error:
                 raise SpecError(
                     f"{file} begins as gzip does, and is damaged: {error}.",
-                    remedy="Copy it again, or read what is left: gzip -dc FILE | cluster import -",
+                    remedy="Copy it again, or read what is left: gzip -dc FILE | cluster judge -",
                 ) from error
             size += len(portion)
             if size > UNPACKED:
                 raise SpecError(
                     f"{file} unpacks to more than {UNPACKED // MIB} MiB.",
-                    remedy="If it is a log all the same: gzip -dc FILE | cluster import -",
+                    remedy="If it is a log all the same: gzip -dc FILE | cluster judge -",
                 )
             yield portion
             packed = unzip.unconsumed_tail
