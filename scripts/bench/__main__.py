@@ -22,6 +22,7 @@ from analysis_speed import judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from fleet import checking_fleets
 from gate import gating
+from jobs import orchestrating
 from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
 from logs import parsing, profiles
@@ -64,6 +65,7 @@ def main() -> None:
         if os.geteuid() == 0:
             parts |= {
                 "lab_and_simulator": lab_and_simulator,
+                "jobs": lambda: orchestrating(Path(place), repetitions),
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "fetching_too_slowly": lambda: fetching_too_slowly(Path(place)),
                 "naming_slow_links": lambda: naming_slow_links(repetitions),
