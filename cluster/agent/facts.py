@@ -13,7 +13,7 @@ from cluster.agent import gpus, processes
 from cluster.agent.commands import find_program, version_of
 from cluster.agent.host_settings import read_tuning
 from cluster.agent.interfaces import list_interfaces
-from cluster.agent.kernel_files import read_text
+from cluster.agent.kernel_files import cgroup_folders, read_text
 from cluster.agent.protocol import VARIABLE_NAMES, VARIABLE_PREFIXES
 from cluster.core.model.hosts import Facts
 
@@ -98,7 +98,7 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
     It is the smallest quota / period of all levels, of both versions of control groups.
     """
     limits = []
-    for folder in _cgroups(root, "cpu"):
+    for folder in cgroup_folders("cpu", root):
         quota, _, period = read_text(folder / "cpu.max").partition(" ")
         quota = quota or read_text(folder / "cpu.cfs_quota_us")
         period = period or read_text(folder / "cpu.cfs_period_us")
@@ -110,22 +110,8 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
 def cgroup_memory(root: Path = Path("/")) -> int | None:
     """Find how much memory the control groups above this process allow."""
     limits = []
-    for folder in _cgroups(root, "memory"):
+    for folder in cgroup_folders("memory", root):
         text = read_text(folder / "memory.max") or read_text(folder / "memory.limit_in_bytes")
         if text.isdigit() and int(text) < 1 << 60:  # version 1 writes "no limit" as a huge number
             limits.append(int(text))
     return min(limits, default=None)
-
-
-def _cgroups(root: Path, controller: str) -> list[Path]:
-    """Return the folders of this process's group and of all groups above it, for one controller."""
-    folders: list[Path] = []
-    for line in read_text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        mount = root / "sys/fs/cgroup" / (controller if controllers else "")
-        inner = Path(path.lstrip("/"))
-        # In a container, the path may be the host's while the mount shows only this group.
-        folders += [mount / part for part in (inner, *inner.parents)]
-    return folders

@@ -35,6 +35,7 @@ def list_interfaces() -> Iterator[Interface]:
                     speed=sum(speeds) or None,
                     flow=max(speeds) if len(speeds) > 1 else None,
                     slot=_slot(folder / "device"),
+                    duplex=_duplex(folder),
                 )
 
 
@@ -55,6 +56,12 @@ def link_speeds(folder: Path) -> list[float]:
         members = [] if (folder / "bridge").exists() else lower[:1]
     by_member = [link_speeds(folder.parent / member) for member in members]
     return [speed for speeds in by_member for speed in speeds] if all(by_member) else []
+
+
+def _duplex(folder: Path) -> str:
+    """Return the duplex of hardware; empty if it is not known, as where no cable is plugged in."""
+    duplex = read_text(folder / "duplex") if (folder / "device").exists() else ""
+    return duplex if duplex in ("full", "half") else ""
 
 
 def _slot(device: Path) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UNLIKE = {"physical_cores", "gpu_slots", "variables"}  # alike hosts number and set these otherwise
 GIB = 1 << 30
 SLOWING = (
-    *("mtu of ", "speed of ", "slot of ", "usable_cores", "cgroup_cpus"),
+    *("mtu of ", "speed of ", "slot of ", "duplex of ", "usable_cores", "cgroup_cpus"),
     *("tuning.governor", "tuning.sysctls.net."),
 )
 """How the names of settings begin that can make a link or its tests slow."""
@@ -66,8 +66,9 @@ def _settings(facts: Facts) -> Iterator[tuple[str, str]]:
         yield f"mtu of {interface.name}", str(interface.mtu)
         if interface.speed:
             yield f"speed of {interface.name}", format_rate(interface.speed)
-        if interface.slot:
-            yield f"slot of {interface.name}", interface.slot
+        for name in ("slot", "duplex"):
+            if value := getattr(interface, name):
+                yield f"{name} of {interface.name}", value
 
 
 def causes(finding: FleetFinding, differences: Sequence[Drift]) -> tuple[Drift, ...]:

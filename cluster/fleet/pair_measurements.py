@@ -13,14 +13,15 @@ from cluster.core.model.fleet import PairTest
 from cluster.core.model.measurements import Definition, Measurement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
 LOST = re.compile(r"host:(\d+) is lost: (.*)", re.DOTALL)  # as `PairTest.why` writes it
 OPTIONAL = ("nic", "port", "path", "source_busy", "target_busy")
-PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
+COUNTERS = ("source_counters", "target_counters")
+PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED, *COUNTERS)
 
 
 def measurement_of(test: PairTest, definition: Definition, host: str) -> Measurement:
@@ -32,6 +33,7 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
         "alone": int(test.alone),
     }
     params |= {name: getattr(test, name) for name in OPTIONAL if getattr(test, name)}
+    params |= {name: _text(counts) for name in COUNTERS if (counts := getattr(test, name))}
     if not test.value:
         params[SKIPPED if test.value is None else FAILED] = test.why
     return Measurement(
@@ -67,7 +69,18 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
             path=str(places.get("path", "")),
             source_busy=float(places.get("source_busy", 0.0)),
             target_busy=float(places.get("target_busy", 0.0)),
+            source_counters=_counts(str(places.get("source_counters", ""))),
+            target_counters=_counts(str(places.get("target_counters", ""))),
         )
+
+
+def _text(counters: Mapping[str, float]) -> str:
+    return " ".join(f"{name}={value:g}" for name, value in counters.items())
+
+
+def _counts(text: str) -> dict[str, float]:
+    pairs = (word.rpartition("=") for word in text.split())
+    return {name: float(value) for name, _, value in pairs}
 
 
 def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]:

@@ -60,6 +60,16 @@ def test_a_limit_of_the_control_group_is_a_difference() -> None:
     assert drift.slows
 
 
+def test_a_cable_at_half_duplex_is_a_difference() -> None:
+    full, half = (
+        replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], duplex=duplex),))
+        for duplex in ("full", "half")
+    )
+    (drift,) = drifts({0: full, 1: half, 2: full})
+
+    assert (drift.setting, drift.hosts, drift.slows) == ("duplex of eth0", (1,), True)
+
+
 def test_a_cause_is_of_all_hosts_of_a_finding_and_can_slow_them() -> None:
     small = replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], mtu=1500),), kernel="Linux 5")
     found = drifts(fleet(host17=small))

@@ -62,6 +62,9 @@ class PairTest(Value, frozen=True, kw_only=True):
     # its link; 0 if it is not known
     source_busy: float = 0.0
     target_busy: float = 0.0  # the same for the receiving process
+    # what went up on the sending host meanwhile: shares as `tcp.` and `cpu.`, counts of others
+    source_counters: dict[str, float] = {}
+    target_counters: dict[str, float] = {}  # the same on the receiving host
 
     @property
     def why(self) -> str:
@@ -154,6 +157,14 @@ class Drift(Value, frozen=True, kw_only=True):
     slows: bool = False  # it can make a link, or its tests, slow
 
 
+class CounterChange(Value, frozen=True, kw_only=True):
+    """A counter that went up in the low tests of a part, and not in good tests."""
+
+    counter: str  # such as `tcp.retransmitted`, `cpu.steal`, `eth0.rx_errors`
+    own: float  # of a low test, the median: a share of `tcp.` and `cpu.`, else a count
+    usual: float  # what good tests do not exceed
+
+
 class FleetFinding(Value, frozen=True, kw_only=True):
     """What tests show of a part of a fleet: a fault, or what is no fault of the part."""
 
@@ -176,6 +187,7 @@ class FleetFinding(Value, frozen=True, kw_only=True):
     step: NextStep | None = None  # the command that does
     # settings that only the hosts of the part have, and that can make it slow
     causes: tuple[Drift, ...] = ()
+    counters: tuple[CounterChange, ...] = ()  # what went up in its low tests only
 
 
 class HostReplacement(Value, frozen=True, kw_only=True):

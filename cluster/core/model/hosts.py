@@ -194,6 +194,7 @@ class Interface(Value, frozen=True, kw_only=True):
     # the same for a single connection, if a bond sends each over one of its members
     flow: float | None = None
     slot: str = ""  # speed and width of its PCIe slot in use, such as `8.0 GT/s PCIe x16`
+    duplex: str = ""  # of a cable: `full` or `half`
 
     @property
     def network(self) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Literal, NamedTuple, Self
 
 import msgspec
@@ -42,6 +42,7 @@ FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before o
 PATIENCE = 3.0  # times the slowest test that succeeded
 LEAST_LIMIT = 1.0  # seconds that any test may take longer than planned
 LIMIT_SHARE = 0.125  # of the time that is left, which one test may take longer than planned
+UNSEEN = TestOutcome(test=-1)  # of a side that reported nothing
 MOST_UNANSWERED = 2  # tests in a row that a host does not begin, after which it is lost
 
 
@@ -147,7 +148,7 @@ class Coordinator:
         reports = {pair: batch.report(pair, self._links.lost) for pair in tried}
         times = [batch.took[pair] for pair in tried if reports[pair].value]
         self._slowest = max([self._slowest, *times])
-        return [self._test(pair, reports.get(pair), step, batch.busy) for pair in pairs]
+        return [self._test(pair, reports.get(pair), step, batch.sides) for pair in pairs]
 
     def _begin(self, batch: _TestBatch, limit: float) -> None:
         """Start all receivers, then all senders, and wait for their results."""
@@ -212,11 +213,12 @@ class Coordinator:
         pair: tuple[int, int],
         report: _Report | None,
         step: SurveyStep,
-        busy: dict[tuple[tuple[int, int], int], float],
+        sides: Mapping[tuple[tuple[int, int], int], TestOutcome],
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
         late = "a host was not ready in the time" if self._links.late.intersection(pair) else ""
         untried = _Report(None, late or "it was not tried")
+        source, target = (sides.get((pair, host), UNSEEN) for host in pair)
         outcome = report or _lost_report(pair, self._links.lost) or untried
         return PairTest(
             round=step.number,
@@ -227,8 +229,10 @@ class Coordinator:
             lost=outcome.lost,
             alone=step.alone,
             port=step.port,
-            source_busy=round(busy.get((pair, pair[0]), 0.0), 2),
-            target_busy=round(busy.get((pair, pair[1]), 0.0), 2),
+            source_busy=round(source.busy, 2),
+            target_busy=round(target.busy, 2),
+            source_counters=source.counters,
+            target_counters=target.counters,
         )
 
 
@@ -250,7 +254,7 @@ class _TestBatch:
         self.tests = {first + place: pair for place, pair in enumerate(pairs)}
         self.ports: dict[int, int] = {}
         self.took: dict[tuple[int, int], float] = {}
-        self.busy: dict[tuple[tuple[int, int], int], float] = {}  # of a pair, at one of its hosts
+        self.sides: dict[tuple[tuple[int, int], int], TestOutcome] = {}  # of a pair, at one host
         self._values: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
         self._done: dict[int, int] = {}
@@ -286,7 +290,7 @@ class _TestBatch:
             self.ports[answer.test] = answer.port
         elif isinstance(answer, TestOutcome) and answer.test in self.tests:
             self._done[answer.test] = self._done.get(answer.test, 0) + 1
-            self.busy[self.tests[answer.test], host] = answer.busy
+            self.sides[self.tests[answer.test], host] = answer
             if answer.value is not None:
                 self._values[answer.test] = answer.value
             if answer.reason:

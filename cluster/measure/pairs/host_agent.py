@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import msgspec
 
+from cluster.measure.pairs.conditions import Conditions
 from cluster.measure.pairs.messages import (
     AllreduceOutcome,
     BeginTest,
@@ -22,7 +23,6 @@ from cluster.measure.pairs.messages import (
     Ready,
     TestOutcome,
 )
-from cluster.measure.pairs.processor_load import ProcessorLoad
 from cluster.measure.pairs.transfer import TransferError, exit_quietly, receive, send
 
 ALLREDUCE = "cluster.measure.pairs.allreduce"
@@ -78,10 +78,11 @@ def _begin(order: BeginTest) -> int:
 
 
 def _outcome(order: BeginTest) -> TestOutcome:
-    load = ProcessorLoad()
+    conditions = Conditions()
+    value, reason = None, ""
     try:
         if order.role == "allreduce":
-            value: float | None = _allreduce(order)
+            value = _allreduce(order)
         elif order.role == "receive":
             value = receive(
                 order.address,
@@ -89,15 +90,19 @@ def _outcome(order: BeginTest) -> TestOutcome:
                 order.seconds,
                 order.limit,
                 lambda port: _write(Listening(test=order.test, port=port)),
-                load,
+                conditions,
             )
         else:
-            value = send(order.address, order.port, order.metric, order.seconds, order.limit, load)
+            limits = (order.seconds, order.limit)
+            value = send(order.address, order.port, order.metric, *limits, conditions)
     except TransferError as error:
-        return TestOutcome(test=order.test, reason=str(error))
+        reason = str(error)
     except OSError as error:
-        return TestOutcome(test=order.test, reason=f"{error.strerror or error}")
-    return TestOutcome(test=order.test, value=value, busy=load.share)
+        reason = f"{error.strerror or error}"
+    conditions.end()
+    busy = 0.0 if reason else conditions.busy
+    counters = conditions.counters
+    return TestOutcome(test=order.test, value=value, reason=reason, busy=busy, counters=counters)
 
 
 def _allreduce(order: BeginTest) -> float:

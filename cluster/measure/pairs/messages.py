@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import field
+
 from cluster.core.model.value import Value
 
 
@@ -50,6 +52,8 @@ class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
     value: float | None = None
     reason: str = ""  # why the test failed; empty if it succeeded
     busy: float = 0.0  # the share of the time in which this side ran or waited for a processor
+    # what went up on this host meanwhile, by `agent.counters.trouble`
+    counters: dict[str, float] = field(default_factory=dict)
 
 
 class AllreduceOutcome(Value, frozen=True, kw_only=True):

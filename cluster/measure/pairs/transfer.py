@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from cluster.core.model.fleet import HOLE, SILENT
-from cluster.measure.pairs.processor_load import ProcessorLoad
+from cluster.measure.pairs.conditions import Conditions
 
 HELLO = b"cluster!"  # 8 bytes: if they arrive and nothing else does, large packets are lost
 CHUNK = 1 << 20  # bytes
 WARM_UP = 0.2  # share of the time that is not counted
+ARRIVED = 128  # where struct tcp_info has the bytes that arrived (linux/tcp.h)
 ENOUGH = 2  # reads that make a rate
 
 
@@ -28,7 +29,7 @@ def receive(
     seconds: float,
     limit: float,
     report_port: Callable[[int], None],
-    load: ProcessorLoad,
+    conditions: Conditions,
 ) -> float | None:
     """Wait for the sender's connection, and receive from it (TransferError: nothing arrived).
 
@@ -42,9 +43,9 @@ def receive(
             link, _ = server.accept()
         except TimeoutError as error:
             raise TransferError("no connection came within the limit") from error
-    with _prepared(link, limit, load):
+    with _prepared(link, limit, conditions):
         _receive_exactly(link, len(HELLO))
-        load.begin()
+        conditions.begin()
         if metric == "latency":
             _echo(link)
             return None
@@ -52,7 +53,7 @@ def receive(
 
 
 def send(
-    address: str, port: int, metric: str, seconds: float, limit: float, load: ProcessorLoad
+    address: str, port: int, metric: str, seconds: float, limit: float, conditions: Conditions
 ) -> float | None:
     """Connect to the receiver, and send to it (TransferError: it does not answer).
 
@@ -64,9 +65,9 @@ def send(
         raise TransferError(f"{address} cannot be reached: no answer within the limit") from error
     except OSError as error:
         raise TransferError(f"{address} cannot be reached: {error.strerror}") from error
-    with _prepared(link, limit, load):
+    with _prepared(link, limit, conditions):
         link.sendall(HELLO)
-        load.begin()
+        conditions.begin()
         if metric == "latency":
             return _ping_pong(link, seconds)
         _send_for(link, seconds)
@@ -74,7 +75,7 @@ def send(
 
 
 @contextmanager
-def _prepared(link: socket.socket, limit: float, load: ProcessorLoad) -> Iterator[None]:
+def _prepared(link: socket.socket, limit: float, conditions: Conditions) -> Iterator[None]:
     """Prepare a connection for a test; a failure in the block is a TransferError."""
     with link:
         link.settimeout(limit)
@@ -86,7 +87,7 @@ def _prepared(link: socket.socket, limit: float, load: ProcessorLoad) -> Iterato
         except OSError as error:
             raise TransferError(f"the connection broke: {error.strerror}") from error
         finally:
-            load.end()
+            conditions.end(link)
 
 
 def _receive_exactly(link: socket.socket, size: int) -> None:
@@ -114,6 +115,8 @@ def _send_for(link: socket.socket, seconds: float) -> None:
 def _receive_rate(link: socket.socket, seconds: float) -> float:
     """Receive for some time, and give the rate after the warm-up, in bytes per second.
 
+    What arrived counts, as the kernel saw it: a host that was short of processor time reads from
+    its buffers faster than its link is.
     What is in buffers then is thrown away: on a slow link, it would take as long as the test. If
     the host was too busy to read twice in that time, it is the rate of all but the first read.
     """
@@ -128,13 +131,19 @@ def _receive_rate(link: socket.socket, seconds: float) -> float:
         if not received:
             break
         total += received
-        marks.append((time.perf_counter(), total))
+        marks.append((time.perf_counter(), arrived_bytes(link) or total))
         if marks[-1][0] - marks[0][0] > seconds and len(marks) > ENOUGH:
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             break
     if not marks:
         raise TransferError(HOLE)
     return _rate(marks, seconds)
+
+
+def arrived_bytes(link: socket.socket) -> int:
+    """Return the bytes that arrived on a connection, read or not; 0 before Linux 4.1."""
+    data = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ARRIVED + 8)
+    return int(struct.unpack_from("Q", data, ARRIVED)[0]) if len(data) == ARRIVED + 8 else 0
 
 
 def _rate(marks: list[tuple[float, int]], seconds: float) -> float:

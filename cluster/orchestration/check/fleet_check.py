@@ -22,13 +22,13 @@ from cluster.core.model.fleet import (
     PairTest,
     Part,
     Reason,
-    Way,
 )
 from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.drift import causes, drifts
+from cluster.fleet.evidence import blamed_hosts, counter_changes, is_low, passes
 from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import switch_groups
@@ -93,12 +93,17 @@ def judge_fleet(run: Run) -> FleetVerdict:
     is_complete = len(record.environment) == len(record.machines)
     differences = drifts(dict(enumerate(record.environment))) if is_complete else ()
     before = verdict_files.verdict(run.folder)
+    risen = counter_changes(diagnosed, tests)
     complete = partial(_with_step, params, record.spec.name, confirmed, differences)
+    findings = [
+        replace(complete(finding), counters=risen.get(place, ()))
+        for place, finding in enumerate(diagnosed.findings)
+    ]
     verdict = replace(
         diagnosed,
         run=str(run.folder),
-        blamed=tuple(map(complete, diagnosed.blamed)),
-        observations=tuple(map(complete, diagnosed.observations)),
+        blamed=tuple(findings[: len(diagnosed.blamed)]),
+        observations=tuple(findings[len(diagnosed.blamed) :]),
         simulated=record.simulated,
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
@@ -202,18 +207,18 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
     confirmed: dict[Part, Confirmation] = {}
     for blamed in verdict.blamed if usual else ():
         place = blamed.place
-        blamed_hosts = _blamed_hosts(verdict, blamed)
+        hosts = blamed_hosts(verdict, blamed)
         own = [
             test
             for test in again
-            if place.nic in (-1, test.nic) and _passes(test, blamed_hosts, blamed.direction)
+            if place.nic in (-1, test.nic) and passes(test, hosts, blamed.direction)
         ]
         if place.kind == "pair":
             own = [test for test in own if place.peer in (test.source, test.target)]
         if own:
-            low = [test for test in own if _is_low(verdict, test, usual)]
+            low = [test for test in own if is_low(verdict, test)]
             ends = {host for test in own for host in (test.source, test.target)}
-            partners = tuple(sorted(ends - blamed_hosts))
+            partners = tuple(sorted(ends - hosts))
             confirmed[place] = Confirmation(
                 low=len(low), tests=len(own), partners=partners, others_good=others_good
             )
@@ -226,34 +231,13 @@ def _are_good_alone(verdict: FleetVerdict, tests: Sequence[PairTest]) -> bool:
     Where unknown links are shared, a low test says nothing of a host.
     """
     first = min((test.round for test in tests if test.alone), default=-1)
-    blamed = {host for finding in verdict.blamed for host in _blamed_hosts(verdict, finding)}
+    blamed = {host for finding in verdict.blamed for host in blamed_hosts(verdict, finding)}
     sample = [
-        _is_low(verdict, test, verdict.reference or 0.0)
+        is_low(verdict, test)
         for test in tests
         if test.round == first and blamed.isdisjoint((test.source, test.target))
     ]
     return bool(verdict.groups) or 2 * sum(sample) <= len(sample)
-
-
-def _blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding) -> set[int]:
-    """Return the hosts of a part: a host, the first of a pair, or all of a group."""
-    if blamed.place.kind != "group":
-        return {blamed.place.host}
-    number = blamed.place.number
-    return set(blamed.reason.hosts or (h for h, own in enumerate(verdict.groups) if own == number))
-
-
-def _passes(test: PairTest, hosts: set[int], direction: Way) -> bool:
-    """Tell whether a test passes between these hosts and others in a direction that is blamed."""
-    sends, receives = test.source in hosts, test.target in hosts
-    return sends != receives and direction in ("tx" if sends else "rx", "both", "")
-
-
-def _is_low(verdict: FleetVerdict, test: PairTest, usual: float) -> bool:
-    if not test.value:
-        return True
-    share = test.value / usual if verdict.metric == "bandwidth" else usual / test.value
-    return share < 1 - verdict.tolerance
 
 
 def known_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:

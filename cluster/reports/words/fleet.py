@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.fleet import (
+        CounterChange,
         Drift,
         Fleet,
         FleetFinding,
@@ -42,6 +43,19 @@ STEPS: dict[StepKind, str] = {
     "again": "low pairs, at another time",
     "ports": "pairs of good hosts, by other ports",
     "unproven": "hosts that never reached the usual rate, alone",
+}
+LOSSES = "tcp.retransmitted"
+NAMED_CHANGES = 3  # counters
+CHANGES = {
+    LOSSES: "packets are lost: {own} of segments were sent again ({usual})",
+    "tcp.receive_buffer": "the receiver's TCP buffer (tcp_rmem) limits it in {own} of the time "
+    "({usual})",
+    "tcp.send_buffer": "the sender's TCP buffer (tcp_wmem) limits it in {own} of the time "
+    "({usual})",
+    "cpu.steal": "other guests of its machine take {own} of the processor time ({usual})",
+    "cpu.throttled": "its control group is throttled in {own} of the time ({usual}): cpu.max",
+    "rate": "its low tests differ by {own}, without losses or a busy end: the rate of its link, "
+    "such as its speed, a shaper or the switch port",
 }
 VERBS = {"tx": "sends", "rx": "receives"}
 
@@ -72,12 +86,22 @@ def _worded(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> Fleet
     if fleet.foreign and finding.partners:  # there is no cluster on which a command could test them
         again = f"test {finding.name} again with three other hosts, one pair at a time"
     because = [f"; likely cause: {drift_words(cause)}" for cause in finding.causes]
+    because += [f"; {change_words(change)}" for change in finding.counters[:NAMED_CHANGES]]
     return replace(
         finding,
         part=part_name(finding.place, fleet.devices),
         evidence="".join((_evidence(finding, verdict, fleet), *because)),
         confirm=again,
     )
+
+
+def change_words(change: CounterChange) -> str:
+    kind, _, name = change.counter.partition(".")
+    own, usual = f"{change.own:.1%}", f"at most {change.usual:.1%} in good tests"
+    if change.counter in CHANGES:
+        return CHANGES[change.counter].format(own=own, usual=usual)
+    counts = f"+{change.own:.0f} in a low test, at most {change.usual:.0f} in good ones"
+    return f"{kind}: {name} {counts}"
 
 
 def drift_words(drift: Drift) -> str:
@@ -131,10 +155,9 @@ def _evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str
             return _pair_evidence(reason)
         case "varying":
             message = f" ({reason.message})" if reason.message else ""
-            return (
-                f"low with {reason.low} of {reason.of} partners, good with the others: it comes "
-                f"and goes{message}"
-            )
+            lost = any(change.counter == LOSSES for change in finding.counters)
+            varies = "" if lost else f": it comes and goes{message}"
+            return f"low with {reason.low} of {reason.of} partners, good with the others{varies}"
         case _:
             return _fabric_evidence(finding, verdict, fleet)
 

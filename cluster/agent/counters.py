@@ -1,0 +1,95 @@
+"""Counters of this host by which a link, a slot or a processor shows trouble; no root is needed."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cluster.agent.kernel_files import cgroup_folders, read_text
+
+NET = (  # the columns of /proc/net/dev
+    *("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
+    *("tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_fifo", "collisions", "carrier", ""),
+)
+CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # of /proc/stat
+SENT = frozenset({"rx_bytes", "rx_packets", "tx_bytes", "tx_packets"})  # say nothing of trouble
+TROUBLE = re.compile(
+    r"err|drop|discard|retr|out_of_seq|cnp|ecn_|downed|timeout|xmit_wait|recovery|overrun|nak"
+)
+"""The counters of RDMA ports (Linux: ABI/stable/sysfs-class-infiniband, mlx5, EFA) that matter."""
+AER = ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal")
+MOST = 32  # counters of one interval: those of a message that is written at once
+
+
+def read_counters(root: Path = Path("/")) -> dict[str, int]:
+    """Read the counters that there are: packets and errors, ticks, and times in nanoseconds."""
+    return {
+        **dict(_interfaces(root)),
+        **dict(_rdma_ports(root)),
+        **dict(_slots(root)),
+        **dict(_processors(root)),
+        "time": time.monotonic_ns(),
+    }
+
+
+def trouble(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
+    """Return what went up between two readings: shares of the time as `cpu.`, other counts."""
+    gained = {name: after[name] - before.get(name, after[name]) for name in after}
+    ticks = sum(gained.get(f"ticks.{name}", 0) for name in CPU)
+    shares = {
+        "cpu.steal": gained.get("ticks.steal", 0) / max(ticks, 1),
+        "cpu.throttled": min(1.0, gained.get("throttled", 0) / max(gained["time"], 1)),
+    }
+    counts = {
+        name: float(gain)
+        for name, gain in gained.items()
+        if "." in name and not name.startswith("ticks.") and name.rpartition(".")[2] not in SENT
+    }
+    rose = {name: round(value, 4) for name, value in (shares | counts).items() if value > 0}
+    return dict(sorted(rose.items(), key=lambda item: -item[1])[:MOST])
+
+
+def _interfaces(root: Path) -> Iterator[tuple[str, int]]:
+    for line in read_text(root / "proc/net/dev").splitlines()[2:]:
+        name, _, values = line.partition(":")
+        if name.strip() != "lo":
+            for column, value in zip(NET, values.split(), strict=False):
+                if column:
+                    yield f"{name.strip()}.{column}", int(value)
+
+
+def _rdma_ports(root: Path) -> Iterator[tuple[str, int]]:
+    for path in (root / "sys/class/infiniband").glob("*/ports/*/*counters/*"):
+        if TROUBLE.search(path.name) and (text := read_text(path)).isdigit():
+            device, port = path.parts[-5], path.parts[-3]
+            yield f"{device}:{port}.{path.name}", int(text)
+
+
+def _slots(root: Path) -> Iterator[tuple[str, int]]:
+    """Read the errors that PCIe reports of network devices (Linux: sysfs-bus-pci-devices-aer)."""
+    for folder in (root / "sys/class/net", root / "sys/class/infiniband"):
+        for path in (path for name in AER for path in folder.glob(f"*/device/{name}")):
+            total = re.search(r"^TOTAL_ERR_\w+ (\d+)", read_text(path), re.MULTILINE)
+            if total:
+                yield f"{path.parts[-3]}.{path.name}", int(total[1])
+
+
+def _processors(root: Path) -> Iterator[tuple[str, int]]:
+    words = read_text(root / "proc/stat").partition("\n")[0].split()[1:]
+    for name, value in zip(CPU, words, strict=False):
+        yield f"ticks.{name}", int(value)
+    times = [
+        int(value) * (1000 if name == "throttled_usec" else 1)
+        for folder in cgroup_folders("cpu", root)
+        for name, _, value in (
+            line.partition(" ") for line in read_text(folder / "cpu.stat").splitlines()
+        )
+        if name in ("throttled_usec", "throttled_time")  # of version 2, and 1, which is in ns
+    ]
+    if times:
+        yield "throttled", max(times)
+    heat = read_text(root / "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count")
+    if heat.isdigit():
+        yield "processor.thermal_throttles", int(heat)

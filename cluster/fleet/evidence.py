@@ -1,0 +1,108 @@
+"""What counters say of a part: those that went up in its low tests, and in no good ones."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.core.model.fleet import CounterChange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Way
+
+FEWEST = 3  # tests of each kind that can be compared
+OFTEN, TIMES = 0.9, 3.0  # the share of good tests that stay below, and how often more is unusual
+LEAST = {"tcp.retransmitted": 0.002, "tcp.": 0.2, "cpu.": 0.05, "": 1.0}
+STEADY = 0.1  # by which the middle half of low tests may differ, if a rate limits them
+SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders find its rate
+RATE = "rate"
+"""The name of no counter: low tests that are equal, and met nothing that would slow them."""
+
+
+def blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding) -> set[int]:
+    """Return the hosts of a part: a host, the first of a pair, or all of a group."""
+    if blamed.place.kind != "group":
+        return {blamed.place.host}
+    number = blamed.place.number
+    return set(blamed.reason.hosts or (h for h, own in enumerate(verdict.groups) if own == number))
+
+
+def passes(test: PairTest, hosts: set[int], direction: Way) -> bool:
+    """Tell whether a test passes between these hosts and others in a direction that is blamed."""
+    sends, receives = test.source in hosts, test.target in hosts
+    return sends != receives and direction in ("tx" if sends else "rx", "both", "")
+
+
+def is_low(verdict: FleetVerdict, test: PairTest) -> bool:
+    """Tell whether a test that was tried has no value, or one that is not usual."""
+    usual = verdict.reference or 0.0
+    if not test.value:
+        return True
+    share = test.value / usual if verdict.metric == "bandwidth" else usual / test.value
+    return share < 1 - verdict.tolerance
+
+
+def counter_changes(
+    verdict: FleetVerdict, tests: Sequence[PairTest]
+) -> dict[int, tuple[CounterChange, ...]]:
+    """Return what went up in the low tests of each finding, by the place of the finding."""
+    tried = [test for test in tests if test.value is not None]
+    if not verdict.reference or not any(t.source_counters or t.target_counters for t in tried):
+        return {}
+    low = [test for test in tried if is_low(verdict, test)]
+    good = [met for test in tried if not is_low(verdict, test) for met in _met(test)]
+    by_place: dict[int, tuple[CounterChange, ...]] = {}
+    for place, finding in enumerate(verdict.findings):
+        hosts = blamed_hosts(verdict, finding)
+        own = [test for test in low if passes(test, hosts, finding.direction)]
+        if finding.place.kind == "pair":
+            own = [test for test in own if finding.place.peer in (test.source, test.target)]
+            hosts = hosts | {finding.place.peer}
+        met = [_merged(test, hosts) for test in own]
+        if min(len(met), len(good)) >= FEWEST:
+            by_place[place] = tuple(_changes(met, good, [test.value or 0.0 for test in own]))
+    return by_place
+
+
+def _met(test: PairTest) -> tuple[Mapping[str, float], ...]:
+    return _merged(test, {test.source}), _merged(test, {test.target})
+
+
+def _merged(test: PairTest, hosts: set[int]) -> dict[str, float]:
+    """Return what went up on these hosts of a test; losses are counted where it was sent from."""
+    sides = ((test.source, test.source_counters), (test.target, test.target_counters))
+    return {
+        name: value
+        for end, (host, counters) in enumerate(sides)
+        for name, value in counters.items()
+        if (end == 0 if name.startswith("tcp.") else host in hosts)
+    }
+
+
+def _changes(
+    own: Sequence[Mapping[str, float]], good: Sequence[Mapping[str, float]], rates: Sequence[float]
+) -> Iterator[CounterChange]:
+    changes = sorted(_risen(own, good), key=lambda change: -change.own / max(change.usual, 1e-6))
+    low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
+    is_steady = middle > 0 and high - low <= STEADY * middle
+    limits = [
+        c for c in changes if c.counter != "tcp.retransmitted" or c.own > SHAPED or not is_steady
+    ]
+    yield from limits
+    if is_steady and not limits:
+        yield CounterChange(counter=RATE, own=round(float((high - low) / middle), 4), usual=STEADY)
+
+
+def _risen(
+    own: Sequence[Mapping[str, float]], good: Sequence[Mapping[str, float]]
+) -> Iterator[CounterChange]:
+    for name in sorted({name for met in own for name in met}):
+        value = median(met.get(name, 0.0) for met in own)
+        usual = float(np.quantile([met.get(name, 0.0) for met in good], OFTEN))
+        least = next(limit for prefix, limit in LEAST.items() if name.startswith(prefix))
+        if value >= least and value > TIMES * usual:
+            yield CounterChange(counter=name, own=round(value, 4), usual=round(usual, 4))

@@ -1,0 +1,91 @@
+"""Counters of a host: what went up between two readings of made-up file systems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.agent.counters import MOST, read_counters, trouble
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NET = """Inter-|   Receive                      |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo
+    lo: 9 9 {0} {0} 0 0 0 0 9 9 0 0 0 0 0 0
+eth0.7: {0}000 {0} {0} 2 0 0 0 5 8{0} 7{0} 0 {0}1 0 {0} 3 0
+"""
+IB = "sys/class/infiniband/mlx5_0/ports/1/"
+EFA = "sys/class/infiniband/efa_0/ports/1/hw_counters/"
+AER = "sys/class/net/eth0/device/aer_dev_correctable"
+V1, V2 = "sys/fs/cgroup/cpu/jobs/cpu.stat", "sys/fs/cgroup/jobs/cpu.stat"
+GROUP1, GROUP2 = "4:cpu,cpuacct:/jobs\n0::/\n", "0::/jobs/one\n"
+
+
+def lay_out(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rose"),
+    [
+        ({}, {"proc/net/dev": NET.format(5)}, {}),  # what was not read before is not new
+        (
+            {"proc/net/dev": NET.format(0)},
+            {"proc/net/dev": NET.format(5)},
+            {"eth0.7.rx_errors": 5, "eth0.7.tx_dropped": 50, "eth0.7.collisions": 5},
+        ),
+        (
+            {f"{IB}counters/symbol_error": "1", f"{IB}hw_counters/out_of_sequence": "7"},
+            {f"{IB}counters/symbol_error": "4", f"{IB}hw_counters/out_of_sequence": "7"},
+            {"mlx5_0:1.symbol_error": 3},
+        ),
+        (
+            {f"{IB}counters/port_rcv_data": "1", f"{EFA}rx_drops": "0", f"{EFA}lifespan": "10"},
+            {f"{IB}counters/port_rcv_data": "9", f"{EFA}rx_drops": "6", f"{EFA}lifespan": "12"},
+            {"efa_0:1.rx_drops": 6},
+        ),
+        (
+            {AER: "RxErr 1\nTOTAL_ERR_COR 2\n"},
+            {AER: "RxErr 5\nTOTAL_ERR_COR 6\n"},
+            {"eth0.aer_dev_correctable": 4},
+        ),
+        (
+            {"proc/stat": "cpu  100 0 50 800 0 0 0 50 0 0\ncpu0 1\n"},
+            {"proc/stat": "cpu  150 0 50 820 0 0 0 80 0 0\ncpu0 1\n"},
+            {"cpu.steal": 0.3},
+        ),
+        (
+            {"proc/self/cgroup": GROUP1, V1: "nr_throttled 1\nthrottled_time 0\n"},
+            {V1: "nr_throttled 3\nthrottled_time 500000000\n"},
+            {"cpu.throttled": 0.5},
+        ),
+        (
+            {"proc/self/cgroup": GROUP2, V2: "usage_usec 4\nthrottled_usec 0\n"},
+            {V2: "usage_usec 9\nthrottled_usec 9000000\n"},
+            {"cpu.throttled": 1.0},
+        ),
+    ],
+)
+def test_what_went_up(
+    tmp_path: Path, before: dict[str, str], after: dict[str, str], rose: dict[str, float]
+) -> None:
+    first = read_counters(lay_out(tmp_path, before))
+    second = read_counters(lay_out(tmp_path, after))
+
+    assert trouble(first, second | {"time": first["time"] + 10**9}) == rose
+
+
+def test_a_message_keeps_what_went_up_most() -> None:
+    many = {f"eth{n}.rx_errors": n for n in range(99)} | {"time": 2}
+    rose = trouble(dict.fromkeys(many, 0), many)
+
+    assert (len(rose), next(iter(rose))) == (MOST, "eth98.rx_errors")
+
+
+def test_this_host_has_counters() -> None:
+    assert {"time", "ticks.steal"} <= read_counters().keys()

@@ -1,0 +1,76 @@
+"""What counters say of a slow host: what went up in its low tests, and in no good ones."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from msgspec.structs import replace
+
+from cluster.benchmarks.pairs import BANDWIDTH
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason
+from cluster.fleet.evidence import counter_changes
+from cluster.fleet.pair_measurements import measurement_of, pair_tests
+
+LOSSES = {"tcp.retransmitted": 0.04}
+SLOW = 3
+BLAMED = FleetFinding(
+    kind="BAD", direction="both", place=Part(kind="host", host=SLOW), reason=Reason(code="slow")
+)
+VERDICT = FleetVerdict(
+    verdict="FAULTY",
+    rounds=1,
+    blamed=(BLAMED,),
+    reference=97.0,
+    tolerance=0.05,
+    reason=Reason(code="faults"),
+)
+
+
+def checked(sends: dict[str, float], receives: dict[str, float], spread: float = 0.0) -> list[str]:
+    """Return the counters of what is blamed, if one host is slow and these go up beside it.
+
+    Every host has some errors and steal that are usual here; `spread` is of the low rates.
+    """
+    tests = [
+        PairTest(
+            round=number,
+            source=a,
+            target=b,
+            value=40.0 * (1 + spread * (number % 5 - 2)) if SLOW in (a, b) else 99.0 - number / 9,
+            source_counters={"eth0.rx_errors": 1.0} | (sends if SLOW in (a, b) else {}),
+            target_counters={"cpu.steal": 0.06} | (receives if b == SLOW else {}),
+        )
+        for number, (a, b) in enumerate(permutations(range(6), 2))
+    ]
+    tests = list(pair_tests(measurement_of(test, BANDWIDTH, "h") for test in tests))
+    return [change.counter for change in counter_changes(VERDICT, tests)[0]]
+
+
+@pytest.mark.parametrize(
+    ("sends", "receives", "spread", "counters"),
+    [
+        ({}, {}, 0.01, ["rate"]),
+        ({}, {}, 0.2, []),
+        (LOSSES, {}, 0.2, ["tcp.retransmitted"]),
+        ({"tcp.retransmitted": 0.01}, {}, 0.01, ["rate"]),  # as senders find the rate of a link
+        ({}, LOSSES, 0.2, []),  # what a receiver sends again is no loss of the test
+        ({}, {"cpu.throttled": 0.8}, 0.01, ["cpu.throttled"]),
+        ({"cpu.steal": 0.5}, {"cpu.steal": 0.5}, 0.01, ["cpu.steal"]),
+        ({"cpu.steal": 0.1}, {"cpu.steal": 0.1}, 0.2, []),
+        ({"eth0.rx_errors": 50}, {"eth0.rx_errors": 50}, 0.2, ["eth0.rx_errors"]),
+        ({"eth0.rx_errors": 2}, {"eth0.rx_errors": 2}, 0.2, []),
+        ({"tcp.receive_buffer": 0.9}, {}, 0.01, ["tcp.receive_buffer"]),
+    ],
+)
+def test_what_slows_a_host(
+    sends: dict[str, float], receives: dict[str, float], spread: float, counters: list[str]
+) -> None:
+    assert checked(sends, receives, spread) == counters
+
+
+def test_without_counters_nothing_is_said() -> None:
+    test = PairTest(round=0, source=0, target=1, value=4.0)
+    tests = [replace(test, source=a, target=b) for a, b in permutations(range(4), 2)]
+
+    assert counter_changes(VERDICT, tests) == {}
