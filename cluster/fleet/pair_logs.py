@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import PairMetric, PairTest
-from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
-from cluster.core.units import format_size, format_value
+from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
+from cluster.core.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 LATENCY_SIZE = 8  # bytes, of which latencies are compared, if the logs have them
 RIVAL = 0.5  # of the pairs of the most frequent test: with more, another test could be meant
 ABSURD = 10.0  # times the median: no healthy host of the same fleet is so fast
-MOST_TIMES = 1000.0  # that are counted in a message
 MOST = 0.5  # of the results: a size that more of them have is one that all were to have
 WHOLE = 0.5  # of all pairs: with more, the logs were meant to have every pair
-NO_LOG = "there is no log of this pair"
 NO_LIMIT = PairAssumption("no_limit")
 UNKNOWN = (PairAssumption("alone_or_at_once"), NO_LIMIT)
 BOTH_WAYS = PairAssumption("both_ways")
@@ -181,65 +179,55 @@ def _distance(size: float) -> float:
 def _logged(
     result: PairResult, values: Mapping[float, float], size: float, metric: PairMetric
 ) -> LoggedPair:
-    value = values.get(size)
-    reason = ""
-    if not value:
-        failures = "; ".join(result.result.failures[:1])
-        at = f" at {format_size(int(size))}" if size else ""
-        reason = failures or f"the log has no {metric}{at}"
-    return LoggedPair(hosts=result.hosts, value=value or None, reason=reason, log=result.log)
+    value = values.get(size) or None
+    reason = None
+    if value is None and result.result.failures:
+        reason = NoValue(code="failed", text=result.result.failures[0])
+    elif value is None:
+        reason = NoValue(code="no_metric", metric=metric, size=int(size))
+    return LoggedPair(hosts=result.hosts, value=value, reason=reason, log=result.log)
 
 
-def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
-    """Return the tests of a fleet: those of the logs, and the pairs without a log.
+def fleet_tests(logs: PairLogs, names: Sequence[str]) -> Iterator[tuple[PairTest, NoValue | None]]:
+    """Yield the tests of a fleet: those of the logs, and the pairs without a log.
 
-    Returns:
-        The tests; further logs of a pair are in rounds of their own. If most pairs have a log, the
-        others are tests that were not tried. So are values far above all others.
+    Yields:
+        A test, and why it has no value; further logs of a pair are in rounds of their own. If most
+        pairs have a log, the others are tests that were not tried. So are values far above all
+        others.
     """
     number = {name: at for at, name in enumerate(names)}
     usual = median([pair.value for pair in logs.pairs if pair.value] or [0.0])
     seen: Counter[tuple[int, int]] = Counter()
-    tests = []
     for pair in logs.pairs:
         ends = number[pair.hosts[0]], number[pair.hosts[1]]
         key = ends if logs.directed else (min(ends), max(ends))
         value, reason = _believable(pair, usual, logs.metric)
-        tests.append(
-            PairTest(
-                round=seen[key],
-                source=ends[0],
-                target=ends[1],
-                value=value,
-                reason=reason,
-                path=pair.path,
-            )
-        )
+        source, target = ends
+        test = PairTest(round=seen[key], source=source, target=target, value=value, path=pair.path)
+        yield test, reason
         seen[key] += 1
-    if logs.sparse:
-        return tests
-    return [*tests, *_untried(seen, len(names), directed=logs.directed)]
+    if not logs.sparse:
+        missing = NoValue(code="no_log")
+        untried = _untried(seen, len(names), directed=logs.directed)
+        yield from ((PairTest(round=0, source=a, target=b), missing) for a, b in untried)
 
 
-def _believable(pair: LoggedPair, usual: float, metric: PairMetric) -> tuple[float | None, str]:
+def _believable(
+    pair: LoggedPair, usual: float, metric: PairMetric
+) -> tuple[float | None, NoValue | None]:
     """Return the value, unless no host of the fleet can be so fast."""
-    text = format_value(pair.value or 0.0, "B/s" if metric == "bandwidth" else "s")
     if pair.value is not None and pair.value < 0:
-        return None, f"{text} is no {metric}"
+        return None, NoValue(code="negative", metric=metric, value=pair.value)
     if pair.value is None or metric == "latency" or pair.value <= ABSURD * usual:
         return pair.value, pair.reason
-    times = pair.value / usual if usual else MOST_TIMES
-    many = f"{times:.0f}" if times < MOST_TIMES else f"more than {MOST_TIMES:.0f}"
-    return None, f"{text} is {many} times the median of all pairs: not believed"
+    times = pair.value / usual if usual else 0.0
+    return None, NoValue(code="absurd", metric=metric, value=pair.value, times=times)
 
 
 def _untried(
     seen: Mapping[tuple[int, int], int], hosts: int, *, directed: bool
-) -> Iterator[PairTest]:
+) -> list[tuple[int, int]]:
+    """Return the pairs without a log, if most have one."""
     every = [(a, b) for a in range(hosts) for b in range(hosts) if a < b or (directed and a != b)]
-    if len(seen) > WHOLE * len(every):
-        yield from (
-            PairTest(round=0, source=a, target=b, reason=NO_LOG)
-            for a, b in every
-            if (a, b) not in seen
-        )
+    return [pair for pair in every if pair not in seen] if len(seen) > WHOLE * len(every) else []

@@ -24,12 +24,29 @@ class PairAssumption(Value, frozen=True):
     names: tuple[str, ...] = ()  # of the devices that are meant
 
 
+NoValueCode = Literal[
+    "failed", "no_metric", "empty_cell", "negative", "absurd", "no_copy", "no_log"
+]
+
+
+class NoValue(Value, frozen=True, kw_only=True):
+    """Why a pair has no value that counts."""
+
+    code: NoValueCode
+    text: str = ""  # of the log, if the test failed
+    line: int = 0  # of an empty cell, from 1
+    metric: PairMetric = "bandwidth"
+    size: int = 0  # of the messages, in bytes; 0 if the test has none
+    value: float = 0.0  # that is not believed
+    times: float = 0.0  # the median of all pairs; 0 if that is 0
+
+
 class LoggedPair(Value, frozen=True, kw_only=True):
     """A value of a pair of hosts in a log."""
 
     hosts: tuple[str, str]  # the two; if the direction is known, the first one sends
     value: float | None  # bytes per second, or seconds; none if the log has none
-    reason: str = ""  # why there is no value
+    reason: NoValue | None = None  # why there is no value
     log: str = ""  # the file
     # between two devices of a host, such as `NV18`, `SYS`, or `21`, the distance of two NUMA nodes;
     # empty if it is not known

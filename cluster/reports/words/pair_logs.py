@@ -1,8 +1,11 @@
-"""What logs of pairs do not say and is assumed instead, in words."""
+"""What is assumed of logs of pairs, and why a pair has no value, in words."""
 
 from __future__ import annotations
 
-from cluster.core.model.pair_logs import AssumptionCode, PairAssumption
+from cluster.core.model.pair_logs import AssumptionCode, NoValue, PairAssumption
+from cluster.core.units import format_size, format_value
+
+MOST_TIMES = 1000.0  # that are counted in a message
 
 ASSUMED: dict[AssumptionCode, str] = {
     "both_ways": "a value counts for both directions of its pair, which the logs do not tell apart",
@@ -32,3 +35,26 @@ ASSUMED: dict[AssumptionCode, str] = {
 
 def assumption_words(assumed: PairAssumption) -> str:
     return ASSUMED[assumed.code].format(", ".join(assumed.names))
+
+
+def no_value_words(reason: NoValue) -> str:
+    text = format_value(reason.value, "B/s" if reason.metric == "bandwidth" else "s")
+    times = (
+        f"{reason.times:.0f}" if 0 < reason.times < MOST_TIMES else f"more than {MOST_TIMES:.0f}"
+    )
+    match reason.code:
+        case "failed":
+            return reason.text
+        case "no_metric":
+            at = f" at {format_size(reason.size)}" if reason.size else ""
+            return f"the log has no {reason.metric}{at}"
+        case "empty_cell":
+            return f"line {reason.line} has no value"
+        case "negative":
+            return f"{text} is no {reason.metric}"
+        case "absurd":
+            return f"{text} is {times} times the median of all pairs: not believed"
+        case "no_copy":
+            return "its bandwidth was not measured"
+        case "no_log":
+            return "there is no log of this pair"

@@ -13,7 +13,7 @@ from cluster.core.host_names import full_names
 from cluster.core.model.fleet import PairMetric
 from cluster.core.model.hosts import Machine
 from cluster.core.model.logs import Reading
-from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.logs.hosts import (
     HostValues,
@@ -127,7 +127,7 @@ def _of_tables(
         LoggedPair(
             hosts=(cell.source, cell.target),
             value=cell.value,
-            reason="" if cell.value else f"line {cell.line} has no value",
+            reason=None if cell.value else NoValue(code="empty_cell", line=cell.line),
             log=log.file,
         )
         for log, table in fit
@@ -199,7 +199,8 @@ def _note_failure(
     if pair is None:
         left_out.append(f"{name}: {problem}")
     else:
-        failed.append(LoggedPair(hosts=pair, value=None, reason=problem.rstrip("."), log=file))
+        reason = NoValue(code="failed", text=problem.rstrip("."))
+        failed.append(LoggedPair(hosts=pair, value=None, reason=reason, log=file))
 
 
 def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]]:

@@ -24,7 +24,7 @@ from cluster.fleet.pair_logs import fleet_tests
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.logs.hosts import host_order
 from cluster.logs.redaction import redact
-from cluster.reports.words.pair_logs import assumption_words
+from cluster.reports.words.pair_logs import assumption_words, no_value_words
 from cluster.runs import store
 from cluster.runs.import_.devices import LogText
 from cluster.runs.import_.logs import NAME, log_chunks, raw_places
@@ -63,7 +63,10 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
         groups = options.grouping(machines) if options.grouping else ()
         record = _record(folder, at, logs, machines, (groups, options.limit))
         (definition,) = record.definitions.values()
-        tests = fleet_tests(logs, names)
+        tests = [
+            msgspec.structs.replace(test, reason=no_value_words(reason)) if reason else test
+            for test, reason in fleet_tests(logs, names)
+        ]
         store.append(folder, (measurement_of(t, definition, names[t.source]) for t in tests))
         store.write(folder, record)
     return store.read(folder)

@@ -6,13 +6,13 @@ from cluster.analysis.topology.gpu_paths import UNKNOWN
 from cluster.analysis.topology.topology import gpu_topology
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Parsed
-from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.runs.import_.devices import SAME_NUMBERS, DeviceLogs, only_matrix
 
 SLOWER = PairAssumption("slower_direction")
 NO_PATHS = PairAssumption("no_gpu_paths")
 INFERRED = PairAssumption("inferred_links")
-NO_COPY = "its bandwidth was not measured"
+NO_COPY = NoValue(code="no_copy")
 
 
 def is_matrix(result: Parsed) -> bool:
@@ -49,7 +49,7 @@ def _pair(gpus: tuple[int, int], rate: float | None, path: str, log: str) -> Log
     return LoggedPair(
         hosts=(f"GPU{gpus[0]}", f"GPU{gpus[1]}"),
         value=rate or None,
-        reason="" if rate else NO_COPY,
+        reason=None if rate else NO_COPY,
         log=log,
         path="" if path == UNKNOWN else path,
     )

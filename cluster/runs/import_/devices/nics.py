@@ -10,7 +10,7 @@ import msgspec
 
 from cluster.analysis.topology.gpu_paths import OLD, speed
 from cluster.core.model.logs import Device, Parsed, Topology
-from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import PairResult, pair_logs
 from cluster.logs.hosts import nics_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
@@ -73,7 +73,8 @@ def _failures(logs: DeviceLogs) -> tuple[list[LoggedPair], list[str]]:
         (named,) = nics_of_results("", Path(log.file).name, [1])
         if named.nic:
             ends = named.nic if named.gpu is None else f"GPU{named.gpu}", named.nic
-            failed.append(LoggedPair(hosts=ends, value=None, reason=why.rstrip("."), log=log.file))
+            reason = NoValue(code="failed", text=why.rstrip("."))
+            failed.append(LoggedPair(hosts=ends, value=None, reason=reason, log=log.file))
         else:
             left_out.append(f"{Path(log.file).name}: {why}")
     return failed, left_out
