@@ -7,7 +7,7 @@ from which those derive, too: `class AwsProvider(Provider, Stops)`; callers ask 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core import decoders
@@ -19,6 +19,7 @@ from cluster.core.units import format_seconds
 
 if TYPE_CHECKING:
     from cluster.core.journal import Journal
+    from cluster.core.model.checks import DoctorCheck
     from cluster.core.model.hosts import Machine
     from cluster.core.model.placement import ProviderTopology
     from cluster.core.model.resources import Plan, RemoteCluster, Resource
@@ -388,6 +389,36 @@ class HintsReplacement(ABC):
     @abstractmethod
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return a command, or a sentence with one, to go on without bad hosts."""
+
+
+class Examines(ABC):
+    """`cluster doctor --provider NAME` looks at what a launch needs, and changes nothing."""
+
+    @abstractmethod
+    def examine(self, options: Mapping[str, str]) -> Iterator[DoctorCheck]:
+        """Yield what was looked for (ClusterError: the rest cannot be seen)."""
+
+
+class Cordons(ABC):
+    """New work can be kept off the nodes of bad hosts, also that of others."""
+
+    @abstractmethod
+    def cordon(
+        self, machines: tuple[Machine, ...], run: str, reason: str, share: float
+    ) -> tuple[str, ...]:
+        """Cordon the nodes of machines with a mark, the id of a run; return the names of all.
+
+        Args:
+            share: of all nodes that may have a mark, at most.
+
+        Raises:
+            SpecError: it would be more; none was cordoned.
+            ClusterError: it is not allowed, or failed.
+        """
+
+    @abstractmethod
+    def uncordon(self, machines: tuple[Machine, ...], run: str) -> tuple[str, ...]:
+        """Undo what has the mark of a run, and nothing else; return the names of the nodes."""
 
 
 def in_regions(kind: type[Provider], regions: tuple[str, ...]) -> Provider:

@@ -46,6 +46,8 @@ def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
         name = f"{replaced.part} ({replaced.name})"
         if replaced.new:
             yield f"Replaced {name}: {replaced.old} by {replaced.new}; {replaced.evidence}."
+        elif replaced.node:
+            yield f"Cordoned {replaced.node}, of {name}. To undo it: {replaced.command}"
         elif replaced.command:
             yield f"Not replaced: {name}: {replaced.evidence}. {replaced.command}"
         else:

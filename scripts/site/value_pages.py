@@ -16,7 +16,6 @@ from cluster.analysis.models.efficiency import Scaling
 from cluster.analysis.statistics.compare import Comparison
 from cluster.analysis.topology.host_topology import HostTopology
 from cluster.cli.commands.bench import LotteryAnswer
-from cluster.cli.commands.doctor import DoctorCheck
 from cluster.cli.commands.down import DownRow
 from cluster.cli.commands.hang import HangReply
 from cluster.cli.commands.import_ import ImportAnswer
@@ -33,6 +32,7 @@ from cluster.cli.commands.status import JobRow
 from cluster.cli.repeat import AbAnswer
 from cluster.cli.show import LaunchesAnswer, RunAnswer
 from cluster.core import plugins
+from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.placement import Placement

@@ -281,13 +281,20 @@ def test_one_nic_of_a_host_is_reason_enough(home: Path) -> None:
     assert answer("check", "rails")["verdict"] == "HEALTHY"
 
 
+@pytest.mark.parametrize("change", ["--replace", "--cordon"])
 @pytest.mark.parametrize(
     "words",
     [("--from", "latest"), ("big", "--pairs", "1-2"), ("--provider", "sim"), (*SIM, "--no-keep")],
 )
-def test_replacing_needs_a_cluster_that_stays(home: Path, words: tuple[str, ...]) -> None:
-    done = command("check", *words, "--replace", status=2)
-    assert "--replace changes a cluster that stays" in done.stderr
+def test_changes_need_a_cluster_that_stays(home: Path, words: tuple[str, ...], change: str) -> None:
+    done = command("check", *words, change, status=2)
+    assert f"{change} acts on a cluster that stays" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--cordon",), ("--at-most", "5%"), ("--cordon", "--at-most=9")])
+def test_cordons_need_nodes_and_a_percentage(home: Path, words: tuple[str, ...]) -> None:
+    command("up", "big", *SIM)
+    assert command("check", "big", *words, status=2).stdout == ""
 
 
 def test_an_interrupted_replacement_is_seen_and_finished(home: Path) -> None:

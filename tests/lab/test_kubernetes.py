@@ -11,12 +11,14 @@ import cluster
 from cluster.cli.measurement import measure
 from cluster.cli.repeat import BenchOptions
 from cluster.orchestration.launch.launch import make_spec
+from cluster.providers.lab.control import alter
 from cluster.runs import store
 from cluster.runs.raw_files import rank_processes
 from tests.conftest import answer, command
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
 from tests.fakes.kubernetes.kubelets import Image
 from tests.fakes.kubernetes.lab_pods import USER, LabPods
+from tests.fakes.kubernetes.store import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +75,22 @@ def test_pod_network_against_host_network_on_the_same_nodes(
     }
     for name in ("mine-b", "mine"):
         cluster.attach(name).down()
+
+
+@pytest.mark.timed
+def test_the_node_of_a_slow_pod_is_cordoned_and_uncordoned(kubernetes: Kubernetes) -> None:
+    """60 s: the link of a node is slow, and so are all tests of its pod."""
+    command("up", "mine", *UP, "--hosts", "3")
+    alter(cluster.attach("nodes").machines[1], "slow", "50mbit")
+    verdict = answer("check", "mine", "--cordon", "--at-most", "40%", status=None)
+    (replaced,) = verdict["replaced"]
+    [node] = [n for n in kubernetes.store.list(NODES, "") if n["spec"].get("unschedulable")]
+
+    assert node["metadata"]["name"] == replaced["node"]
+    assert [finding["part"] for finding in verdict["blamed"]] == [replaced["part"]]
+    assert answer(*replaced["command"].split()[1:])["uncordoned"] == [replaced["node"]]
+    assert not any(n["spec"].get("unschedulable") for n in kubernetes.store.list(NODES, ""))
+    command("down", "mine")
 
 
 def _network(folder: Path) -> tuple[str, str]:

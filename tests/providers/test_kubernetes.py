@@ -13,6 +13,7 @@ from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spe
 from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.providers.kubernetes import KubernetesProvider
+from cluster.providers.kubernetes.cordons import RUN
 from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import scheduler_words
 from tests.conftest import answer, command, until
@@ -218,6 +219,52 @@ def test_hosts_are_in_the_order_of_the_network_and_its_layers_are_known(
     hint = KubernetesProvider().replacement_hint(mine.spec, mine.machines[:2])
     assert "kubectl cordon node0 node2;" in hint
     mine.down()
+
+
+def cordoned(kubernetes: Kubernetes) -> dict[str, str]:
+    """Tell which nodes are cordoned, and by which run."""
+    return {
+        node["metadata"]["name"]: node["metadata"]["annotations"].get(RUN, "")
+        for node in kubernetes.store.list(NODES, "")
+        if node["spec"].get("unschedulable")
+    }
+
+
+def test_nodes_are_cordoned_up_to_a_limit_and_only_those_with_our_mark_uncordoned(
+    kubernetes: Kubernetes,
+) -> None:
+    mine, provider = up(4), KubernetesProvider()
+    (theirs,) = provider.cordon(mine.machines[3:], "by hand", "", 0.1)  # one, whatever the share
+    kubernetes.change(NODES, theirs, lambda node: node["metadata"]["annotations"].clear())
+    with pytest.raises(SpecError) as refused:
+        provider.cordon(mine.machines, "run-1", "slow", 0.5)
+    assert (refused.value.means, cordoned(kubernetes)) == ("None was cordoned.", {theirs: ""})
+
+    nodes = provider.cordon(mine.machines[1:], "run-1", "slow", 0.5)
+    assert cordoned(kubernetes) == {nodes[0]: "run-1", nodes[1]: "run-1", theirs: ""}
+    assert nodes[2] == theirs
+    with pytest.raises(SpecError):
+        provider.cordon(mine.machines[:1], "run-2", "slow", 0.5)  # there are two with a mark
+    assert provider.uncordon(mine.machines, "run-2") == ()
+    assert set(provider.uncordon(mine.machines, "run-1")) == set(nodes[:2])
+    assert cordoned(kubernetes) == {theirs: ""}
+
+    kubernetes.roles[USER] = NEEDED
+    with pytest.raises(Denied):
+        provider.cordon(mine.machines[:1], "run-3", "slow", 0.5)
+    mine.down()
+
+
+def test_doctor_says_what_a_launch_needs_and_changes_nothing(kubernetes: Kubernetes) -> None:
+    before = len(kubernetes.store.changes)
+    checks = {check["what"]: check for check in answer("doctor", "--provider", "kubernetes")}
+    assert checks["nodes"]["found"] == "4, 4 ready: 4 with 8 nvidia.com/gpu"
+    assert len(kubernetes.store.changes) == before
+
+    kubernetes.roles[USER] = NEEDED - {("create", "jobs")}
+    answers = answer("doctor", "--provider", "kubernetes", status=1)
+    assert [check["what"] for check in answers if not check["ok"]] == ["role in team-a"]
+    assert [check["missing"] for check in answers if check["what"] == "nodes"] == [True]
 
 
 def test_a_second_cluster_is_on_the_nodes_of_the_first(kubernetes: Kubernetes) -> None:

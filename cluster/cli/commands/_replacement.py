@@ -18,6 +18,7 @@ from cluster.orchestration.hosts.new_machines import can_replace
 from cluster.orchestration.launch.replacement import (
     TestPairs,
     bad_hosts,
+    cordon_nodes,
     irreplaceable,
     replace_hosts,
     replacement_plan,
@@ -39,8 +40,11 @@ def replace(
     verdict: FleetVerdict,
     params: Mapping[str, Any],
     options: BenchOptions,
+    share: float | None = None,
 ) -> FleetVerdict:
     """Replace hosts whose fault is confirmed, or say what to type where that is not possible.
+
+    With the share of all nodes that it may be, their nodes are cordoned instead.
 
     The returned verdict names what was replaced by what; it is also written into the run's folder.
     Without consent to the cost, or new machines, the cluster stays as it was (SpecError,
@@ -50,7 +54,9 @@ def replace(
     bad = bad_hosts(run, verdict, test)
     if not bad:
         return verdict
-    if can_replace(cluster.disk):
+    if share is not None:
+        done = cordon_nodes(cluster, bad, run.folder.name, share)
+    elif can_replace(cluster.disk):
         _ask(cluster, bad, options)
         done = _replaced(cluster, verdict, bad, test)
     else:

@@ -85,6 +85,12 @@ class Survey(Value, frozen=True, kw_only=True):
     replace: Annotated[
         bool, option("--replace", "Create new machines for confirmed bad hosts.")
     ] = False
+    cordon: Annotated[
+        bool, option("--cordon", "Cordon the nodes of confirmed bad hosts, in a Kubernetes.")
+    ] = False
+    at_most: Annotated[
+        Text, option("--at-most PERCENT", "Of all nodes, that --cordon may.  [default: 10%]")
+    ] = None
     near: Annotated[
         bool, option("--near", "Find which hosts are near one another, by latency.")
     ] = False
@@ -103,13 +109,14 @@ def command(
     machines: flags.Machines,
     options: SurveyOptions,
 ) -> None:
-    if survey.replace:
+    share = _share(survey)
+    if change := "--replace" if survey.replace else "--cordon" if survey.cordon else "":
         provider = machines["provider"]
         stays = not (logs.from_ or survey.pairs) and (provider is None or bool(options.keep))
-        if not stays:
+        if not stays or (survey.replace and survey.cordon):
             raise SpecError(
-                "--replace changes a cluster that stays, after rounds of pairs.",
-                remedy="Type: cluster check NAME --replace",
+                f"{change} acts on a cluster that stays, after rounds of pairs, and alone.",
+                remedy=f"Type: cluster check NAME {change}",
             )
     _refuse_unfit(survey, logs, gates)
     refuse_unfit(gate, _unfit_for_gate(survey, logs, gates, machines), limit=logs.limit or "")
@@ -137,7 +144,7 @@ def command(
             verdict = _show(run.fleet or judge_check(run), as_json=options.json)
         else:
             with cluster.bench_jobs.claimed():
-                run, verdict = _check(cluster, params, survey, options)
+                run, verdict = _check(cluster, params, survey, share, options)
     _exit_by_gates(gates, run, verdict)
 
 
@@ -203,8 +210,19 @@ def _params(survey: Survey) -> dict[str, Any]:
         "alone": survey.alone,
         "pairs": tuple(survey.pairs.split(",")) if survey.pairs else (),
         "milliseconds": milliseconds,
-        "confirm": survey.confirm or survey.replace,
+        "confirm": survey.confirm or survey.replace or survey.cordon,
     }
+
+
+def _share(survey: Survey) -> float | None:
+    """Return the share of all nodes that may be cordoned; None if none is to be."""
+    text = survey.at_most or "10%"
+    if survey.at_most and not survey.cordon:
+        raise SpecError("--at-most limits --cordon.", remedy="Add --cordon, or leave it out.")
+    number = text.removesuffix("%")
+    if not (text.endswith("%") and number.isdecimal() and 0 < int(number) <= 100):  # noqa: PLR2004
+        raise SpecError(f"--at-most {text} is no percentage.", remedy="Such as: --at-most 10%")
+    return int(number) / 100 if survey.cordon else None
 
 
 def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
@@ -228,6 +246,7 @@ def _unfit_for_gate(
         "--near": survey.near,
         "--devices": survey.devices,
         "--replace": survey.replace,
+        "--cordon": survey.cordon,
         "--provider": machines["provider"],
         "--metric latency": survey.metric == "latency",
         "--fail-on, --junit or --github": gates.has_any,
@@ -239,7 +258,7 @@ def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | No
         "--from": logs and logs.from_,
         "--pairs": survey.pairs,
         "--groups": survey.grouping,
-        "--confirm": survey.confirm or survey.replace,
+        "--confirm": survey.confirm or survey.replace or survey.cordon,
         "--devices": flag == "--near" and survey.devices,
         "--near": flag == "--devices" and survey.near,
     }
@@ -281,14 +300,20 @@ def _check(
     cluster: Cluster,
     params: dict[str, Any],
     survey: Survey,
+    share: float | None,
     options: BenchOptions,
 ) -> tuple[Run, FleetVerdict]:
     """Show the results also of an interrupted run."""
     from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
-    from cluster.orchestration.launch.replacement import finish_replacement  # noqa: PLC0415
+    from cluster.orchestration.launch.replacement import (  # noqa: PLC0415
+        cordoning_provider,
+        finish_replacement,
+    )
 
     if survey.replace:
         finish_replacement(cluster)
+    if survey.cordon:
+        cordoning_provider(cluster)
     params = {**params, "groups": _groups(cluster, survey.grouping, store.root(options.runs))}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
@@ -297,27 +322,32 @@ def _check(
         if cluster.state.jobs:
             _show(judge_check(store.read(Path(cluster.job()[0].run))), as_json=options.json)
         raise
-    if survey.replace:
-        return run, _replace(cluster, run, params, options)
+    if survey.replace or survey.cordon:
+        return run, _replace(cluster, run, params, share, options)
     return run, _show(run.fleet or judge_check(run), as_json=options.json)
 
 
 def _replace(
-    cluster: Cluster, run: Run, params: dict[str, Any], options: BenchOptions
+    cluster: Cluster,
+    run: Run,
+    params: dict[str, Any],
+    share: float | None,
+    options: BenchOptions,
 ) -> FleetVerdict:
-    """Show the verdict, also if nothing can be replaced; then replace the bad hosts."""
+    """Show the verdict, also if nothing can be replaced; then replace or cordon the bad hosts."""
     from cluster.cli.commands._replacement import raise_if_bad, replace  # noqa: PLC0415
 
     verdict = run.fleet or judge_check(run)
     if not options.json:
         show_verdict(verdict)
     try:
-        verdict = replace(cluster, run, verdict, params, options)
+        verdict = replace(cluster, run, verdict, params, options, share)
     finally:
         if options.json:
             print_json(verdict)
     if not options.json:
-        nothing = "No host is confirmed to be bad by itself, so none is replaced."
+        done = "replaced" if share is None else "cordoned"
+        nothing = f"No host is confirmed to be bad by itself, so none is {done}."
         print_lines(*(tuple(replacement_lines(verdict)) or (nothing,)))
     raise_if_bad(verdict, cluster.name)
     return verdict

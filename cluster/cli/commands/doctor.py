@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Annotated
 
 from click.exceptions import Exit
 from rich.text import Text
@@ -18,14 +19,15 @@ from rich.text import Text
 from cluster.agent.facts import host_facts
 from cluster.cli import flags
 from cluster.cli.console import console
+from cluster.cli.flags import option
 from cluster.cli.show import print_json, screen_width
 from cluster.core import extras, journal, plugins
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.hosts import Layout
-from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.measure.starters import Starter
-from cluster.providers import NeedsCredentials, Provider
+from cluster.providers import Examines, NeedsCredentials, Provider
 from cluster.remote.shells import Shell
 from cluster.reports.formats.terminal import wrapped
 
@@ -42,17 +44,6 @@ MODULES = (  # what, the distribution, the extra that brings it, which commands 
     ("obstore", "obstore", "stores", "cluster more push, cluster runs --from"),
     ("matplotlib", "matplotlib", "plot", "cluster plot, plots of cluster report"),
 )
-
-
-class DoctorCheck(Value, frozen=True, kw_only=True):
-    """One thing that was looked for."""
-
-    what: str  # was looked for
-    ok: bool  # it is there, or only some commands need it
-    found: str  # a version, a path, or that it is missing
-    remedy: str = ""  # the command that installs it, if it is missing
-    needed_for: str = ""  # the commands that need it; empty if all do
-    missing: bool = False  # it is not there
 
 
 def examine() -> list[DoctorCheck]:
@@ -172,6 +163,19 @@ def _state_folder() -> DoctorCheck:
     return DoctorCheck(what="state folder", ok=True, found=str(folder))
 
 
+def _of_provider(name: str, options: list[str]) -> Iterator[DoctorCheck]:
+    kind = plugins.load(Provider, name)
+    if not isinstance(kind, Examines):
+        raise SpecError(
+            f"The provider {name!r} needs nothing that can be looked at.",
+            remedy=f"See what a launch would do: cluster up NAME --provider {name} --plan",
+        )
+    try:
+        yield from kind.examine(dict(flags.pair("option", text) for text in options))
+    except ClusterError as error:
+        yield DoctorCheck(what=name, ok=False, found=error.what, remedy=error.remedy)
+
+
 def _two_ranks(*, root: bool) -> DoctorCheck:
     layout = Layout(addresses=("127.0.0.1",) * 2, cores=2, root=root)
     line = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
@@ -192,8 +196,16 @@ def _two_ranks(*, root: bool) -> DoctorCheck:
     )
 
 
-def command(json: flags.Json = False) -> None:
-    checks = examine()
+def command(
+    provider: Annotated[
+        str | None, option("--provider NAME", "Look at what this provider needs.  [kubernetes]")
+    ] = None,
+    options: Annotated[
+        list[str] | None, option("--option KEY=VALUE", "Of the provider. Repeatable.")
+    ] = None,
+    json: flags.Json = False,
+) -> None:
+    checks = examine() if provider is None else list(_of_provider(provider, options or []))
     if json:
         print_json(checks)
     else:

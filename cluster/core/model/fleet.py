@@ -200,6 +200,7 @@ class HostReplacement(Value, frozen=True, kw_only=True):
     evidence: str  # what tests of the new machine with good hosts showed, or why there is none
     run: str = ""  # the folder of these tests
     command: str = ""  # what to type, where the provider cannot replace it
+    node: str = ""  # the node that was cordoned
 
 
 class FleetVerdict(Value, frozen=True, kw_only=True):

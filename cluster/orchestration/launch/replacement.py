@@ -23,7 +23,7 @@ from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.replacement import hosts_at_fault, judge_new_hosts, pairs_to_test
 from cluster.orchestration.check.fleet_check import confirmations
 from cluster.orchestration.hosts.new_machines import create_in_places, end_all_but_kept
-from cluster.providers import ExistingHosts, HintsReplacement, Provider
+from cluster.providers import Cordons, ExistingHosts, HintsReplacement, Provider
 from cluster.reports.words.fleet import new_host_words
 
 if TYPE_CHECKING:
@@ -75,6 +75,39 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[Ho
             command=_drain(_node(cluster, host), finding) if in_slurm else own,
         )
         for host, finding in bad.items()
+    )
+
+
+def cordoning_provider(cluster: Cluster) -> Cordons:
+    """Return the provider of a cluster (SpecError: it has no nodes that can be cordoned)."""
+    provider = _provider(cluster)
+    if not isinstance(provider, Cordons):
+        raise SpecError(
+            f"The provider {provider.name!r} has no nodes that can be cordoned.",
+            remedy=f"Leave --cordon out: cluster check {cluster.name} --confirm",
+        )
+    return provider
+
+
+def cordon_nodes(
+    cluster: Cluster, bad: Mapping[int, FleetFinding], run: str, share: float
+) -> tuple[HostReplacement, ...]:
+    """Cordon the nodes of bad hosts, at most this share of all nodes (SpecError, ClusterError)."""
+    provider = cordoning_provider(cluster)
+    machines = tuple(cluster.machines[host] for host in bad)
+    labels = [f"{b.kind} {b.direction}".strip() for b in bad.values()]
+    reason = "; ".join(f"{m.name}: {label}" for m, label in zip(machines, labels, strict=True))
+    nodes = provider.cordon(machines, run, reason, share)
+    return tuple(
+        HostReplacement(
+            part=f"host:{host}",
+            name=machine.name,
+            old=machine.id,
+            evidence=label,
+            node=node,
+            command=f"cluster more uncordon {run}",
+        )
+        for host, machine, label, node in zip(bad, machines, labels, nodes, strict=True)
     )
 
 

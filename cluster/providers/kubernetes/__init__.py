@@ -6,14 +6,15 @@ EXPERIMENTAL: tested with kubectl on a strict API server of our own, never on a 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
-from cluster.core.kubectl import parse_namespace
+from cluster.core.kubectl import parse_namespace, parse_pod
 from cluster.core.model.hosts import Machine
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
@@ -21,6 +22,8 @@ from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import (
+    Cordons,
+    Examines,
     HintsReplacement,
     KnowsTopology,
     OffersGpus,
@@ -34,12 +37,17 @@ from cluster.providers import (
     refuse,
 )
 from cluster.providers.kubernetes.api import Api, choose
+from cluster.providers.kubernetes.cordons import cordon, uncordon
+from cluster.providers.kubernetes.examine import examine
 from cluster.providers.kubernetes.objects import JobMark, mark_of, new_mark, write_job
 from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
 from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
 from cluster.providers.kubernetes.refusals import Passing, refusal
 from cluster.providers.kubernetes.startup import POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
+
+if TYPE_CHECKING:
+    from cluster.core.model.checks import DoctorCheck
 
 BY_LABEL = "choose nodes by their labels: --option nodes=LABEL=VALUE"
 REFUSED_OPTIONS = {
@@ -74,6 +82,8 @@ class KubernetesProvider(
     OffersGpus,
     KnowsTopology,
     HintsReplacement,
+    Cordons,
+    Examines,
     SharesHosts,
 ):
     """Pods that a Job of ours owns."""
@@ -200,6 +210,18 @@ class KubernetesProvider(
             f"then launch again: cluster down {spec.name}; cluster up {spec.name} ..."
         )
 
+    def examine(self, options: Mapping[str, str]) -> Iterator[DoctorCheck]:
+        return examine(decoders.convert(options, KubernetesOptions, strict=False))
+
+    def cordon(
+        self, machines: tuple[Machine, ...], run: str, reason: str, share: float
+    ) -> tuple[str, ...]:
+        pods = [parse_pod(machine.id)[0] for machine in machines]
+        return cordon(_api_of(machines), pods, run, reason, share)
+
+    def uncordon(self, machines: tuple[Machine, ...], run: str) -> tuple[str, ...]:
+        return uncordon(_api_of(machines), run)
+
     def sharing_options(self, spec: ClusterSpec) -> dict[str, str]:
         return {"share": spec.name}
 
@@ -267,6 +289,10 @@ class KubernetesProvider(
         requests = (e.region for e in _entries(name) if isinstance(e, journal.Requested))
         places = ", ".join(dict.fromkeys(tuple(requests) or self._places()))
         return f"Jobs of Kubernetes in {places}" if places else ""
+
+
+def _api_of(machines: tuple[Machine, ...]) -> Api:
+    return Api(parse_pod(machines[0].id)[1])
 
 
 def _entries(name: str) -> tuple[journal.Entry, ...]:

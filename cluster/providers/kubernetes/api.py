@@ -45,6 +45,15 @@ class Api(msgspec.Struct, frozen=True):
         path = self.core(f"pods?labelSelector={LAUNCH}%3D{token}")
         return tuple(sorted(self.list(path), key=index_of))
 
+    def pod(self, name: str) -> Object:
+        return decoders.decode(self.ask("get", "--raw", self.core(f"pods/{name}")), Object)
+
+    def nodes(self) -> tuple[Object, ...]:
+        return self.list("/api/v1/nodes")
+
+    def patch_node(self, name: str, patch: str) -> None:
+        self.run("patch", "node", name, "--type=merge", f"--patch={patch}", "--output=name")
+
     def nodes_of(self, pods: Sequence[Object]) -> tuple[Object, ...]:
         """Return the nodes of pods; without labels if they may not be listed."""
         listed = {n.metadata.name: n for n in self.list_if_allowed("/api/v1/nodes") or ()}

@@ -60,6 +60,7 @@ class Metadata(ObjectPart, frozen=True):
     annotations: dict[str, str] = {}
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+    resource_version: str = ""
 
 
 class ObjectCondition(ObjectPart, frozen=True):

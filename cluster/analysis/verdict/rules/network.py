@@ -139,7 +139,7 @@ def one_of_several(evidence: Evidence) -> Finding | None:
 
 
 def shared_subnet(evidence: Evidence) -> Finding | None:
-    """Ranks used addresses that are the same on every host."""
+    """Ranks used addresses that every host has: of docker0, virbr0, or the loopback."""
     tried = [value for _, value in evidence.symptoms("connect") if value and _is_private(value)]
     claims = Counter(i.address for host in evidence.hosts for i in host.interfaces)
     twice = [address for address, hosts in claims.items() if hosts > 1]
