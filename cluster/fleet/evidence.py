@@ -57,15 +57,23 @@ def counter_changes(
     good = [met for test in tried if not is_low(verdict, test) for met in _met(test)]
     by_place: dict[int, tuple[CounterChange, ...]] = {}
     for place, finding in enumerate(verdict.findings):
-        hosts = blamed_hosts(verdict, finding)
-        own = [test for test in low if passes(test, hosts, finding.direction)]
-        if finding.place.kind == "pair":
-            own = [test for test in own if finding.place.peer in (test.source, test.target)]
-            hosts = hosts | {finding.place.peer}
+        hosts, own = _blamed_tests(verdict, finding, low)
         met = [_merged(test, hosts) for test in own]
         if min(len(met), len(good)) >= FEWEST:
             by_place[place] = tuple(_changes(met, good, [test.value or 0.0 for test in own]))
     return by_place
+
+
+def _blamed_tests(
+    verdict: FleetVerdict, finding: FleetFinding, low: Sequence[PairTest]
+) -> tuple[set[int], list[PairTest]]:
+    """Return the hosts of a finding, both of a pair, and the low tests that pass them."""
+    hosts = blamed_hosts(verdict, finding)
+    own = [test for test in low if passes(test, hosts, finding.direction)]
+    if finding.place.kind == "pair":
+        own = [test for test in own if finding.place.peer in (test.source, test.target)]
+        hosts = hosts | {finding.place.peer}
+    return hosts, own
 
 
 def _met(test: PairTest) -> tuple[Mapping[str, float], ...]:

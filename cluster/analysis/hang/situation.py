@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
@@ -194,26 +194,18 @@ def _call(stack: Sequence[Frame]) -> str:
 
 
 def _joined(sources: Sequence[Snapshot]) -> Snapshot:
-    first = sources[0]
-    states = {source.state for source in sources}
-    state: ProcessState = next((word for word in _GONE if word in states), "")
+    """Join what several sources say of one rank: every list, and the first of single values."""
+    columns = {
+        name: [getattr(source, name) for source in sources] for name in Snapshot.__struct_fields__
+    }
+    lists = ("operations", "groups", "counts", "files", "full", "threads")
+    first = {name: next(filter(None, values), values[0]) for name, values in columns.items()}
+    gone = next((word for word in _GONE if word in columns["state"]), first["state"])
     return Snapshot(
-        source=",".join(sorted(source.source for source in sources)),
-        rank=first.rank,
-        host=next((source.host for source in sources if source.host), ""),
-        pid=next((source.pid for source in sources if source.pid), 0),
-        at=max(source.at for source in sources),
-        operations=tuple(op for source in sources for op in source.operations),
-        groups=tuple(group for source in sources for group in source.groups),
-        counts=tuple(count for source in sources for count in source.counts),
-        state=state or next((source.state for source in sources if source.state), ""),
-        wchan=next((source.wchan for source in sources if source.wchan), ""),
-        kernel=next((source.kernel for source in sources if source.kernel), ()),
-        call=next((source.call for source in sources if source.call), ""),
-        files=tuple(name for source in sources for name in source.files),
-        full=tuple(name for source in sources for name in source.full),
-        stack=next((source.stack for source in sources if source.stack), ()),
-        threads=tuple(thread for source in sources for thread in source.threads),
+        **first
+        | {name: tuple(chain.from_iterable(columns[name])) for name in lists}
+        | {"source": ",".join(sorted(columns["source"])), "rank": sources[0].rank}
+        | {"at": max(columns["at"]), "state": gone}
     )
 
 

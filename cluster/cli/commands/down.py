@@ -48,35 +48,42 @@ def command(
     region: flags.Regions = None,
     json: flags.Json = False,
 ) -> None:
-    chosen = list(journal.names()) if every else list(names or ())
+    recorded = journal.names()
+    chosen = list(recorded) if every else list(names or ())
     if not chosen and not every:
         raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
-    recorded = journal.names()
     clusters = [attach(name) for name in chosen if name in recorded]
     if every and clusters and not yes and not _confirmed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    downs: list[DownRow] = []
-    failed: list[ClusterError] = []
-    targets: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in recorded)]
-    for target in targets:
-        try:
-            row, lines = _take_down(target, region or ())
-        except ClusterError as error:  # the others are taken down all the same
-            failed.append(error)
-            continue
-        downs.append(row)
-        sys.stdout.write("" if json else "".join(f"{line}\n" for line in lines))
+    unrecorded = [name for name in chosen if name not in recorded]
+    downs, failed = _take_all_down([*clusters, *unrecorded], region or (), quiet=json)
     if every and not clusters:
-        nothing = no_clusters(region or ())
-        sys.stdout.write("" if json else "".join(f"{line}\n" for line in nothing))
+        _print_unless(json, no_clusters(region or ()))
     if json:
         print_json(downs)
     if failed:
-        raise (
-            failed[0]
-            if len(failed) == 1
-            else HostErrors(f"{len(failed)} clusters could not be taken down", failed)
-        )
+        several = HostErrors(f"{len(failed)} clusters could not be taken down", failed)
+        raise several if len(failed) > 1 else failed[0]
+
+
+def _take_all_down(
+    targets: Sequence[Cluster | str], regions: Sequence[str], *, quiet: bool
+) -> tuple[list[DownRow], list[ClusterError]]:
+    """Take down all clusters that can be; print the lines of each when it is down."""
+    downs, failed = [], []
+    for target in targets:
+        try:
+            row, lines = _take_down(target, regions)
+        except ClusterError as error:
+            failed.append(error)
+            continue
+        downs.append(row)
+        _print_unless(quiet, lines)
+    return downs, failed
+
+
+def _print_unless(quiet: bool, lines: Sequence[str]) -> None:  # noqa: FBT001
+    sys.stdout.write("" if quiet else "".join(f"{line}\n" for line in lines))
 
 
 def _take_down(target: Cluster | str, regions: Sequence[str]) -> tuple[DownRow, list[str]]:

@@ -267,12 +267,7 @@ def detail_lines(result: Parsed) -> Iterator[str]:
 
 def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[str]:
     point = format_point(verdict.params)
-    value = format_value(verdict.median, verdict.unit)
-    basis = [f"median of {launches or f'{verdict.n} values'}"] if launches or verdict.ci else []
-    if verdict.ci is not None:
-        ends = " .. ".join(format_value(end, verdict.unit) for end in verdict.ci)
-        basis.append(f"95% CI{'' if launches else ', this launch,'} {ends}")
-    value += f" ({', '.join(basis)})" if basis else ""
+    value = _median(verdict, launches)
     tool = f"{verdict.benchmark} " if several else ""
     is_plain = not verdict.bound or verdict.reason == "too_small"
     word = "" if verdict.word == "unknown" and is_plain else f" - {verdict.word}"
@@ -291,6 +286,15 @@ def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[
     if verdict.hint:
         is_unlimited = verdict.bound or verdict.reason == "no_limit_of_latency"
         yield f"  {'' if is_unlimited else 'no limit is known; '}{verdict.hint}"
+
+
+def _median(verdict: SeriesAnswer, launches: str) -> str:
+    value = format_value(verdict.median, verdict.unit)
+    basis = [f"median of {launches or f'{verdict.n} values'}"] if launches or verdict.ci else []
+    if verdict.ci is not None:
+        ends = " .. ".join(format_value(end, verdict.unit) for end in verdict.ci)
+        basis.append(f"95% CI{'' if launches else ', this launch,'} {ends}")
+    return f"{value} ({', '.join(basis)})" if basis else value
 
 
 def _rest(

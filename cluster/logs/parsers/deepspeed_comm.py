@@ -103,13 +103,7 @@ class DeepspeedComm(RunParser):
         if self._kind == "stragglers":
             return bool(_OP.match(line) or _ROW.match(line) or _RULE.match(line))
         if self._kind == "summary":
-            op, row = _OP.match(line), _ROW.match(line)
-            if op:
-                self._op, self._last = op[1], -1
-            elif row and self._op and self._rises(row):
-                params: dict[str, Scalar] = {"calls": int(row[3])}
-                self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, lineno, params)
-            return bool(op or (row and self._op) or _RULE.match(line))
+            return self._summary_row(line, lineno)
         row = _BENCH_ROW.match(line)
         if row and (row[2] is None or row[5] is None) and not self._is_raw:
             return False  # only --raw leaves out the units
@@ -117,6 +111,15 @@ class DeepspeedComm(RunParser):
             time = (number(row[4]) or 0.0) / _TIMES[row[5] or "us"]
             self._add(row.group(1, 2), time, row.group(6, 7), self._op, lineno)
         return bool(row or _RULE.match(line))
+
+    def _summary_row(self, line: str, lineno: int) -> bool:
+        op, row = _OP.match(line), _ROW.match(line)
+        if op:
+            self._op, self._last = op[1], -1
+        elif row and self._op and self._rises(row):
+            params: dict[str, Scalar] = {"calls": int(row[3])}
+            self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, lineno, params)
+        return bool(op or (row and self._op) or _RULE.match(line))
 
     def _rises(self, row: re.Match[str]) -> bool:
         """Tell whether a row belongs to the open operation: otherwise its name is missing."""

@@ -169,11 +169,9 @@ class NvBandwidth(Parser):
         values = [number(cell) for cell in cells]
         is_complete = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
         device = count(row)
-        if device is None or not cells or not is_complete or len(cells) > len(self._columns):
+        is_of_matrix = is_complete and 0 < len(cells) <= len(self._columns)
+        if device is None or not is_of_matrix or not self._may_have(device):
             return False
-        is_pair = row in self._columns or "device_to_device" not in self._test
-        if device >= MOST_DEVICES or not is_pair:
-            return False  # a row of sizes, or of another table
         if device in self._rows or _HEADER.match(line):
             self._unit = ""  # of another matrix, whose first lines are missing
         self._rows.add(device)
@@ -181,6 +179,11 @@ class NvBandwidth(Parser):
             if value is not None and self._unit:
                 self._add(self._builders[-1], (device, int(column)), value)
         return bool(self._unit)
+
+    def _may_have(self, device: int) -> bool:
+        """Tell whether a row may be of the open matrix, and not of sizes or of another table."""
+        is_pair = str(device) in self._columns or "device_to_device" not in self._test
+        return device < MOST_DEVICES and is_pair
 
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:

@@ -244,19 +244,11 @@ class Sync:
         self, local_tree: LocalTree, trees: Mapping[str, HostTree], lacking: Mapping[str, list[str]]
     ) -> None:
         """Send to each host what it lacks, from here or from a host that has it."""
-        sizes = {
-            name: entry.size for name, entry in local_tree.entries.items() if entry.kind == "f"
-        }
-        weights = {
-            host: sum(sizes.get(name, 0) for name in names) for host, names in lacking.items()
-        }
-        self._failed |= {
-            host: self._no_room(host, weight, trees[host].free)
-            for host, weight in weights.items()
-            if weight > trees[host].free
-        }
+        sizes = local_tree.sizes
+        weights = {host: sum(sizes.get(n, 0) for n in names) for host, names in lacking.items()}
+        self._refuse_full(weights, trees)
         needy = (host for host in lacking if lacking[host] and host not in self._failed)
-        targets = sorted(needy, key=lambda host: weights[host])
+        targets = sorted(needy, key=weights.__getitem__)
         sources = [host for host in lacking if not lacking[host]]
         saved = sum(weights[host] for host in (targets if sources else targets[1:]))
 
@@ -274,32 +266,32 @@ class Sync:
             if not sources:
                 sources, targets = [*self._each(send, targets[:1])], targets[1:]
             if sources:
-                chosen = {host: alive[host] for host in targets}
-                failed = meeting.spread(chosen, sources, pull)
-                self._passed_on += sum(weights[host] for host in targets if host not in failed)
+                failed = meeting.spread({host: alive[host] for host in targets}, sources, pull)
+                self._passed_on += sum(weights[host] for host in {*targets} - {*failed})
                 targets = [*failed]
         if targets:
             self._each(send, targets)
         self._sent.update(name for names in lacking.values() for name in names)
 
-    def _no_room(self, host: str, size: int, free: int) -> ShellError:
-        return ShellError(
-            f"{self._there} needs {format_bytes(size)} more on {host}, where "
-            f"{format_bytes(free)} are free.",
-            means="Nothing was sent to this host.",
-            remedy=f"Make room there: cluster run {self._name} -- df -h; or sync to another disk.",
-        )
+    def _refuse_full(self, weights: Mapping[str, int], trees: Mapping[str, HostTree]) -> None:
+        for host, size in weights.items():
+            if size > trees[host].free:
+                self._failed[host] = ShellError(
+                    f"{self._there} needs {format_bytes(size)} more on {host}, where "
+                    f"{format_bytes(trees[host].free)} are free.",
+                    means="Nothing was sent to this host.",
+                    remedy=f"Make room there: cluster run {self._name} -- df -h; or sync to "
+                    "another disk.",
+                )
 
     def _send_from_here(
         self, local_tree: LocalTree, host: str, tree: HostTree, names: Iterable[str]
     ) -> int:
         """Send files over the line of this machine; return how many bytes that took."""
         shell, place = self._shells[host], self._places[host]
-        is_file = {
-            name: entry.size for name, entry in local_tree.entries.items() if entry.kind == "f"
-        }
+        sizes = local_tree.sizes
         remote_files = {name for name, entry in tree.entries.items() if entry.kind == "f"}
-        parts = [n for n in names if n in remote_files and is_file.get(n, 0) >= LARGE]
+        parts = [n for n in names if n in remote_files and sizes.get(n, 0) >= LARGE]
         sent_bytes = 0
         if parts and shell.machine and rsync.reaches(shell.machine) and tree.rsync:
             try:
@@ -309,7 +301,7 @@ class Sync:
                 _log.warning("%s gets large files whole: %s", shell.machine.name, error)
         if whole := [*names]:
             shell.put(local_tree.path, place, only=whole)
-        return sent_bytes + sum(is_file.get(name, 0) for name in whole)
+        return sent_bytes + sum(sizes.get(name, 0) for name in whole)
 
 
 def _digest(path: Path) -> str:

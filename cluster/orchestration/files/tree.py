@@ -75,6 +75,11 @@ class LocalTree(Value, frozen=True, kw_only=True):
     outward: tuple[str, ...]  # links that lead out of the folder; they are sent as links
     rules: IgnoreRules
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes in bytes of its files, without folders and links."""
+        return {name: entry.size for name, entry in self.entries.items() if entry.kind == "f"}
+
 
 def read_tree(path: str | Path, runs: Path, but: Collection[Path] = ()) -> LocalTree:
     """List what of a folder is sent: not the folder of all runs, nor `but` (SpecError)."""

@@ -130,15 +130,20 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
     for source in launch.files:
         if not Path(source).is_dir():
             raise SpecError(f"{path.name}: {source} is not a folder on this machine.")
-    for number, (name, job) in enumerate(checked.items()):
-        launch.hosts_of(job)
-        before, colon, port = job.after.partition(":")
-        if job.after and (before not in list(checked)[:number] or (colon and not port.isdecimal())):
-            raise SpecError(
-                f"The job {name!r} is to start after {job.after!r}, which is no job above it.",
-                remedy='Such as: after = "ps:2222" (it listens), after = "prepare" (it ended)',
-            )
+    for number, name in enumerate(checked):
+        launch.hosts_of(checked[name])
+        _check_order(name, checked[name], [*checked][:number])
     return launch
+
+
+def _check_order(name: str, job: FileJob, above: list[str]) -> None:
+    """Refuse a job that is to start after one that is not above it (SpecError)."""
+    before, colon, port = job.after.partition(":")
+    if job.after and (before not in above or (colon and not port.isdecimal())):
+        raise SpecError(
+            f"The job {name!r} is to start after {job.after!r}, which is no job above it.",
+            remedy='Such as: after = "ps:2222" (it listens), after = "prepare" (it ended)',
+        )
 
 
 def _table(keys: Mapping[str, object], key: str, path: Path) -> dict[str, object]:

@@ -54,9 +54,7 @@ def compare(
     candidates = [
         result
         for result in (published.results_of(definition.id) if results is None else results)
-        if result.run.definition == definition.id
-        and result.run.grade in published.USUAL
-        and not result.run.settings
+        if _is_usual(result, definition)
         and _is_same_test(result, summary.params, definition)
         and _is_same_hardware(result, board)
     ]
@@ -72,6 +70,11 @@ def compare(
         return None
     below = any(_is_far_below(summary, result) for result in nearest)
     return Published(results=tuple(r.id for r in nearest), word="low" if below else "")
+
+
+def _is_usual(result: PublishedResult, definition: Definition) -> bool:
+    run = result.run
+    return run.definition == definition.id and run.grade in published.USUAL and not run.settings
 
 
 def _is_far_below(summary: Summary, result: PublishedResult) -> bool:
