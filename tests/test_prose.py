@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,53 +24,124 @@ OURS = {"reason", "message", "text"}
 FOLDERS = ("cluster", "benchmarks", "launchers")
 THEIRS = ("cluster/providers", "cluster/logs")
 CUTS = {"startswith", "endswith", "removeprefix", "removesuffix", "split", "rsplit", "find"}
-CUTS |= {"partition", "rpartition", "index"}
+CUTS |= {"partition", "rpartition", "index", "rindex", "rfind", "count"}
+CODE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 PATTERNS = {"match", "search", "fullmatch", "findall", "finditer", "sub", "split"}
 
 
-def is_words(node: ast.expr, words: AbstractSet[str] = WORDS | OURS) -> bool:
-    """Tell whether an expression is a field that holds words: `v.hint`, not `hint`."""
-    return isinstance(node, ast.Attribute) and node.attr in words
-
-
 def cuts(tree: ast.AST, words: AbstractSet[str] = WORDS | OURS) -> list[str]:
-    """Find where a module searches or cuts a field that holds words."""
-    return [ast.unparse(node) for node in ast.walk(tree) if _cuts(node, words)]
+    """Find where a module searches, cuts or compares a field that holds words, or a name of it."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = [
+        ast.unparse(node)
+        for scope in (tree, *functions)
+        for aliases in [_aliases(scope, words) if scope is not tree else frozenset[str]()]
+        for node in ast.walk(scope)
+        if _cuts(node, partial(_is_words, fields=words, aliases=aliases))
+    ]
+    return list(dict.fromkeys(found))
 
 
-def _cuts(node: ast.AST, fields: AbstractSet[str]) -> bool:
-    is_ours = partial(is_words, words=fields)
-    if isinstance(node, ast.Compare):
-        pairs = zip(node.ops, [node.left, *node.comparators][:-1], node.comparators, strict=True)
-        return any(
-            isinstance(op, ast.In | ast.NotIn)
-            and is_ours(right)
-            and (isinstance(left, ast.Constant | ast.JoinedStr) or is_ours(left) or _named(left))
-            for op, left, right in pairs
-        )
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    of = node.func.value
-    if isinstance(of, ast.Name) and of.id == "re" and node.func.attr in PATTERNS:
-        return any(map(is_ours, node.args))
-    return node.func.attr in CUTS and is_ours(of)
+def _is_words(node: ast.AST, fields: AbstractSet[str], aliases: AbstractSet[str]) -> bool:
+    """Tell whether an expression is a field that holds words, such as `v.hint`, or a name of it."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        node = node.func.value  # `v.hint.lower()`
+    if isinstance(node, ast.NamedExpr):
+        node = node.value
+    is_alias = isinstance(node, ast.Name) and node.id in aliases
+    return is_alias or (isinstance(node, ast.Attribute) and node.attr in fields)
 
 
-def _named(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id.isupper()
+def _aliases(scope: ast.AST, fields: AbstractSet[str]) -> frozenset[str]:
+    """Return the names that a function gives to such fields, and to each of several texts."""
+    pairs: list[tuple[ast.AST, ast.AST | None]] = []
+    for node in ast.walk(scope):
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                pairs.append((target, value))
+            case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target, value):
+                pairs.append((target, value))
+            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
+                pairs.append((target, value))
+    return frozenset(
+        target.id
+        for target, value in pairs
+        if isinstance(target, ast.Name) and value and _is_words(value, fields, frozenset())
+    )
+
+
+def _cuts(node: ast.AST, is_ours: Callable[[ast.AST], bool]) -> bool:
+    match node:
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            pairs = zip(ops, [left, *others][:-1], others, strict=True)
+            return any(_compares(op, *pair, is_ours) for op, *pair in pairs)
+        case ast.Match(subject=subject, cases=cases):
+            texts = [p for case in cases for p in ast.walk(case.pattern)]
+            return is_ours(subject) and any(isinstance(p, ast.expr) and _is_prose(p) for p in texts)
+        case ast.Call(func=ast.Attribute(value=value, attr=name), args=args):
+            inside = [part for arg in args for part in ast.walk(arg)]
+            searches = name in PATTERNS and any(map(is_ours, inside))
+            return searches or (name in CUTS and is_ours(value))
+    return False
+
+
+def _compares(
+    op: ast.cmpop, left: ast.expr, right: ast.expr, is_ours: Callable[[ast.AST], bool]
+) -> bool:
+    """Tell whether a text is sought in words, or words are compared with one that is not empty."""
+    if isinstance(op, ast.In | ast.NotIn):
+        is_list = isinstance(right, ast.Tuple | ast.List | ast.Set)
+        listed = is_list and any(map(_is_prose, right.elts))
+        sought = _is_text(left) or is_ours(left)
+        return (is_ours(right) and sought) or (is_ours(left) and (listed or _is_text(right)))
+    ends = ((left, right), (right, left))
+    return isinstance(op, ast.Eq | ast.NotEq) and any(is_ours(a) and _is_prose(b) for a, b in ends)
+
+
+def _is_prose(node: ast.expr) -> bool:
+    """Tell whether a text is no code, such as `too_small`, which may be compared as it is."""
+    is_code = isinstance(node, ast.Constant) and CODE.fullmatch(str(node.value))
+    return _is_text(node) and not is_code
+
+
+def _is_text(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value != ""
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Name) and node.id.isupper())
 
 
 @pytest.mark.parametrize(
     ("line", "decides"),
     [
         ('v.hint.startswith("too small")', True),
+        ('v.hint.lower().endswith("small")', True),
+        ('v.hint.removeprefix("next: ")', True),
         ('"EFA" in summary.limit', True),
-        ('re.search("x", error.what)', True),
-        ('one.part.partition(":")', True),
+        ('summary.limit in ("EFA", "TCP")', True),
         ("LEFT_OUT in note.text", True),
+        ('v.hint == "too small"', True),
+        ("TOO_SMALL != v.hint", True),
+        ('re.search("x", error.what)', True),
+        ("SMALL.match(v.hint)", True),
+        ('SMALL.search(" ".join((v.title, *v.notes)))', True),
+        ('one.part.partition(":")', True),
+        ('v.notes[0].split(": ")', True),
+        ('match v.hint:\n    case "too small":\n        pass', True),
+        ('def f(v):\n    hint = v.hint\n    return hint.startswith("too small")', True),
+        ('def f(v):\n    if (hint := v.hint) == "too small":\n        pass', True),
+        ('def f(v):\n    return any("cut off" in note for note in v.notes)', True),
+        (
+            'def f(v):\n    for note in v.notes:\n        if note == "cut off":\n            pass',
+            True,
+        ),
         ('part.partition(":")', False),
         ("verdict.reason == TooSmall(1)", False),
+        ('verdict.reason == "too_small"', False),
+        ('v.hint != ""', False),
         ('word in ("a", "b")', False),
+        ("match v.hint:\n    case _ if v.low:\n        pass", False),
     ],
 )
 def test_the_check_sees_a_decision_on_prose(line: str, decides: bool) -> None:  # noqa: FBT001

@@ -111,7 +111,7 @@ def add(
     _check_origin(source, hardware, hosts)
     results = _results(log, format_)
     for result in results:
-        if SIMULATED.search(" ".join((result.title, *result.notes, *map(str, result.settings)))):
+        if SIMULATED.search(" ".join((result.title, *map(str, result.settings)))):
             raise _simulated(log)
     entries = [entry for r in results for entry in _entries(r, hardware, hosts, source)]
     if not entries:
