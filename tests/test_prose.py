@@ -76,7 +76,7 @@ def _cuts(node: ast.AST, is_ours: Callable[[ast.AST], bool]) -> bool:
     match node:
         case ast.Compare(left=left, ops=ops, comparators=others):
             pairs = zip(ops, [left, *others][:-1], others, strict=True)
-            return any(_compares(op, *pair, is_ours) for op, *pair in pairs)
+            return any(_compares(op, a, b, is_ours) for op, a, b in pairs)
         case ast.Match(subject=subject, cases=cases):
             texts = [p for case in cases for p in ast.walk(case.pattern)]
             return is_ours(subject) and any(isinstance(p, ast.expr) and _is_prose(p) for p in texts)
@@ -92,10 +92,11 @@ def _compares(
 ) -> bool:
     """Tell whether a text is sought in words, or words are compared with one that is not empty."""
     if isinstance(op, ast.In | ast.NotIn):
-        is_list = isinstance(right, ast.Tuple | ast.List | ast.Set)
-        listed = is_list and any(map(_is_prose, right.elts))
+        listed = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else ()
         sought = _is_text(left) or is_ours(left)
-        return (is_ours(right) and sought) or (is_ours(left) and (listed or _is_text(right)))
+        return (is_ours(right) and sought) or (
+            is_ours(left) and (any(map(_is_prose, listed)) or _is_text(right))
+        )
     ends = ((left, right), (right, left))
     return isinstance(op, ast.Eq | ast.NotEq) and any(is_ours(a) and _is_prose(b) for a, b in ends)
 
