@@ -200,12 +200,12 @@ def _joined(sources: Sequence[Snapshot]) -> Snapshot:
     }
     lists = ("operations", "groups", "counts", "files", "full", "threads")
     first = {name: next(filter(None, values), values[0]) for name, values in columns.items()}
-    gone = next((word for word in _GONE if word in columns["state"]), first["state"])
+    state = next((word for word in _GONE if word in columns["state"]), first["state"])
     return Snapshot(
         **first
         | {name: tuple(chain.from_iterable(columns[name])) for name in lists}
         | {"source": ",".join(sorted(columns["source"])), "rank": sources[0].rank}
-        | {"at": max(columns["at"]), "state": gone}
+        | {"at": max(columns["at"]), "state": state}
     )
 
 
