@@ -173,7 +173,8 @@ def _of_provider(name: str, options: list[str]) -> Iterator[DoctorCheck]:
     try:
         yield from kind.examine(dict(flags.pair("option", text) for text in options))
     except ClusterError as error:
-        yield DoctorCheck(what=name, ok=False, found=error.what, remedy=error.remedy)
+        remedy = f"{error.means} {error.remedy}".strip()
+        yield DoctorCheck(what=name, ok=False, found=error.what, remedy=remedy)
 
 
 def _two_ranks(*, root: bool) -> DoctorCheck:

@@ -211,7 +211,7 @@ class KubernetesProvider(
         )
 
     def examine(self, options: Mapping[str, str]) -> Iterator[DoctorCheck]:
-        return examine(decoders.convert(options, KubernetesOptions, strict=False))
+        return examine(options)
 
     def cordon(
         self, machines: tuple[Machine, ...], run: str, reason: str, share: float

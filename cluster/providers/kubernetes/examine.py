@@ -1,69 +1,103 @@
-"""What `cluster doctor --provider kubernetes` prints: read only, and fit to be sent to others."""
+"""The way to the pods, looked at and never changed: `cluster doctor --provider kubernetes`."""
 
 from __future__ import annotations
 
-import json
+import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
+
+from cluster.core import decoders
+from cluster.core.errors import ClusterError
 from cluster.core.model.checks import DoctorCheck
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers.kubernetes.api import Api, choose, run
-from cluster.providers.kubernetes.plan import KUEUE, VERBS, parse_quantity
+from cluster.providers.kubernetes.objects import new_mark, write_job
+from cluster.providers.kubernetes.options import KubernetesOptions
+from cluster.providers.kubernetes.plan import (
+    KUEUE,
+    check_queue,
+    check_verbs,
+    node_notes,
+    parse_quantity,
+    quota_notes,
+)
+from cluster.providers.kubernetes.refusals import refusal
+from cluster.providers.kubernetes.states import read_topology
 
-if TYPE_CHECKING:
-    from cluster.providers.kubernetes.options import KubernetesOptions
-
-OLDEST = (1, 29)  # backoffLimitPerIndex is on
-LEVEL = "pod-security.kubernetes.io/enforce"
-
-
-def examine(options: KubernetesOptions) -> Iterator[DoctorCheck]:
-    """Look at kubectl, the API server, our role, the nodes and queues (ClusterError)."""
-    client = json.loads(run(("kubectl", "version", "--client", "--output=json"))[0])
-    version = client["clientVersion"]["gitVersion"]
-    yield DoctorCheck(what="kubectl", ok=True, found=f"{version}, {shutil.which('kubectl')}")
-    api = Api(choose(options.namespace, options.context))
-    server = json.loads(api.ask("get", "--raw", "/version"))
-    number = tuple(int("".join(filter(str.isdecimal, server[k]))) for k in ("major", "minor"))
-    yield DoctorCheck(
-        what="API server",
-        ok=number >= OLDEST,
-        found=f"{server['gitVersion']}, context {api.namespace.context or 'of this pod'}",
-        remedy="Kubernetes 1.29 or later keeps the other pods when one is lost",
-    )
-    missing = api.denied(VERBS)
-    yield DoctorCheck(
-        what=f"role in {api.namespace.name}",
-        ok=not missing,
-        found=f"you may not: {', '.join(missing)}" if missing else "all that a launch needs",
-        remedy="Ask for a Role with these verbs: docs/how-to/kubernetes.md",
-    )
-    namespace = api.list_if_allowed("/api/v1/namespaces") or ()
-    levels = [
-        n.metadata.labels.get(LEVEL, "") for n in namespace if n.metadata.name == api.namespace.name
-    ]
-    if levels and levels[0]:
-        yield DoctorCheck(what="Pod Security", ok=True, found=levels[0])
-    nodes = api.list_if_allowed("/api/v1/nodes")
-    yield _optional(
-        "nodes",
-        "" if nodes is None else f"{len(nodes)}, {_gpus(api, options.gpu)}",
-        "the order of hosts, why pods wait, check --cordon",
-        "Ask for a ClusterRole: nodes, verbs list and (for --cordon) patch",
-    )
-    queues = api.list_if_allowed(f"{KUEUE}/{api.namespace.name}/localqueues") or ()
-    names = ", ".join(each.metadata.name for each in queues)
-    yield _optional("queues of Kueue", names, "--option queue=NAME", "kubectl get localqueues")
+OLDEST = (1, 29)  # of the API server: `backoffLimitPerIndex`
+MORE_VERBS = (  # that a launch does not need: verb, group, resource, and what it is for
+    ("list", "", "nodes", "the order of hosts, which nodes have room"),
+    ("list", "", "resourcequotas", "what quotas allow"),
+    ("list", "", "events", "why pods are refused"),
+    ("patch", "", "nodes", "cluster check --cordon"),
+)
 
 
-def _gpus(api: Api, resource: str) -> str:
-    """Say how many nodes are ready, and how many GPUs each of them has."""
-    ready = [n for n in api.nodes() if (c := n.status.condition("Ready")) and c.status == "True"]
-    counts = Counter(int(parse_quantity(n.status.allocatable.get(resource, 0))) for n in ready)
-    each = ", ".join(f"{count} with {gpus} {resource}" for gpus, count in sorted(counts.items()))
-    return f"{len(ready)} ready: {each}" if ready else "none ready"
+class ApiVersion(msgspec.Struct, frozen=True, rename="camel"):
+    """What a server or a client says of itself."""
+
+    git_version: str
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        return tuple(map(int, re.findall(r"\d+", self.git_version)[:2]))
+
+
+class ClientVersion(msgspec.Struct, frozen=True, rename="camel"):
+    """What kubectl says of itself."""
+
+    client_version: ApiVersion
+
+
+def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
+    """Look at each step of the way, up to one without which the next cannot be (ClusterError)."""
+    own = decoders.convert(options, KubernetesOptions, strict=False)
+    client = decoders.decode(
+        run(("kubectl", "version", "--client", "--output=json"))[0], ClientVersion
+    ).client_version
+    program = f"{client.git_version}, {shutil.which('kubectl')}"
+    yield DoctorCheck(what="kubectl", ok=True, found=program)
+    api = Api(choose(own.namespace, own.context))
+    yield DoctorCheck(what="namespace and context", ok=True, found=api.namespace.place)
+    server = decoders.decode(api.ask("get", "--raw", "/version"), ApiVersion)
+    yield (checked := _server(server, client))
+    if not checked.ok:
+        return
+    yield _check("verbs", "all that a launch needs", lambda: check_verbs(api))
+    yield from _more_verbs(api)
+    yield from _nodes(api, own)
+    if own.queue:
+        yield _check("queue", own.queue, lambda: check_queue(api, own.queue))
+    else:
+        queues = api.list_if_allowed(f"{KUEUE}/{api.namespace.name}/localqueues") or ()
+        names = ", ".join(each.metadata.name for each in queues)
+        yield _optional("queues of Kueue", names, "--option queue=NAME", "kubectl get localqueues")
+    yield from (_bad("quota", note) for note in quota_notes(api, 1, own))
+    remedy = "cluster doctor --provider kubernetes --option image=REGISTRY/IMAGE:TAG"
+    if own.image:
+        answer = "the API server takes it (dry run)"
+        yield _check("a Job", answer, lambda: _try_job(api, options))
+        remedy = (
+            "If it cannot be pulled, one pod says why: cluster up probe --provider kubernetes "
+            f"--hosts 1 --ttl 10min --option image={own.image}"
+        )
+    yield _optional("image", _pulled(api, own.image), "a launch", remedy)
+
+
+def _check(what: str, answer: str, look: Callable[[], None]) -> DoctorCheck:
+    try:
+        look()
+    except ClusterError as error:
+        remedy = f"{error.means} {error.remedy}".strip()
+        return DoctorCheck(what=what, ok=False, found=error.what, remedy=remedy)
+    return DoctorCheck(what=what, ok=True, found=answer)
+
+
+def _bad(what: str, note: str) -> DoctorCheck:
+    return DoctorCheck(what=what, ok=False, found=note, remedy="cluster up NAME --plan")
 
 
 def _optional(what: str, value: str, needed_for: str, remedy: str) -> DoctorCheck:
@@ -75,3 +109,61 @@ def _optional(what: str, value: str, needed_for: str, remedy: str) -> DoctorChec
         needed_for=needed_for,
         missing=not value,
     )
+
+
+def _server(server: ApiVersion, client: ApiVersion) -> DoctorCheck:
+    skew = max(abs(a - b) for a, b in zip(server.number, client.number, strict=True))
+    note = f"; kubectl is {skew} minor versions apart, 1 is supported" if skew > 1 else ""
+    return DoctorCheck(
+        what="API server",
+        ok=server.number >= OLDEST,
+        found=server.git_version + note,
+        remedy="Kubernetes 1.29 or later keeps the other pods when one is lost",
+    )
+
+
+def _more_verbs(api: Api) -> Iterator[DoctorCheck]:
+    denied = api.denied([verb[:3] for verb in MORE_VERBS])
+    for verb, _, resource, purpose in MORE_VERBS:
+        if (words := f"{verb} {resource}") in denied:
+            yield _optional(words, "", purpose, f"Look: kubectl auth can-i {words}")
+
+
+def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
+    """Say how many nodes are ready, what each has, and whether one has room for a pod."""
+    nodes = api.list_if_allowed("/api/v1/nodes")
+    if nodes is None:
+        return
+    ready = [n for n in nodes if (c := n.status.condition("Ready")) and c.status == "True"]
+    kinds = Counter(
+        tuple((r, parse_quantity(a)) for r, a in n.status.allocatable.items() if "/" in r)
+        for n in ready  # a slash: GPUs, network cards, all that a plug-in of the node counts
+    )
+    each = "".join(
+        f", {count} with {' and '.join(f'{amount:g} {name}' for name, amount in has) or 'none'}"
+        for has, count in sorted(kinds.items())
+    )
+    topology = read_topology(nodes)
+    layers = ", ".join(layer.name for layer in topology.layers) or topology.reason
+    yield DoctorCheck(
+        what="nodes",
+        ok=bool(ready),
+        found=f"{len(nodes)}, {len(ready)} ready{each}; layers of the network: {layers}",
+        remedy="Look: kubectl get nodes",
+    )
+    yield from (_bad("room", note) for note in node_notes(api, 1, options))
+
+
+def _try_job(api: Api, options: Mapping[str, str]) -> None:
+    """Ask whether the API server would take a Job of one pod (ClusterError)."""
+    spec = ClusterSpec(name="doctor", provider="kubernetes", hosts=1, options={**options})
+    _, warnings = api.create(write_job(spec, new_mark(spec.name)), dry=True)
+    if "PodSecurity" in warnings:
+        raise refusal(warnings.replace("Warning: ", ""))
+
+
+def _pulled(api: Api, image: str) -> str:
+    """Say which nodes have pulled an image; empty if none is known to, which proves nothing."""
+    nodes = api.list_if_allowed("/api/v1/nodes") if image else ()
+    have = [node for node in nodes or () if node.status.has_image(image)]
+    return f"{len(have)} of {len(nodes or ())} nodes have pulled it" if have else ""

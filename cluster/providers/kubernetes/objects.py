@@ -161,7 +161,7 @@ def write_reviews(verbs: Iterable[tuple[str, str, str]], namespace: str) -> str:
     for verb, group, resource in verbs:
         name, _, sub = resource.partition("/")
         attributes = {"verb": verb, "group": group, "resource": name, "subresource": sub}
-        items.append(
-            review | {"spec": {"resourceAttributes": attributes | {"namespace": namespace}}}
-        )
+        if name != "nodes":  # they are in no namespace
+            attributes["namespace"] = namespace
+        items.append(review | {"spec": {"resourceAttributes": attributes}})
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}).decode()

@@ -116,6 +116,12 @@ class Spec(ObjectPart, frozen=True):
     hard: dict[str, str | int] = {}
 
 
+class NodeImage(ObjectPart, frozen=True):
+    """An image that a node has pulled."""
+
+    names: tuple[str, ...] = ()
+
+
 class Status(ObjectPart, frozen=True):
     """Of a Job, a pod, a node, a quota or a Workload."""
 
@@ -128,6 +134,11 @@ class Status(ObjectPart, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     allocatable: dict[str, str | int] = {}
     used: dict[str, str | int] = {}
+    images: tuple[NodeImage, ...] = ()  # at most 50 on each node
+
+    def has_image(self, image: str) -> bool:
+        names = (name for each in self.images for name in each.names)
+        return any(f"/{name}".endswith(f"/{image}") for name in names)
 
     def condition(self, kind: str) -> ObjectCondition | None:
         return next((each for each in self.conditions if each.type == kind), None)

@@ -76,6 +76,7 @@ class Kubelets:
                 if waiting[0] != "ContainerCreating":
                     say(self.store, pod, "Failed", waiting[1])
             return
+        self._keep_image(pod["spec"]["containers"][0]["image"], node)
         self.runtime.start(pod, node)
         pod["status"]["phase"] = "Running"
         pod["status"]["startTime"] = now()
@@ -85,6 +86,12 @@ class Kubelets:
         pod["status"].setdefault("conditions", []).append({"type": "Ready", "status": "True"})
         self._containers(pod, {"running": {"startedAt": now()}}, ready=True)
         self.store.update(PODS, pod)
+
+    def _keep_image(self, image: str, node: Object) -> None:
+        kept = node["status"].setdefault("images", [])
+        if {"names": [image], "sizeBytes": 1} not in kept:
+            kept.append({"names": [image], "sizeBytes": 1})
+            self.store.update(NODES, node)
 
     def _containers(self, pod: Object, state: dict[str, Any], *, ready: bool) -> None:
         pod["status"]["containerStatuses"] = [

@@ -136,7 +136,9 @@ class Handler(BaseHTTPRequestHandler):
             if fault in ("hang", "drop"):
                 raise ConnectionError
             raise Refused(int(fault), "the server is currently unable to handle the request")
-        if found := discovery(parts.path, kueue=self.kubernetes.plane.kueue):
+        if found := discovery(
+            parts.path, self.kubernetes.version, kueue=self.kubernetes.plane.kueue
+        ):
             self._send(200, found)
             return
         asked = self._asked(parts.path, query)
@@ -389,22 +391,28 @@ def _has_list(value: Any) -> bool:
     return isinstance(value, list)
 
 
-def discovery(path: str, *, kueue: bool) -> Any:
+def discovery(path: str, version: str, *, kueue: bool) -> Any:
     """Answer what a client asks to learn which resources there are; None for other paths."""
     kinds = [kind for kind in KINDS if kueue or not kind.group.startswith("kueue")]
     groups = sorted({(kind.group, kind.version) for kind in kinds if kind.group})
     if path == "/version":
-        return {"major": "1", "minor": "32", "gitVersion": "v1.32.0", "platform": "linux/amd64"}
+        major, minor, _ = version.split(".")
+        return {
+            "major": major,
+            "minor": minor,
+            "gitVersion": f"v{version}",
+            "platform": "linux/amd64",
+        }
     if path == "/api":
         return {"kind": "APIVersions", "versions": ["v1"]}
     if path == "/apis":
         listed = []
-        for group, version in groups:
-            both = {"groupVersion": f"{group}/{version}", "version": version}
+        for group, number in groups:
+            both = {"groupVersion": f"{group}/{number}", "version": number}
             listed.append({"name": group, "versions": [both], "preferredVersion": both})
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
-    for group, version in (("", "v1"), *groups):
-        if path == (f"/apis/{group}/{version}" if group else "/api/v1"):
+    for group, api in (("", "v1"), *groups):
+        if path == (f"/apis/{group}/{api}" if group else "/api/v1"):
             resources = [_resource(kind) for kind in kinds if kind.group == group]
             if not group:
                 resources.append(
@@ -416,11 +424,10 @@ def discovery(path: str, *, kueue: bool) -> Any:
                         "verbs": ["create", "get"],
                     }
                 )
-            api = f"{group}/{version}" if group else version
             return {
                 "kind": "APIResourceList",
                 "apiVersion": "v1",
-                "groupVersion": api,
+                "groupVersion": f"{group}/{api}" if group else api,
                 "resources": resources,
             }
     return None
