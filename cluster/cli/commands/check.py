@@ -86,10 +86,11 @@ class Survey(Value, frozen=True, kw_only=True):
         bool, option("--replace", "Create new machines for confirmed bad hosts.")
     ] = False
     cordon: Annotated[
-        bool, option("--cordon", "Cordon the nodes of confirmed bad hosts, in a Kubernetes.")
+        bool, option("--cordon", "Cordon the nodes of confirmed bad hosts (Kubernetes).")
     ] = False
     at_most: Annotated[
-        Text, option("--at-most PERCENT", "Of all nodes, that --cordon may.  [default: 10%]")
+        Text,
+        option("--at-most PERCENT", "Share of all nodes that --cordon may take.  [default: 10%]"),
     ] = None
     near: Annotated[
         bool, option("--near", "Find which hosts are near one another, by latency.")
