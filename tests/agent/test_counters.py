@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from cluster.agent.counters import MOST, read_counters, trouble
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NET = """Inter-|   Receive                      |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo
@@ -20,6 +20,16 @@ IB = "sys/class/infiniband/mlx5_0/ports/1/"
 EFA = "sys/class/infiniband/efa_0/ports/1/hw_counters/"
 AER = "sys/class/net/eth0/device/aer_dev_correctable"
 V1, V2 = "sys/fs/cgroup/cpu/jobs/cpu.stat", "sys/fs/cgroup/jobs/cpu.stat"
+WORK = """
+import json, os, sys, time
+from cluster.agent.counters import read_counters, trouble
+
+open(sys.argv[1], "w").write(str(os.getpid()))
+before, end = read_counters(), time.monotonic() + 0.5
+while time.monotonic() < end:
+    pass
+print(json.dumps(trouble(before, read_counters())))
+"""
 GROUP1, GROUP2 = "4:cpu,cpuacct:/jobs\n0::/\n", "0::/jobs/one\n"
 
 
@@ -89,3 +99,20 @@ def test_a_message_keeps_what_went_up_most() -> None:
 
 def test_this_host_has_counters() -> None:
     assert {"time", "ticks.steal"} <= read_counters().keys()
+
+
+def test_a_process_that_is_throttled_reads_it() -> None:
+    """A process that may use a tenth of a processor works for some time."""
+    group = Path("/sys/fs/cgroup/cpu/throttled-by-a-test")
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("there are no control groups of version 1 that may be made here")
+    try:
+        (group / "cpu.cfs_quota_us").write_text("10000")
+        words = [sys.executable, "-c", WORK, str(group / "cgroup.procs")]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    finally:
+        group.rmdir()
+
+    assert 0.3 < json.loads(done.stdout)["cpu.throttled"] <= 1

@@ -1,0 +1,52 @@
+"""Causes that are planted on a host of a lab: the check names the host, and what slows it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cluster
+from tests.conftest import command
+from tests.lab.conftest import must
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.orchestration.cluster import Cluster
+
+pytestmark = [pytest.mark.usefixtures("own", "home"), pytest.mark.serial]
+ODD = 3
+CHECK = ("check", "planted", "--json", "--rounds=10", "--alone=2")
+RULE = "INPUT -p tcp ! --dport 22 -m statistic --mode random --probability 0.1 -j DROP"
+
+
+@contextmanager
+def lossy(lab: Cluster) -> Iterator[None]:
+    must(lab, ODD, f"iptables -A {RULE}")
+    yield
+    must(lab, ODD, f"iptables -D {RULE}")
+
+
+@contextmanager
+def slow(lab: Cluster) -> Iterator[None]:
+    command("lab", lab.name, "slow", str(ODD), "--rate", "100mbit")
+    yield
+    command("lab", lab.name, "heal", str(ODD))
+
+
+@pytest.mark.parametrize(
+    ("plant", "cause"),
+    [(lossy, "tcp.retransmitted"), (slow, "rate")],
+)
+def test_the_cause_is_named(plant: Callable[[Cluster], Any], cause: str) -> None:
+    lab = cluster.launch("planted", provider="lab", hosts=5, options={"rate": "400mbit"})
+    with plant(lab):
+        verdict = json.loads(command(*CHECK, status=None).stdout)
+
+    own = [f for f in verdict["blamed"] if ODD in (f["place"]["host"], f["place"].get("peer"))]
+    assert own
+    assert own == verdict["blamed"]
+    assert {c["counter"] for f in own for c in f["counters"][:1]} == {cause}
