@@ -124,17 +124,17 @@ def test_the_job_outlives_its_launcher(faulty: None) -> None:
     started.kill()
     started.communicate()
 
-    assert answer("status", "mpi_test")[-1]["state"] in ("running", "ended, to be fetched")
+    assert answer("status", "mpi_test")[-1]["state"] in ("running", "done")
     waited = command("wait", "mpi_test")
     assert "cluster fetch mpi_test" in waited.stdout
-    assert answer("status", "mpi_test")[-1]["state"] == "ended, to be fetched"
+    assert answer("status", "mpi_test")[-1]["state"] == "done"
     fetched = answer("fetch", "mpi_test")
     assert fetched["status"] == "done"
     assert counts(fetched) == [("memory_copy", 100), ("oneway_time", 100), ("oneway_time", 100)]
     assert answer("fetch", "mpi_test") == fetched
     assert record(only_run())["status"] == "done"
     [row] = answer("status", "mpi_test")
-    assert (row["name"], row["state"], row["exit_status"]) == ("bench p2p", "done", 0)
+    assert (row["name"], row["state"], row["exit_status"]) == ("bench-p2p", "done", 0)
     assert row["folder"] == str(only_run())
 
 
@@ -161,7 +161,7 @@ def test_a_killed_session_is_noticed(hanging: Background) -> None:
     """Somebody else's `tmux kill-session` ends the job; the waiting process says so."""
     began = time.monotonic()
     run("tmux", "kill-session", "-t", "=hanging")
-    assert answer("status", "hanging")[-1]["state"] in ("running", "ended, to be fetched", "failed")
+    assert answer("status", "hanging")[-1]["state"] in ("running", "lost", "failed")
     status, stderr = hanging.end()
 
     assert status == 1

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -55,12 +56,10 @@ from cluster.providers import (
 from cluster.remote.forward import Forward
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
-from cluster.runs.store import read
-from cluster.runs.store import root as runs_root
+from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
@@ -94,8 +93,8 @@ class Cluster:
     Attributes:
         remote: Shells to the machines.
         hosts: The hosts, with verbs: `c.hosts[0].run("nproc")`.
-        jobs: Jobs that were started by `start`, by name.
-        bench_jobs: Benchmarks that were started.
+        jobs: Jobs by name, those of `start` and benchmarks: `c.jobs["train"]`, `["bench-p2p"]`.
+        bench_jobs: What starts and collects the benchmarks.
         launch_phases: Seconds of each phase of the launch, if this process launched the cluster.
         leftovers: Processes that commands had left on hosts that stay, as `down` found them.
     """
@@ -110,8 +109,8 @@ class Cluster:
         self._block = ""  # for messages, inside a `with` block
         self.remote = Hosts(self.name, self._standing_machines)
         self.hosts = HostGroup(self.remote, self.start)
-        self.jobs = NamedJobs(self.disk, self.hosts, self.remote, self._bring_back)
         self.bench_jobs = Jobs(self.disk, self.remote)
+        self.jobs = NamedJobs(self.disk, self.hosts, self.remote, self._bring_back, self.bench_jobs)
 
     def __repr__(self) -> str:
         down = "" if self.state.ended_at is None else ", taken down"
@@ -306,7 +305,7 @@ class Cluster:
         )
         if self._environment is None:
             self.install()
-        return self.jobs.start(name, spec, self._chosen(hosts), runs_root(runs), restarts)
+        return self.jobs.start(name, spec, self._chosen(hosts), store.root(runs), restarts)
 
     def _chosen(self, hosts: Host | HostGroup | str | None) -> HostGroup:
         """Return hosts as a group; all of them if none are named."""
@@ -584,7 +583,7 @@ class Cluster:
             self.bench_jobs.start(job, plan)
             listener.started(self, plan.folder)
             if detach:
-                return read(plan.folder)
+                return store.read(plan.folder)
             result = self.bench_jobs.watch(job, listener)
             return raise_unless_done(self.bench_jobs.close(job, result))
         except KeyboardInterrupt as interrupt:
@@ -601,24 +600,25 @@ class Cluster:
         return unless_revoked(self._provider, self.spec, machines, shells)
 
     def wait(self, listener: Listener | None = None) -> int:
-        """Wait for the newest job, which any process may have started; see `Jobs.wait`."""
+        """Wait for the newest benchmark, which any process may have started; see `Jobs.wait`."""
         self._standing_machines()
-        return self.bench_jobs.wait(listener or default_listener())
+        return self.bench_jobs.wait(self.bench_jobs.newest(), listener or default_listener())
 
     def fetch(self) -> Run:
-        """Download the newest job's results; see `Jobs.fetch`."""
+        """Download the newest benchmark's results; see `Jobs.fetch`."""
         self._standing_machines()
-        return self.bench_jobs.fetch()
+        return self.bench_jobs.fetch(self.bench_jobs.newest())
 
     def job(self) -> tuple[JobRecord, Status]:
-        """Return the newest job and its status; see `Jobs.status`."""
+        """Return the newest benchmark and its status, `running` until it is fetched (SpecError)."""
         self._standing_machines()
-        return self.bench_jobs.status()
+        record = self.bench_jobs.newest()
+        return record, store.record(Path(record.run)).status
 
     def logs(self) -> str:
-        """Return what the ranks of the newest job printed so far; see `Jobs.logs`."""
+        """Return what the ranks of the newest benchmark printed so far; see `Jobs.logs`."""
         self._standing_machines()
-        return self.bench_jobs.logs()
+        return self.bench_jobs.logs(self.bench_jobs.newest())
 
     def down(self, *, reason: str = "The cluster was taken down.", reachable: bool = True) -> None:
         """Stop jobs, download their results, and delete all resources.

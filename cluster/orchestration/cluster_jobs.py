@@ -133,12 +133,16 @@ class Jobs:
     def end_all(self, reason: str) -> None:
         """Stop all jobs that run, and download the results of all (ClusterError)."""
         for record in self._disk.state.open_jobs:
-            with suppress(SpecError):  # the run's folder was removed; the job is stopped
-                job = self.open(record)
-                self.close(job, _result_so_far(job, reason), stop=True)
+            self.end(record, reason)
         for record in self._disk.state.jobs[-1:]:
             with suppress(SpecError):  # a host without tmux has no session to end
                 self.open(record).end_session()
+
+    def end(self, record: JobRecord, reason: str) -> None:
+        """Stop a job if it runs, and download its results (ClusterError)."""
+        with suppress(SpecError):  # the run's folder was removed; the job is stopped
+            job = self.open(record)
+            self.close(job, _result_so_far(job, reason), stop=True)
 
     def start(self, job: MpiJob, plan: JobPlan) -> None:
         """Start a job of `open`; if that fails, its run says so (ClusterError)."""
@@ -219,10 +223,10 @@ class Jobs:
             return ""
         return provider.describe_unreachable(spec, machines)
 
-    def wait(self, listener: JobListener) -> int:
-        """Wait for the newest job; return its exit status (JobError: it was lost)."""
-        job = self.newest()
-        if not self._is_collected(job):
+    def wait(self, record: JobRecord, listener: JobListener) -> int:
+        """Wait for a job; return its exit status (JobError: it was lost)."""
+        job = self.open(record)
+        if not self.is_collected(record):
             with self._revocation(job) as revocation:
                 try:
                     status = job.watch(JobOutput(listener, None))
@@ -235,17 +239,17 @@ class Jobs:
                     revoked.what, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
                 )
             return status or 0
-        record = store.record(Path(job.record.run))
-        return int(record.status != "done") if record.exit_status is None else record.exit_status
+        run = store.record(Path(record.run))
+        return int(run.status != "done") if run.exit_status is None else run.exit_status
 
-    def fetch(self) -> Run:
-        """Download the newest job's results (SpecError: it still runs; JobError: it failed)."""
-        job = self.newest()
-        if self._is_collected(job):
-            return raise_unless_done(store.read(Path(job.record.run)))
+    def fetch(self, record: JobRecord) -> Run:
+        """Download a job's results (SpecError: it still runs; JobError: it failed)."""
+        job = self.open(record)
+        if self.is_collected(record):
+            return raise_unless_done(store.read(Path(record.run)))
         if self._revocation(job).ask():
             self._hosts.give_up_dead(DEAD_AFTER)
-            job = self.newest()
+            job = self.open(record)
         try:
             status = job.status()
         except (JobError, Unreachable) as error:
@@ -263,25 +267,16 @@ class Jobs:
             )
         return raise_unless_done(self.close(job, job_result(status)))
 
-    def status(self) -> tuple[JobRecord, Status]:
-        """Return the newest job, and `running` while it runs or waits to be fetched (SpecError)."""
-        record = self.newest().record
-        return record, store.record(Path(record.run)).status
+    def exit_status(self, record: JobRecord) -> int | None:
+        """Return the exit status of a job; None while it runs (JobError: it was lost)."""
+        return self.open(record).status()
 
-    def exit_status(self) -> int | None:
-        """Return the newest job's exit status; None while it runs (JobError: it was lost)."""
-        job = self.newest()
-        if self._is_collected(job):
-            return store.record(Path(job.record.run)).exit_status
-        return job.status()
-
-    def logs(self) -> str:
-        """Return what the newest job printed so far, standard error if it is all (SpecError)."""
-        job = self.newest()
-        if self._is_collected(job):
-            folder = Path(job.record.run)
+    def logs(self, record: JobRecord) -> str:
+        """Return what a job printed so far, standard error if it is all."""
+        if self.is_collected(record):
+            folder = Path(record.run)
             return raw_text(folder, "stdout") or raw_text(folder, "stderr")
-        return job.logs()
+        return self.open(record).logs()
 
     def note_receipt(
         self, record: JobRecord, receipt: Receipt, teardown: Mapping[str, float]
@@ -293,7 +288,7 @@ class Jobs:
             phases = {**run.phases, **teardown}
             store.write(folder, msgspec.structs.replace(run, phases=phases, receipt=receipt))
 
-    def newest(self) -> MpiJob:
+    def newest(self) -> JobRecord:
         """Return the newest job (SpecError)."""
         jobs = self._disk.state.jobs
         if not jobs:
@@ -302,14 +297,15 @@ class Jobs:
                 f"The cluster {name} has no job.",
                 remedy=f"Start one: cluster bench p2p --name {name}",
             )
-        return self.open(jobs[-1])
+        return jobs[-1]
 
     def open(self, record: JobRecord) -> MpiJob:
         """Return a job that this or another process started."""
         return MpiJob(record, self._hosts.shells(), self._hosts.machines[0])
 
-    def _is_collected(self, job: MpiJob) -> bool:
-        return job.record.run in self._disk.state.collected
+    def is_collected(self, record: JobRecord) -> bool:
+        """Tell whether a job has ended, and its results are here."""
+        return record.run in self._disk.state.collected
 
 
 def _watched(job: MpiJob, output: JobOutput, revocation: RevocationWatch) -> JobResult:

@@ -22,7 +22,7 @@ def test_ls_status_and_down(tools: None) -> None:
     assert [row["name"] for row in answer("ls")] == ["a2", "a1"]
     assert "a1" in command("ls").stdout
     (job,) = answer("status", "a1")
-    assert (job["name"], job["state"], job["exit_status"]) == ("bench p2p", "done", 0)
+    assert (job["name"], job["state"], job["exit_status"]) == ("bench-p2p", "done", 0)
     assert "a1 is down; 0 left (looked for" in command("down", "a1").stdout
     assert "To do it without a question: -y" in command("down", "--all", status=2).stderr
     assert sessions() == ["a2"]

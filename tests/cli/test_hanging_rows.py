@@ -32,8 +32,8 @@ def test_ls_waits_for_nobody_without_end(
 ) -> None:
     """As a step of srun in a suspended job, and a slurmctld that hangs."""
     mine = cluster.launch("mine", provider="local", hosts=1)
-    mine.bench("program", command="true")
-    monkeypatch.setattr(Jobs, "exit_status", lambda _: hang.wait(120))
+    mine.bench("program", command="sleep 300", detach=True)
+    monkeypatch.setattr(Jobs, "exit_status", lambda *_: hang.wait(120))
     monkeypatch.setattr(LabProvider, "live", lambda _: hang.wait(120))
     monkeypatch.setattr(status, "ANSWERS_WITHIN", 0.1)
     monkeypatch.setattr(ls, "LIVE_WITHIN", 0.1)
@@ -44,6 +44,6 @@ def test_ls_waits_for_nobody_without_end(
     assert time.monotonic() - began < 60
     printed = capsys.readouterr()
     [row] = msgspec.json.decode(printed.out)
-    assert (row["name"], row["status"]) == ("mine", "out of reach")
+    assert (row["name"], row["status"]) == ("mine", "unreachable")
     assert "lab did not answer within 0.1 s" in printed.err
     mine.down()

@@ -19,7 +19,7 @@ from cluster.agent.task import end_all
 from cluster.core.errors import HostErrors, InUse, JobError, ShellError, SpecError, Timeout
 from cluster.core.model.jobs import Task, TaskOutput, TaskState
 from cluster.orchestration.jobs.job import arrived, worst
-from tests.conftest import command, run, sessions, until
+from tests.conftest import answer, command, run, sessions, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -448,6 +448,47 @@ def test_a_benchmark_beside_a_job_is_refused_or_ends_it_and_says_who(c: Cluster)
     reasons = {state.end.reason for state in job.ended() if state.end}
     assert len(reasons) == 1
     assert f"process {os.getpid()}" in reasons.pop()
+
+
+@pytest.mark.usefixtures("faulty")
+def test_benchmarks_and_jobs_are_one_table_and_take_the_same_verbs(c: Cluster) -> None:
+    """Also from other processes; beside a job, a benchmark is measured if that is said."""
+    train = c.start("echo on; sleep 300", name="train")
+    busy = ("bench", "faulty", "--name", c.name, "--detach", "--how", "sleep")
+    assert "--busy" in command(*busy, status=2).stderr
+    command(*busy, "--busy")
+    until(lambda: c.jobs["bench-faulty"].logs().count("ready") == 3, "all ranks are ready")
+    rows = {row["name"]: (row["state"], len(row["tasks"])) for row in answer("status", c.name)}
+    assert rows == {"train": ("running", 3), "bench-faulty": ("running", 3)}
+    assert c.jobs.running().keys() == {"train", "bench-faulty"}
+    assert command("logs", c.name, "bench-faulty").stdout == command("logs", c.name).stdout
+    assert command("logs", c.name, "train", "--host", "1").stdout == "1.mpi.jobs: on\n"
+    bench = c.jobs["bench-faulty"]
+    with pytest.raises(Timeout):
+        bench.wait(timeout=0.1)
+    command("kill", c.name, "bench-faulty")
+    assert c.jobs["bench-faulty"].state == "stopped"
+    assert train.state == "running"
+    with pytest.raises(JobError, match=r"Ended by .*, process \d+, since 20.*bench-faulty"):
+        bench.wait()
+    (host, *_), (state, *_) = zip(*bench.states().items(), strict=True)
+    assert (host, worst([state])) == ("0.mpi.jobs", "stopped")
+    with pytest.raises(SpecError, match="cannot be the name of a job"):
+        c.start("true", name="bench-mine")
+
+
+def test_a_benchmark_that_goes_on_alone_is_waited_for_and_read_by_its_name(c: Cluster) -> None:
+    c.bench("program", command="echo seen", detach=True)
+    job = c.jobs["bench-program"]
+    job.wait()
+
+    assert [line.text for line in job.lines()] == ["seen"] * 3
+    assert job.logs() == "seen\n" * 3
+    assert (job.state, job.is_kept, job.fetch()) == ("done", True, Path(job.record.folder))
+    c.bench("program", command="exit 3", detach=True)
+    assert command("wait", c.name, "bench-program", status=3).stdout.endswith("bench-program\n")
+    assert "exit status 3" in command("fetch", c.name, "bench-program", status=1).stderr
+    assert answer("status", c.name, "bench-program")[0]["exit_status"] == 3
 
 
 def test_sixteen_hosts_that_print_much_keep_their_newest_lines() -> None:

@@ -213,7 +213,7 @@ def test_the_job_outlives_its_launcher(lab: Cluster) -> None:
     launcher.process.kill()
     launcher.process.communicate()
 
-    assert answer("status", lab.name)[-1]["state"] in ("running", "ended, to be fetched")
+    assert answer("status", lab.name)[-1]["state"] in ("running", "done")
     followed = command("logs", "-f", lab.name).stdout
     assert followed.count("Process 1 transferred 10 MB") >= 20
     assert "cluster fetch shared" in command("wait", lab.name).stdout

@@ -1,32 +1,35 @@
-"""Download the results of the newest job, and show them.
+"""Download what a job has left, by default the newest benchmark, and show its results.
 
 Example: cluster fetch mpi_test
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 
 from cluster.cli import flags
 from cluster.cli.show import show_run
-from cluster.core.errors import JobError
-from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.bench.collect import raise_unless_done
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.jobs.bench_job import BenchJob
+from cluster.runs.run import Run
 from cluster.runs.store import read
 
 
-def command(name: flags.ClusterName, json: flags.Json = False) -> None:
+def command(name: flags.ClusterName, job: flags.AnyJob = "", json: flags.Json = False) -> None:
     cluster = attach(name)
-    try:
-        cluster.fetch()
-    except JobError:
-        _show_results(cluster, as_json=json)
-        raise
-    _show_results(cluster, as_json=json)
+    chosen = cluster.jobs[job] if job else cluster.jobs.newest_bench()
+    if not isinstance(chosen, BenchJob):
+        chosen.states()
+        sys.stdout.write(f"{chosen.fetch()}\n")
+        return
+    run = read(chosen.fetch())
+    _show_results(run, as_json=json)
+    raise_unless_done(run)
 
 
-def _show_results(cluster: Cluster, *, as_json: bool) -> None:
-    """Show the newest run; of a check, its verdict as `cluster check` shows it."""
-    run = read(Path(cluster.job()[0].run))
+def _show_results(run: Run, *, as_json: bool) -> None:
+    """Show a run; of a check, its verdict as `cluster check` shows it."""
     if run.fleet is None or as_json:
         show_run(run, as_json=as_json)
         return

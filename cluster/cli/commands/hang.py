@@ -21,7 +21,6 @@ from cluster.core.model.hang import HangAnswer
 from cluster.core.model.value import Value
 from cluster.core.printable import printable
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.jobs.hang import look_on
 from cluster.reports.words.hang import answer_line, answer_lines, waited_line
 from cluster.runs.dumps import read_dumps
 
@@ -83,13 +82,8 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
 
 
 def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
-    """Look at a job, by default the newest benchmark if it runs, else the only job (SpecError)."""
-    running = [] if name else [key for key, job in cluster.jobs.items() if not job.is_kept]
-    if not name and cluster.state.jobs and cluster.job()[1] == "running":
-        record, _ = cluster.job()
-        shells = cluster.shells()
-        machines = {machine.name: machine for machine in cluster.machines if machine.name in shells}
-        return look_on(shells, machines, dict.fromkeys(shells, record.folder), Path(record.run))
+    """Look at a job, by default the only one that runs (SpecError)."""
+    running = () if name else tuple(cluster.jobs.running())
     if len(running) > 1:
         raise SpecError(
             f"Several jobs run on {cluster.name}: {', '.join(running)}.",

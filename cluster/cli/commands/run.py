@@ -78,6 +78,7 @@ def command(  # noqa: PLR0913 - each is a flag
     profile: flags.Profile = None,
     starter: flags.Starter = "",
     replace: Annotated[bool, option("--replace", "With --mpi: end a job that runs there.")] = False,
+    busy: Annotated[bool, option("--busy", "With --mpi: although other jobs run there.")] = False,
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -94,6 +95,7 @@ def command(  # noqa: PLR0913 - each is a flag
             workdir=folder,
             starter=starter,
             replace=replace,
+            busy=busy,
             launches=1,
         )
         run_launches(cluster, "program", {"command": shlex.join(words)}, options)

@@ -6,27 +6,23 @@ Example: cluster status mine train
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
-
-import msgspec
 
 from cluster.cli import flags
 from cluster.cli.flags import argument
 from cluster.cli.show import relative_path, show_rows
-from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
+from cluster.core.errors import ClusterError
 from cluster.core.model.jobs import Attempt, TaskState
-from cluster.core.model.records import JobRecord
 from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.jobs.job import Job
+from cluster.orchestration.jobs.job import Job, worst
 from cluster.remote.threads import start
 from cluster.reports.table import Column, Columns
-from cluster.runs import store
 
-ANSWERS_WITHIN = 5.0  # seconds for a host to say whether its job runs
+ANSWERS_WITHIN = 5.0  # seconds for hosts to say whether the newest job of a cluster runs
 
 
 class TaskRow(Value, frozen=True, kw_only=True):
@@ -58,7 +54,6 @@ def command(
 ) -> None:
     cluster = attach(name)
     rows = [_job_row(cluster.jobs[job]) for job in ([job] if job else cluster.jobs)]
-    rows += [] if job else _bench_rows(cluster)
     rows.sort(key=lambda row: row.at)
     columns: Columns[JobRow] = (
         Column("job", lambda row: row.name),
@@ -73,12 +68,13 @@ def command(
 
 
 def _job_row(job: Job) -> JobRow:
-    tasks = tuple(_task_row(host, state) for host, state in job.states().items())
+    states = job.states()
+    tasks = tuple(_task_row(host, state) for host, state in states.items())
     statuses = [task.exit_status for task in tasks]
     ended = [status for status in statuses if status is not None]
     return JobRow(
         name=job.name,
-        state=job.state,
+        state=worst(states.values()),
         command=job.command,
         at=job.record.at,
         exit_status=max(ended, key=abs) if ended and len(ended) == len(statuses) else None,
@@ -97,50 +93,20 @@ def _task_row(host: str, state: TaskState | ClusterError) -> TaskRow:
     return TaskRow(host=host, state=end.state, exit_status=end.exit_status, reason=end.reason)
 
 
-def _bench_rows(cluster: Cluster) -> Iterator[JobRow]:
-    """Return a row for each benchmark; the newest may run, so its host is asked."""
-    *older, newest = (None, *cluster.state.jobs)
-    yield from map(_bench_row, filter(None, older))
-    if newest is not None:
-        state, code, _ = state_of(cluster)
-        yield msgspec.structs.replace(_bench_row(newest), state=state, exit_status=code)
-
-
-def _bench_row(job: JobRecord) -> JobRow:
-    try:
-        record = store.record(Path(job.run))
-        state, status = str(record.status), record.exit_status
-    except ClusterError:  # its folder was removed
-        state, status = "unknown", None
-    return JobRow(
-        name=f"bench {job.benchmark}",
-        state=state,
-        command=Path(job.run).name,
-        at=job.at,
-        exit_status=status,
-        folder=job.run,
-    )
-
-
 def short_run(run: str | None) -> str:
     return str(relative_path(Path(run))) if run else "-"
 
 
 def state_of(cluster: Cluster) -> tuple[str, int | None, str | None]:
-    """Return status, exit status and run of the newest job; its host has seconds to answer."""
+    """Return state, exit status and folder of the newest job."""
     if not cluster.machines:
         return "incomplete", None, None
-    try:
-        record, status = cluster.job()
-    except SpecError:
+    newest = max(cluster.jobs.values(), key=lambda job: job.record.at, default=None)
+    if newest is None:
         return "idle", None, None
     try:
-        code = start(cluster.bench_jobs.exit_status).result(ANSWERS_WITHIN)
-    except JobError:
-        return "lost", None, record.run
-    except (ShellError, TimeoutError):  # it may still run there, and the others are still listed
-        cluster.close()  # ends what waits for the host, such as a step of srun
-        return "out of reach", None, record.run
-    if status in ("planned", "running") and code is not None:
-        return "ended, to be fetched", code, record.run
-    return status, code, record.run
+        row = start(partial(_job_row, newest)).result(ANSWERS_WITHIN)
+    except TimeoutError:  # the other clusters are still listed
+        cluster.close()  # ends what waits for a host
+        return "unreachable", None, newest.record.folder
+    return row.state, row.exit_status, row.folder

@@ -16,22 +16,25 @@ from cluster.cli.command_line import print_error
 from cluster.cli.progress.jobs import JobProgress
 from cluster.core.errors import ClusterError
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.jobs.bench_job import BenchJob
 from cluster.orchestration.jobs.job import Job
 
 
 def command(name: flags.ClusterName, job: flags.AnyJob = "") -> None:
     cluster = attach(name)
-    if job:
-        wait_for(cluster.jobs[job])
-        sys.stdout.write(f"{job} is done. Its output: {cluster.jobs[job].record.folder}\n")
+    chosen = cluster.jobs[job] if job else cluster.jobs.newest_bench()
+    if not isinstance(chosen, BenchJob):
+        wait_for(chosen)
+        sys.stdout.write(f"{job} is done. Its output: {chosen.record.folder}\n")
         return
     try:
         with JobProgress(stderr=False) as live:
-            code = cluster.wait(live)
+            code = chosen.watch(live)
     except KeyboardInterrupt:
         sys.stderr.write(f"The job goes on. To stop it: cluster down {name}\n")
         raise
-    sys.stdout.write(f"It ended with exit status {code}. Then: cluster fetch {name}\n")
+    again = f"cluster fetch {name} {job}".rstrip()
+    sys.stdout.write(f"It ended with exit status {code}. Then: {again}\n")
     raise Exit(code)
 
 

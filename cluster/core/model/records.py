@@ -45,6 +45,7 @@ class JobRecord(Value, frozen=True, kw_only=True):
     benchmark: str  # that it runs
     at: float  # when it was started
     workdir: bool = False  # whether its ranks run in a copy of a folder of this machine
+    hosts: tuple[str, ...] = ()  # the names of its machines, in the order of the ranks
 
 
 class Record(Value, frozen=True, kw_only=True):

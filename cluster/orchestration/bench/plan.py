@@ -221,6 +221,7 @@ def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]
             benchmark=benchmark.name,
             at=at,
             workdir=request.workdir is not None,
+            hosts=tuple(machine.name for machine in hosts.machines),
         ),
         script=script(
             session, remote_folder, argv, _environment(hosts, starter, bin_), request.timeout

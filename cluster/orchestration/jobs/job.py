@@ -52,12 +52,17 @@ LISTENS = 'cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -q ":$1 [0-9A-F]
 class Line(Value, frozen=True, kw_only=True):
     """A line that a task of a job has printed."""
 
-    host: str  # the name of the machine
+    host: str  # the name of the machine; empty for a benchmark, whose ranks share one stream
     rank: int  # of the task
     stream: str  # `stdout` or `stderr`
     at: float  # when it was printed, in seconds since the epoch, by the clock of this machine
     text: str  # without its newline; bytes that are no UTF-8 are replaced
     whole: bool = True  # false for a part of a very long line, or a last one without a newline
+
+    @property
+    def printed(self) -> str:
+        """The text, behind the name of its host."""
+        return f"{self.host}: {self.text}" if self.host else self.text
 
 
 class Job:
@@ -98,6 +103,7 @@ class Job:
 
     def states(self) -> dict[str, TaskState | ClusterError]:
         """Ask each host for the state of its task; one that does not answer has its error."""
+        self._keep(self._kept_states())
         tasks = {task.host: task for task in self.record.tasks if task.rank not in self._ended}
         answers = try_each(
             {name: self._shell(name) for name in tasks},
@@ -108,6 +114,13 @@ class Job:
             task.host: self._ended.get(task.rank) or answers[task.host]
             for task in self.record.tasks
         }
+
+    def _kept_states(self) -> dict[str, TaskState]:
+        """Return the states of the tasks whose output is here, by the names of their hosts."""
+        with suppress(FileNotFoundError):
+            states = Path(self.record.folder, STATES).read_bytes()
+            return decoders.decode(states, dict[str, TaskState])
+        return {}
 
     def ended(self) -> tuple[TaskState, ...]:
         """Return the states of the tasks that are known to have ended, in the order of ranks."""
@@ -269,7 +282,7 @@ class Job:
 
     def logs(self) -> str:
         """Return what the tasks have printed so far, each line after the name of its host."""
-        return "".join(f"{line.host}: {line.text}\n" for line in self.lines(follow=False))
+        return "".join(f"{line.printed}\n" for line in self.lines(follow=False))
 
     def lines(self, *, follow: bool = True) -> Iterator[Line]:
         """Yield what the tasks print, as it comes; the lines of one host are in their order.
@@ -374,7 +387,7 @@ class Job:
 
         def wait(task: Task, tasks: HostTasks) -> None:
             while not tasks.test(words(task)):
-                state = tasks.states([task])[0]
+                state = self._task_state(task, tasks)
                 self._keep({task.host: state})
                 if state.end is not None:
                     self.fetch()
@@ -389,6 +402,9 @@ class Job:
                 time.sleep(POLL)
 
         self._each(wait)
+
+    def _task_state(self, task: Task, tasks: HostTasks) -> TaskState:
+        return tasks.states([task])[0]
 
     def _each(
         self, do: Callable[[Task, HostTasks], T], tasks: Sequence[Task] | None = None
@@ -411,11 +427,8 @@ class Job:
         return Path(self.record.folder, f"{task.host}.output")
 
     def _kept_lines(self, task: Task, offset: int) -> Iterator[Line]:
-        dropped = 0
-        with suppress(FileNotFoundError):
-            states = Path(self.record.folder, STATES).read_bytes()
-            state = decoders.decode(states, dict[str, TaskState]).get(task.host)
-            dropped = state.end.dropped if state and state.end else 0
+        state = self._kept_states().get(task.host)
+        dropped = state.end.dropped if state and state.end else 0
         if offset < dropped:
             yield _note(task, f"{dropped - offset} bytes of older output are not kept.")
         with suppress(FileNotFoundError), self._output_file(task).open("rb") as file:

@@ -17,11 +17,14 @@ from cluster.core import claims, journal
 from cluster.core.errors import ClusterError, HostErrors, InUse, JobError, SpecError
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
+from cluster.orchestration.jobs.bench_job import PREFIX, BenchJob
 from cluster.orchestration.jobs.job import Job, Lost
 from cluster.remote.parallel import on_each
 from cluster.remote.tasks import HostTasks
 
 if TYPE_CHECKING:
+    from cluster.core.model.records import JobRecord
+    from cluster.orchestration.cluster_jobs import Jobs
     from cluster.orchestration.hosts.state import StateOnDisk
     from cluster.orchestration.jobs.host_group import HostGroup
     from cluster.remote.hosts import Hosts
@@ -33,10 +36,11 @@ MASTER_PORT = 29500  # torch's own default (torch.distributed.run)
 
 
 class NamedJobs(Mapping[str, Job]):
-    """The jobs of a cluster that were started with `Cluster.start`, the newest of each name.
+    """The jobs of a cluster, the newest of each name: those of `Cluster.start`, and benchmarks.
 
     Args:
         bring_back: replaces hosts that do not answer, or waits for them; returns the new ones.
+        benches: starts and collects the benchmarks.
     """
 
     def __init__(
@@ -45,18 +49,22 @@ class NamedJobs(Mapping[str, Job]):
         hosts: HostGroup,
         remote: Hosts,
         bring_back: Callable[[Collection[str]], tuple[str, ...]],
+        benches: Jobs,
     ) -> None:
         self._disk = disk
         self._hosts = hosts
         self._remote = remote
         self._bring_back = bring_back
+        self._benches = benches
         self._known: dict[str, Job] = {}
 
     def __getitem__(self, name: str) -> Job:
         """Return the newest job of this name (SpecError)."""
         records = self._records()
+        if (bench := self._bench_records().get(name)) is not None:
+            return BenchJob(bench, self._remote, self._benches)
         if name not in records:
-            names = ", ".join(records) or "none"
+            names = ", ".join(self) or "none"
             raise SpecError(
                 f"The cluster {self._remote.name} has no job {name!r}; it has: {names}.",
                 remedy=f"List them: cluster status {self._remote.name}",
@@ -65,18 +73,26 @@ class NamedJobs(Mapping[str, Job]):
             self._known[name] = Job(records[name], self._remote, self.restart)
         return self._known[name]
 
+    def newest_bench(self) -> BenchJob:
+        """Return the newest benchmark (SpecError: none was started)."""
+        return BenchJob(self._benches.newest(), self._remote, self._benches)
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._records())
+        return iter((*self._records(), *self._bench_records()))
 
     def __len__(self) -> int:
-        return len(self._records())
+        return len(tuple(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._records()
+        return name in tuple(iter(self))
 
     def _records(self) -> dict[str, NamedJob]:
         self._disk.refresh()
         return self._disk.state.named_jobs
+
+    def _bench_records(self) -> dict[str, JobRecord]:
+        self._disk.refresh()
+        return {f"{PREFIX}{job.benchmark}": job for job in self._disk.state.jobs}
 
     def start(
         self, name: str, spec: TaskSpec, hosts: HostGroup, runs: Path, restarts: int = 0
@@ -89,10 +105,11 @@ class NamedJobs(Mapping[str, Job]):
             HostErrors: on several.
         """
         name = name or self._free_name(spec)
-        if NAME.fullmatch(name) is None:
+        if NAME.fullmatch(name) is None or name.startswith(PREFIX):
             raise SpecError(
                 f"{name!r} cannot be the name of a job.",
-                means="A name is a letter or digit, then at most 39 letters, digits, '_' or '-'.",
+                means="A name is a letter or digit, then at most 39 letters, digits, '_' or '-'; "
+                f"those with {PREFIX} are of benchmarks.",
             )
         with self._disk.lock():
             if (running := self._same_job(name, spec, hosts, restarts)) is not None:
@@ -149,7 +166,7 @@ class NamedJobs(Mapping[str, Job]):
         """Name a job after its program, with a number if that name is taken."""
         word = spec.line.split()[0] if spec.line.split() else spec.argv[0]
         base = re.sub(r"[^A-Za-z0-9_-]", "", word.rpartition("/")[2].partition(".")[0])[:30]
-        base = base if NAME.fullmatch(base) else "job"
+        base = base if NAME.fullmatch(base) and not base.startswith(PREFIX) else "job"
         records, number = self._records(), 1
         while (name := base if number == 1 else f"{base}-{number}") in records:
             number += 1
@@ -230,7 +247,7 @@ class NamedJobs(Mapping[str, Job]):
 
     def make_room(self, *, replace: bool) -> None:
         """Refuse to measure beside jobs that run, which would disturb both; or end them (InUse)."""
-        running = self._running()
+        running = [job for job in self._running() if not isinstance(job, BenchJob)]
         if running and not replace:
             name, first = self._remote.name, running[0].name
             raise InUse(
@@ -243,7 +260,7 @@ class NamedJobs(Mapping[str, Job]):
             self._end(running, f"Ended by {claims.this_process().words}.")
 
     def _running(self) -> list[Job]:
-        unfinished = [job for job in map(self.__getitem__, self) if not job.is_kept]
+        unfinished = [job for job in self.values() if not job.is_kept]
         return [job for job in unfinished if job.state in ("starting", "running")]
 
     def running(self) -> dict[str, tuple[str, ...]]:
@@ -252,7 +269,7 @@ class NamedJobs(Mapping[str, Job]):
 
     def end_all(self, reason: str) -> None:
         """Stop all jobs, and keep their output here (ClusterError, HostErrors)."""
-        self._end([job for job in map(self.__getitem__, self) if not job.is_kept], reason)
+        self._end([job for job in self.values() if not job.is_kept], reason)
 
     def _end(self, jobs: Sequence[Job], reason: str) -> None:
         errors = _stop(jobs, reason)

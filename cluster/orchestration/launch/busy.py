@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from cluster.core import journal
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import SIMULATED
 from cluster.orchestration.cluster import Cluster, attach
 
@@ -32,8 +33,8 @@ def why_busy(name: str, most: float) -> str:
     cluster = attach(name)
     if (by := cluster.bench_jobs.user()) is not None:
         return f"a job runs on {name}: {by.words}"
-    if _has_job(cluster):
-        return f"a job runs on {name}"
+    if running := _jobs(cluster):
+        return f"a job runs on {name}: {', '.join(running)}"
     try:
         answers = cluster.remote.try_run(PROBE, timeout=PATIENCE)
     finally:
@@ -54,8 +55,6 @@ def busy_hosts(cluster: Cluster) -> dict[str, str]:
         return {}
     if (by := cluster.bench_jobs.user()) is not None:
         return dict.fromkeys(names, by.words)
-    if _has_job(cluster):
-        return dict.fromkeys(names, "a benchmark")
     jobs = {host: name for name, hosts in cluster.jobs.running().items() for host in hosts}
     answers = cluster.remote.try_run(GPU_PROBE, timeout=PATIENCE)
     apps = {
@@ -67,11 +66,10 @@ def busy_hosts(cluster: Cluster) -> dict[str, str]:
     return apps | jobs
 
 
-def _has_job(cluster: Cluster) -> bool:
-    try:
-        return bool(cluster.state.open_jobs) and cluster.bench_jobs.exit_status() is None
-    except (SpecError, ClusterError):  # it was lost: the next job cleans up
-        return False
+def _jobs(cluster: Cluster) -> tuple[str, ...]:
+    with suppress(ClusterError):  # a host without tmux runs no job
+        return tuple(cluster.jobs.running())
+    return ()
 
 
 def _reasons(printed: str, most: float) -> Iterator[str]:
