@@ -6,9 +6,12 @@ import ast
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
+
+from cluster.core.model.notes import NoteKind
+from cluster.reports.words.notes import WORDS as WORDS_OF_NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -219,3 +222,7 @@ def test_what_is_found_is_a_value_and_words_are_in_reports() -> None:
     wordy = {str(f.relative_to(ROOT)) for f in files if sentences(ast.parse(f.read_text()))}
 
     assert wordy == set()
+
+
+def test_every_kind_of_note_has_its_words() -> None:
+    assert set(WORDS_OF_NOTES) == set(get_args(NoteKind))

@@ -17,6 +17,7 @@ from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.core.files import MIB
 from cluster.core.model.logs import CAUSE, Parsed, Reading, Symptoms, Unread
+from cluster.core.model.notes import Note
 from cluster.logs.parsers import Parser, number
 from cluster.logs.participants import Participants
 from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
@@ -199,10 +200,7 @@ class _Reader:
         if begin == len(self._rows) or self._rows[begin].line >= end:
             return result
         row = self._rows[begin]
-        note = (
-            f"its rows were not understood; line {row.line}: {row.text!r}; expected: "
-            f"{result.expects}"
-        )
+        note = Note("rows_not_understood", (row.line, row.text, result.expects))
         return structs.replace(
             result, failures=(), failed_at=(), expects="", notes=(*result.notes, note)
         )
@@ -222,9 +220,7 @@ class _Reader:
         since = began if result.format == NCCL else ended
         failures = list(zip_longest(result.failures, result.failed_at, fillvalue=0))
         excused = [(text, line) for text, line in failures if line <= since]
-        notes = tuple(
-            f"it succeeded all the same: {text}" for text, line in failures if line > since
-        )
+        notes = (Note("succeeded", (text,)) for text, line in failures if line > since)
         return structs.replace(
             result,
             failures=tuple(text for text, _ in excused),
@@ -455,7 +451,7 @@ def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:
     helpers = result.format == JOB and all(map(_HELPER.match, result.failures))
     if not result.failures or not helpers or not any(map(_is_whole, all_)):
         return result
-    notes = tuple(f"{text}: another step, as the figures are whole" for text in result.failures)
+    notes = (Note("other_step", (text,)) for text in result.failures)
     return structs.replace(result, failures=(), failed_at=(), notes=(*result.notes, *notes))
 
 

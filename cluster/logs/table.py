@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 from cluster.core.model.logs import Detail, Parsed, Setting
 from cluster.core.model.measurements import Definition, Measurement
+from cluster.core.model.notes import Note, NoteKind
 from cluster.core.model.value import Scalar
 
 MIXED = (
     "{} row(s) may be of another run, which began before this one and has none: the lines of two "
     "runs are mixed, and none of these rows is used"
 )
-
-ALIKE = "{} more line(s) say the same of other ranks, hosts or sizes"
 FEW = 2  # failures of a kind that are all shown
 _NONE: Mapping[str, Scalar] = {}
 _VARIES = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[\w-]*\d[\w-]*\b")  # numbers, and names of hosts
@@ -56,7 +55,7 @@ class ResultBuilder:
         self.title = intern(title)  # most runs of a log have the same
         self._series: dict[tuple[object, ...], _Series] = {}
         self._is_doubted = False  # whether its rows may belong to another run
-        self._notes: dict[str, None] = {}
+        self._notes: dict[Note, None] = {}
         self._is_whole = True  # no line of it is missing, as far as known
         self._failures: dict[str, int] = {}  # with their lines
         self._lacks = self._expects = ""
@@ -100,16 +99,17 @@ class ResultBuilder:
             series = self._series[key] = _Series(definition, dict(params), rank, size, array("d"))
         return series.values
 
-    def note(self, text: str) -> None:
-        self._notes[text] = None
+    def note(self, kind: NoteKind, *values: Scalar) -> None:
+        """Add a note; reports/words/notes.py has the words of each kind."""
+        self._notes[Note(kind, values)] = None
 
-    def lack(self, text: str) -> None:
+    def lack(self, kind: NoteKind, *values: Scalar) -> None:
         """Add a note on lines that are missing: its figures are not whole."""
         self._is_whole = False
-        self.note(text)
+        self.note(kind, *values)
 
-    def says(self, note: str) -> bool:
-        return note in self._notes
+    def has_note(self, kind: NoteKind) -> bool:
+        return any(note.kind == kind for note in self._notes)
 
     def fail(self, text: str, lineno: int = 0) -> None:
         """Add a failure that the log records, once."""
@@ -148,7 +148,7 @@ class ResultBuilder:
             self.fail(MIXED.format(len(rows)))
         failures = tuple(_without_repeats(self._failures))
         if len(failures) < len(self._failures):
-            self.note(ALIKE.format(len(self._failures) - len(failures)))
+            self.note("repeated", len(self._failures) - len(failures))
         every = {series.definition.metric: series.definition for series in self._series.values()}
         return Parsed(
             format=self.format,

@@ -15,10 +15,6 @@ from typing import NamedTuple
 
 SEVERAL = "several"  # how many streams there are, if that is not known
 SUM = "SUM"  # the name of the line that adds up the streams of an interval
-ONLY_INTERVALS = (
-    "its totals are missing: it was stopped, or the log is cut off; these are the rates of its "
-    "intervals"
-)
 SLACK = 0.05  # by which a sum may differ from its streams, as each is rounded
 PREFIXES = ("", "K", "M", "G", "T")
 DIGITS = 1  # decimals of seconds to which lines of one interval agree
@@ -106,8 +102,6 @@ _PEER = re.compile(
     r"(?:Connecting to host|Client connecting to|AF_INET6? to) (\S+?),?(?: \(([^()\s]*)\))?(?= |$)"
 )
 _LOOPBACK = re.compile(r"localhost\b|127\.\d|::1(?:%\w+)?$|::ffff:127\.", re.IGNORECASE)
-
-WITHIN = "both ends are on one host: its figures are of no network"
 
 
 def stays_within(local: str, peer: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
+from cluster.core.model.notes import Note
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
@@ -61,13 +62,12 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
             )
 
 
-def notes(provider: str, settings: Mapping[str, str]) -> tuple[str, ...]:
+def notes(provider: str, settings: Mapping[str, str]) -> tuple[Note, ...]:
     """Return the notes on what carried a run's messages; none for a cluster with TCP only."""
     if not provider:
         return ()
     instead = {k: settings[k] for k, v in variables(provider).items() if settings.get(k, v) != v}
     if instead:
         words = " ".join(f"{name}={value}" for name, value in instead.items())
-        return (f"TCP: these ranks were given {words}, so their values are not {provider}'s.",)
-    proof = "libfabric lists it on every host (fi_info), and Open MPI was allowed nothing else"
-    return (f"MPI's messages passed {provider}: {proof} (pml cm, mtl ofi).",)
+        return (Note("tcp_instead", (words, provider)),)
+    return (Note("proven_provider", (provider,)),)

@@ -215,7 +215,10 @@ def _results(folder: Path) -> Iterator[Parsed]:
 
     for number, line in enumerate(jsonl.complete_lines(text), 1):
         try:
-            yield decoders.decode(line, Parsed)
+            result = decoders.decode(line, dict[str, object])
+            if isinstance(notes := result.get("notes"), list):  # texts in older folders
+                result["notes"] = [note for note in notes if isinstance(note, dict)]
+            yield decoders.convert(result, Parsed)
         except decoders.UNREADABLE as error:
             raise ParseError(
                 f"Line {number} of {folder / RESULTS} is no result: {error!s:.300}"

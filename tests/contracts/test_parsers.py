@@ -17,9 +17,8 @@ from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.logs.parsers import Parser, symptoms
 from cluster.logs.reader import marks_of, read
-from cluster.logs.tcp import ONLY_INTERVALS
 from tests.conftest import LONG, tries
-from tests.logs.samples import LOGS
+from tests.logs.samples import LOGS, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,7 +212,7 @@ def test_a_part_of_a_log_has_no_other_number(path: Path) -> None:
             part = read([data[:end]])
         except ParseError:
             continue
-        is_labelled = any(ONLY_INTERVALS in result.notes for result in part.results)
+        is_labelled = any("only_intervals" in kinds(result) for result in part.results)
         for name, m in values(part):
             if m.metric in OF_INTERVALS and is_labelled:
                 continue  # which stand for totals that were cut off, and are said to

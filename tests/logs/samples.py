@@ -26,6 +26,10 @@ def of(text: str) -> Parsed:
     return result
 
 
+def kinds(result: Parsed) -> list[str]:
+    return [note.kind for note in result.notes]
+
+
 def values(result: Parsed, metric: str, **params: object) -> list[float]:
     """Give all values of a metric, at the points that have these parameters."""
     return [

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import ParseError
+from cluster.core.model.notes import Note
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
-from cluster.logs.tcp import ONLY_INTERVALS
+from tests.logs.samples import kinds
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed, Reading
@@ -115,7 +116,7 @@ def test_intervals_of_iperf_without_their_totals(head: str) -> None:
 
     assert not found.failures
     assert values(found, "interval") == pytest.approx([rate * unit / 8 for rate in printed])
-    assert ONLY_INTERVALS in found.notes
+    assert "only_intervals" in kinds(found)
 
 
 def test_an_interval_alone_is_not_the_whole_test() -> None:
@@ -275,7 +276,7 @@ def test_the_same_failure_of_many_ranks_is_one() -> None:
     lines = "".join(f"srun: error: node{n}: task {n}: Segmentation fault\n" for n in range(16))
 
     assert one(lines).failures == ("srun: error: node0: task 0: Segmentation fault",)
-    assert any("15 more" in note for note in one(lines).notes)
+    assert Note("repeated", (15,)) in one(lines).notes
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_the_same_warning_of_many_ranks_is_one(line: str) -> None:
     )
 
     assert len(one(text).failures) == 1
-    assert any("15 more" in note for note in one(text).notes)
+    assert Note("repeated", (15,)) in one(text).notes
 
 
 @pytest.mark.parametrize(
@@ -312,14 +313,14 @@ def test_ranks_by_the_last_line_that_names_one() -> None:
     text = "#  Rank 71 Group  0 Pid  9 on  node17 device  3 [0x00] NVIDIA H100 80GB HBM3\n"
 
     assert one(text + HEAD + ROW).ranks == 72
-    assert not any("one rank alone" in note for note in one(text + HEAD + ROW).notes)
+    assert "one_rank" not in kinds(one(text + HEAD + ROW))
 
 
 def test_rows_without_their_header_are_those_of_nccl_tests() -> None:
     found = one(ROW + ROW.replace("1048576", "2097152").replace("100.0", "200.0"))
 
     assert values(found, "busbw") == [18.35e9] * 4
-    assert any("header is missing" in note for note in found.notes)
+    assert "no_header" in kinds(found)
 
 
 def test_the_last_lines_alone() -> None:
@@ -327,7 +328,7 @@ def test_the_last_lines_alone() -> None:
 
     assert not found.failures
     assert values(found, "average_busbw") == [18.35e9]
-    assert any("only its last lines" in note for note in found.notes)
+    assert "only_mean" in kinds(found)
 
 
 def test_the_last_lines_of_two_tests() -> None:
@@ -349,14 +350,14 @@ def test_rows_without_header_of_a_build_that_counts_no_errors() -> None:
     found = one("  1048576   262144   float   sum   -1   45.20   23.20   43.50\n")
 
     assert values(found, "busbw") == [43.5e9]
-    assert any("header is missing" in note for note in found.notes)
+    assert "no_header" in kinds(found)
 
 
 def test_the_sum_of_nvbandwidth_alone() -> None:
     found = one("SUM device_to_device_memcpy_read_ce 2778.45\n")
 
     assert values(found, "copy_bandwidth_sum") == [2778.45e9]
-    assert any("matrix is missing" in note for note in found.notes)
+    assert "only_sum" in kinds(found)
 
 
 UNTITLED = {
@@ -388,7 +389,7 @@ def test_a_table_without_its_title_claims_no_direction(text: str, rates: list[fl
 
     assert [v for m in between for v in m.values] == rates
     assert {flows[m.metric] for m in between} == {""}
-    assert any("missing" in note for note in found.notes)
+    assert not found.whole
 
 
 def test_a_second_matrix_without_its_title_is_not_that_of_the_first() -> None:

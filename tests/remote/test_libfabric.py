@@ -8,6 +8,7 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link, Machine
+from cluster.core.model.notes import Note
 from cluster.remote import libfabric
 from cluster.remote.shells.local import LocalShell
 
@@ -89,8 +90,7 @@ def test_open_mpi_may_use_nothing_else() -> None:
 
 
 def test_a_run_says_what_its_messages_passed() -> None:
-    [proved] = libfabric.notes("efa", {})
-    [stamped] = libfabric.notes("efa", {"OMPI_MCA_pml": "ob1"})
+    given = "OMPI_MCA_pml=ob1"
 
-    assert proved.startswith("MPI's messages passed efa: libfabric lists it on every host")
-    assert stamped.startswith("TCP: these ranks were given OMPI_MCA_pml=ob1")
+    assert libfabric.notes("efa", {}) == (Note("proven_provider", ("efa",)),)
+    assert libfabric.notes("efa", {"OMPI_MCA_pml": "ob1"}) == (Note("tcp_instead", (given, "efa")),)

@@ -103,7 +103,8 @@ def whole(home: Path) -> Path:
     verdict = {"verdict": "HEALTHY", "rounds": 1, "answer": "HEALTHY: 2 hosts"}
     (kept / "verdict.json").write_text(json.dumps(verdict))
     result = {"format": "osu", "title": "x", "first": 1, "operation": "all_reduce"}
-    (kept / "results.jsonl").write_text(json.dumps(result) + "\n")
+    notes = {"notes": ["a text, as in older folders", {"kind": "waived"}]}
+    (kept / "results.jsonl").write_text(json.dumps(result | notes) + "\n")
     (kept / "wrong.toml").write_text('[wrong]\nnic = "100gbit"\n')
     return kept
 

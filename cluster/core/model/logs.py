@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from cluster.core.model.measurements import Definition, Measurement
+from cluster.core.model.notes import Note
 from cluster.core.model.value import Value
 
 CAUSE: Literal["cause"] = "cause"  # of a failure, of no known kind
@@ -239,7 +240,7 @@ class Parsed(Value, frozen=True, kw_only=True):
     measurements: Sequence[Measurement] = ()  # its values, in common units
     definitions: tuple[Definition, ...] = ()  # of their metrics
     detail: Detail | None = None  # what the log says besides measurements, such as a topology
-    notes: tuple[str, ...] = ()  # what a reader of the numbers must know
+    notes: tuple[Note, ...] = ()  # what a reader of the numbers must know
     whole: bool = True  # no line of it is missing, as far as known
     failures: tuple[str, ...] = ()  # failures that the log itself records
     failed_at: tuple[int, ...] = ()  # the lines of these failures; 0 where that is not known

@@ -137,7 +137,7 @@ class BandwidthTest(RunParser):
             if result[1] != "PASS":
                 self._open(lineno).fail(f"Result = {result[1]}")
         elif device and self._run:
-            self._open(lineno).note(f"device {device[1]} is {device[2]}")
+            self._open(lineno).note("device", device[1], device[2])
             self._open(lineno).set_device(device[2])
         elif _FAILED.match(line) and self._run:
             self._open(lineno).fail(line.strip())
@@ -147,5 +147,5 @@ class BandwidthTest(RunParser):
 
     def results(self) -> tuple[Parsed, ...]:
         if self._run and not self._ended:
-            self._run.lack("its verdict is missing: it was stopped, or the log is cut off")
+            self._run.lack("no_verdict")
         return super().results()

@@ -78,7 +78,7 @@ class DeepspeedComm(RunParser):
             if self._has_summary:
                 self._begin(lineno)  # a later one, which counts from the start again
             self._has_summary = True
-            self._open(lineno).note("its times hold the wait for the slowest rank")
+            self._open(lineno).note("times_with_wait")
             self._kind, self._op = "summary", ""
         elif _STRAGGLERS.match(line):
             self._kind, self._op = "stragglers", ""

@@ -15,6 +15,7 @@ from statistics import fmean
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.notes import Note
 from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define
 
 _KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
@@ -84,15 +85,15 @@ class Dlio(RunParser):
         builder.extend(SAMPLES, metric.train_throughput_samples_per_second, point)
         if metric.train_io_mean_MB_per_second is not None:
             builder.add(READ, metric.train_io_mean_MB_per_second * MIB, point)
-        for words in _doubts(summary):
-            builder.note(words)
+        for doubt in _doubts(summary):
+            builder.note(doubt.kind, *doubt.values)
         return True
 
     def _finish(self, run: ResultBuilder) -> None:
         """A summary may have no figures."""
 
 
-def _doubts(summary: _Summary) -> Iterator[str]:
+def _doubts(summary: _Summary) -> Iterator[Note]:
     metric = summary.metric
     for name, values, mean, deviation in (
         (
@@ -114,16 +115,13 @@ def _doubts(summary: _Summary) -> Iterator[str]:
     pairs = zip(metric.train_au_percentage, rates, strict=False)
     for epoch, (utilisation, rate) in enumerate(pairs, 1):
         if utilisation > MOST or utilisation < 0:
-            yield f"train_au of epoch {epoch} is {utilisation:g} %, which is impossible"
+            yield Note("impossible_au", (epoch, utilisation))
         elif utilisation == 0 and rate > 0:
-            yield (
-                f"train_au of epoch {epoch} is 0 % at {rate:g} samples/s: no step was counted, so "
-                "it says nothing"
-            )
+            yield Note("no_step_counted", (epoch, rate))
     caching = summary.potential_caching
     if any(caching) if isinstance(caching, list) else caching:
-        yield "the data fit in the memory of a host: later epochs need not have read the storage"
-    yield "train_au is a mean of percentages, and its accelerators sleep: readers had all cores"
+        yield Note("data_fit_memory")
+    yield Note("emulated_accelerators")
 
 
 def _deviation(values: Sequence[float]) -> float:
@@ -131,8 +129,8 @@ def _deviation(values: Sequence[float]) -> float:
     return dist(values, [fmean(values)] * len(values)) / sqrt(len(values))
 
 
-def _unlike(name: str, printed: float | None, computed: float | None) -> Iterator[str]:
+def _unlike(name: str, printed: float | None, computed: float | None) -> Iterator[Note]:
     if printed is None or computed is None:
         return
     if abs(printed - computed) > CLOSE * max(abs(printed), abs(computed), 1):
-        yield f"{name} is printed as {printed:g}, and its epochs give {computed:g}"
+        yield Note("other_mean", (name, printed, computed))

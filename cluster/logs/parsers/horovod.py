@@ -94,7 +94,7 @@ class Horovod(RunParser):
                 for value in unclear:
                     builder.add(definition, value)
                 return
-        builder.note("its iterations are neither of one GPU nor of all: they are not used")
+        builder.note("neither_gpu_nor_all")
 
     def _rest(self, line: str) -> bool:
         about = _ABOUT.match(line)
@@ -109,10 +109,10 @@ class Horovod(RunParser):
             return self._run
         run = self._begin(first, f"Horovod synthetic {self._about.get('Model', '')}".strip())
         for name, value in self._about.items():
-            run.note(f"{name.lower()}: {value}")
+            run.note("setting", name.lower(), value)
         self._ended, self._one, self._unclear = False, 0.0, []
         return run
 
     def _finish(self, run: ResultBuilder) -> None:
         if not self._ended:
-            run.lack("there is no total: it was stopped, or the log is cut off")
+            run.lack("no_total")

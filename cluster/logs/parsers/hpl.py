@@ -83,5 +83,5 @@ class Hpl(RunParser):
 
     def _finish(self, run: ResultBuilder) -> None:
         if not run.empty and not self._is_checked:
-            run.lack("whether its solution is right is not known: that line is missing")
+            run.lack("solution_unknown")
         super()._finish(run)

@@ -105,7 +105,6 @@ _COLUMN = re.compile(
 )
 _UNMEASURED = re.compile(r"\s*(?:\d+\s+)?(\d+)\s+((?:out-of-mem|int-overflow|time-out)\.;.*)")
 _FILE = re.compile(r"[scp]_i?(?:write|read|open)")
-UNNAMED = "the name of a benchmark is missing (# Benchmarking ...)"
 GAP = 2  # blank lines between benchmarks
 _KNOWN = re.compile(
     r"\s*#\s*(?:-+\s*$|$|\(|\w+\s*$|Calling|List of|Date|Machine|System|Release|Version|IMB-|"
@@ -167,7 +166,7 @@ class Imb(RunParser):
     def _header(self, line: str, lineno: int) -> None:
         run = self._open(lineno)
         if self._columns:  # of another benchmark
-            run.lack(UNNAMED)
+            run.lack("imb_unnamed")
             self._name, self._is_unnamed = "", True
             self._params.pop("test", None)
         self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True
@@ -200,7 +199,7 @@ class Imb(RunParser):
             self._params["mode"], self._columns = mode[1].lower(), []
         elif invalid and self._run:
             self._next = 0
-            self._run.note(invalid[1])
+            self._run.note("quoted", invalid[1])
         elif not self._failed(line):
             return self._run is not None and _KNOWN.match(line) is not None
         return True
@@ -220,7 +219,10 @@ class Imb(RunParser):
             name = self._name or "a benchmark"
             text = f"{name}, {match[1]} B: {match[2]}"
             # IMB stops a size that takes too long, and continues: that is not a failure.
-            (self._run.note if "time-out" in match[2] else self._run.fail)(text)
+            if "time-out" in match[2]:
+                self._run.note("quoted", text)
+            else:
+                self._run.fail(text)
         return match is not None
 
     def _row(self, cells: list[str]) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 
 from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import ResultBuilder, RunParser
-from cluster.logs.table import ALIKE, kind_of
+from cluster.logs.table import kind_of
 
 _FAILED = re.compile(
     r".*(?:"
@@ -129,4 +129,4 @@ class JobFailures(RunParser):
 
     def _finish(self, run: ResultBuilder) -> None:
         if more := sum(self._kinds.values()) - len(self._kinds):
-            run.note(ALIKE.format(more))
+            run.note("repeated", more)

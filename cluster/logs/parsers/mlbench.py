@@ -92,9 +92,6 @@ class _MlBenchJson(msgspec.Struct):
         values = [value * scale for value in self.values[1:]]
         builder.extend(then, values, {"size": size}, size=size)
         builder.add(first, self.values[0] * scale, {"size": size}, size=size)
-        builder.note(
-            f"the first of {len(self.values)} iterations is a warm-up, and not among the values of "
-            f"{then.metric}: it is kept as {first.metric}"
-        )
+        builder.note("first_is_warm_up", len(self.values), then.metric, first.metric)
         if self.n_iters and self.n_iters != len(self.values):
-            builder.note(f"{len(self.values)} of {self.n_iters} iterations are there")
+            builder.note("some_iterations", len(self.values), self.n_iters)

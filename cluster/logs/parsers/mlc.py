@@ -32,8 +32,6 @@ BANDWIDTH, PEAK = _mlc(
 )
 
 NANO = 1e9  # nanoseconds per second
-LOADED = "latencies under load (its rows by inject delay) are not read"
-NO_ROW = "the rows of nodes {} are missing: they have no cores, or the log is cut off"
 
 _FIRST = re.compile(r"\s*Intel\(R\) Memory Latency Checker - v(\S+)")
 _TITLE = re.compile(
@@ -95,7 +93,7 @@ class Mlc(RunParser):
             self._is_peak = other[1] is not None
             self._is_loaded = self._run is not None and other[2] is not None
             if self._run is not None and self._is_loaded:
-                self._run.note(LOADED)
+                self._run.note("under_load")
         elif header and self._definition:
             self._columns = tuple(map(int, header[1].split()))
             self._left = [*self._columns]
@@ -138,7 +136,7 @@ class Mlc(RunParser):
     def _miss(self) -> None:
         """Note the rows that the open matrix lacks, and end it."""
         if self._run is not None and self._left:
-            self._run.lack(NO_ROW.format(", ".join(map(str, self._left))))
+            self._run.lack("no_cores", ", ".join(map(str, self._left)))
         self._close()
 
     def _close(self) -> None:

@@ -21,6 +21,7 @@ from cluster.core.model.logs import (
     TaskTimes,
     is_file_routine,
 )
+from cluster.core.model.notes import Note
 from cluster.logs.parsers import (
     GIB,
     KIB,
@@ -293,11 +294,11 @@ class _Profile:
             builder.add(COMMUNICATION, profile.communication, where, rank=rank)
             builder.add(ELAPSED, profile.elapsed, where, rank=rank)
         elif not self._tasks:
-            builder.lack("its totals are missing: it was stopped, or the file is cut off")
+            builder.lack("no_profile_totals")
         if self._rank < 0:
-            builder.lack("its first lines are missing: which rank it is of is not known")
+            builder.lack("unknown_rank")
         for doubt in _doubts(profile):
-            builder.note(doubt)
+            builder.note(doubt.kind, *doubt.values)
 
     def _profile(self, part: _Part) -> Profile:
         totals = part.totals
@@ -325,15 +326,15 @@ class _Profile:
         )
 
 
-def _doubts(profile: Profile) -> Iterable[str]:
+def _doubts(profile: Profile) -> Iterable[Note]:
     calls = {routine.name: routine.calls for routine in profile.routines}
     binned: dict[str, int] = {}
     for row in profile.distributions:
         binned[row.name] = binned.get(row.name, 0) + row.calls
     for name, sum_ in binned.items():
         if sum_ != calls.get(name, sum_):
-            yield f"{name}: {calls[name]} calls, but {sum_} in the distribution of sizes"
+            yield Note("other_calls", (name, calls[name], sum_))
     total = sum(routine.time for routine in profile.routines if not is_file_routine(routine.name))
     rounding = SLACK * (len(profile.routines) + 1)
     if profile.complete and abs(total - profile.communication) > rounding:
-        yield (f"its routines sum to {total:.3f} s, but the total is {profile.communication:.3f} s")
+        yield Note("other_sum", (total, profile.communication))

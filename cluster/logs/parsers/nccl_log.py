@@ -308,13 +308,11 @@ class NcclDebug(Parser):
         builder = ResultBuilder("nccl_log", self._first, f"{self._library} {version}".strip())
         self._judge(builder)
         if log.fabric:
-            builder.note("NVLink joins its hosts (MNNVL), so their network is not a limit")
+            builder.note("mnnvl")
         if self._edges and not self._connected:
-            builder.lack(
-                "no rank said that all rings are connected: it may have hung, or was cut off"
-            )
+            builder.lack("not_connected")
         if self._torn:
-            builder.note(f"{self._torn} line(s) were torn by lines of other ranks")
+            builder.note("torn_lines", self._torn)
         return (builder.parsed(log),)
 
     def _judge(self, builder: ResultBuilder) -> None:
@@ -323,9 +321,9 @@ class NcclDebug(Parser):
             if _SERIOUS.search(warning) is None:
                 continue
             if not waiting or _HARMLESS.search(warning):
-                builder.note(f"NCCL went on after: {warning}")
+                builder.note("nccl_went_on", warning)
             elif not _FATAL.search(warning) and all(map(self._succeeded, waiting)):
-                builder.note(f"its test succeeded all the same: NCCL WARN {warning}")
+                builder.note("nccl_succeeded", warning)
             else:
                 builder.fail(f"NCCL WARN {warning}", self._warned_at[warning])
 

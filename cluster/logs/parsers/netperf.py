@@ -10,7 +10,7 @@ import re
 
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import KIB, ResultBuilder, RunParser, count, define, number, numbers
-from cluster.logs.tcp import WITHIN, is_within_host
+from cluster.logs.tcp import is_within_host
 
 STREAM, SENT, LOST, RATE, OMNI, TIME = DEFINITIONS = define(
     "netperf",
@@ -113,7 +113,7 @@ class Netperf(RunParser):
     def _ends(self, line: str) -> None:
         if self._run is not None and "AF_INET" in line and is_within_host(line):
             self._run.hosts = 1
-            self._run.note(WITHIN)
+            self._run.note("within_host")
 
     def _key(self, run: ResultBuilder, name: str, text: str) -> None:
         """Read what `-k` prints; the unit may come before the throughput or after it."""

@@ -82,7 +82,7 @@ class _Nodes:
         missing = [node for node in self._columns if node not in self.rows]
         builder = ResultBuilder("numactl", self._first, f"{len(self._columns)} NUMA nodes")
         if missing:
-            builder.lack(f"the rows of nodes {', '.join(missing)} are missing")
+            builder.lack("no_node_rows", ", ".join(missing))
         rows, cpus = tuple(self.rows.items()), tuple(self._cpus.items())
         return builder.parsed(_topology(self._columns, rows, cpus))
 

@@ -42,9 +42,7 @@ PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY = DEFINITIONS = define(
     warm_up="one copy before",
 )
 
-UNNAMED = "the name of a test (Running ...) is missing: it is called by the title of its matrix"
 MATRIX = "a row of the numbers of GPUs, and below it rows of a GPU and a figure for each"
-WAIVED = "some tests were waived: this host lacks what they need"
 _STATUS = {"Running": "it was begun, and never ended"}
 _RUNNING = re.compile(r"[\s>]*Running (?:benchmark )?(\w+)\.\s*$")
 _UNIT = re.compile(
@@ -103,7 +101,7 @@ class NvBandwidth(Parser):
     def take(self, line: str, lineno: int) -> bool:
         alone = None if self._builders else _SUM.match(line)
         if alone and _SUMMED.match(alone[1]) and number(alone[2]) is not None:
-            self._open(lineno).lack("only its sum is there: the matrix is missing")
+            self._open(lineno).lack("only_sum")
         if "nvbandwidth Version" in line:
             last = self._builders[-1] if self._builders else None
             is_mixed = last is not None and last.empty and lineno - last.first <= HEAD
@@ -154,7 +152,7 @@ class NvBandwidth(Parser):
         if cells and name:
             self._test = name
         elif cells:
-            self._builders[-1].lack(UNNAMED)
+            self._builders[-1].lack("nvbandwidth_unnamed")
         for cell, value in cells or ():
             self._add(self._builders[-1], cell, value)
 
@@ -222,7 +220,7 @@ class NvBandwidth(Parser):
             self._unit = ""  # the matrix has ended
         elif waived:
             self._begun = ""
-            self._builders[-1].note(WAIVED)
+            self._builders[-1].note("waived")
         elif _ERROR.match(line):
             self._begun = ""
             self._builders[-1].fail(line.strip())
@@ -287,7 +285,7 @@ class NvBandwidth(Parser):
         if case.status in ("Error", "Not Found", "Running") or case.error:
             builder.fail(f"{case.name}: {case.error or _STATUS.get(case.status, case.status)}")
         elif case.status == "Waived":
-            builder.note(WAIVED)
+            builder.note("waived")
         for row, cells in enumerate(case.bandwidth_matrix):
             for column, cell in enumerate(cells):
                 value = number(str(cell))
@@ -301,10 +299,10 @@ class NvBandwidth(Parser):
         if self._builders:
             self._leave(self._builders[-1])
         for builder in self._builders:
-            if builder.empty and builder.says(WAIVED):
+            if builder.empty and builder.has_note("waived"):
                 builder.fail("there is no matrix: all of it was waived")
             elif builder.empty and self._is_help:
-                builder.note("it lists its options or its tests, and ran none")
+                builder.note("only_help")
             elif builder.empty:
                 builder.lack_rows("there is no matrix: it failed, or the log is cut off", MATRIX)
         self._parsed += [builder.parsed() for builder in self._builders]

@@ -37,10 +37,6 @@ ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED = DEFINITIONS = defi
     synchronisation="a kernel holds the stream until all copies are queued",
     warm_up="none",
 )
-NO_TITLE = (
-    "the title of a matrix is missing: whether its copies go in one direction or in both, and with "
-    "or without peer-to-peer, is not known"
-)
 
 _TITLE = re.compile(
     r"\s*(Unidirectional|Bidirectional)?\s*P2P=(Disabled|Enabled)\s+(Bandwidth|Latency)"
@@ -99,7 +95,7 @@ class P2PMatrix(Parser):
             return True
         device = _DEVICE.match(line) if "Device:" in line else None
         if device:
-            self._open(lineno).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
+            self._open(lineno).note("device_at", *device.groups())
             self._open(lineno).set_device(device[2])
             self._models[int(device[1])] = device[2]
             return True
@@ -172,7 +168,7 @@ class P2PMatrix(Parser):
                 self._builder.add(UNTITLED if a != b else LOCAL, value * GB, pair)
             else:
                 self._builder.add(LATENCY if a != b else LOCAL_LATENCY, value / MICRO, pair)
-            self._builder.lack(NO_TITLE)
+            self._builder.lack("p2p_matrix_no_title")
 
     def _add(
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float

@@ -45,7 +45,6 @@ from cluster.logs.parsers import (
     warm_up="none, unless the test runs for a time (-D): then its first and last seconds",
 )
 
-NO_TITLE = "its title is missing: whether its rates are of one direction or of both is not known"
 
 _TIMES = {"t_typical": TYPICAL, "t_avg": MEAN, "t_min": LEAST, "t_max": MOST}
 
@@ -150,7 +149,7 @@ class Perftest(RunParser):
         named = dict(zip(self._columns, values, strict=True))
         rate, messages = named.get(f"BW average[{MEBI}]"), named.get(MESSAGES)
         if rate and messages and _unit(size, rate, messages) == GBITS:
-            run.note(f"its head says MB/sec, and its messages per second {GBITS}")
+            run.note("wrong_head", GBITS)
             named = {name.replace(MEBI, GBITS): value for name, value in named.items()}
         self._add(run, size, named)
         return True
@@ -168,7 +167,7 @@ class Perftest(RunParser):
             return SizeColumn(PEAK, _SCALES[unit], moved=True)
         if name == "BW average" and unit in _SCALES:
             if run.title == self.title:
-                run.lack(NO_TITLE)
+                run.lack("perftest_no_title")
             return SizeColumn(self._rate(run), _SCALES[unit], moved=True)
         if name == "MsgRate":
             return SizeColumn(RATE, MILLION, moved=True)

@@ -72,7 +72,7 @@ class RocmBandwidth(RunParser):
             self._open_table(self._way, lineno)
         elif self._run is not None and (head := _HEAD.match(line)):
             if self._columns:
-                self._run.lack("the title of a matrix is missing, so it is not used")
+                self._run.lack("rocm_no_title")
                 self._way = ""
             self._columns = [int(cell) for cell in head[1].split()]
             self._rows.clear()

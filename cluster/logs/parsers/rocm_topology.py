@@ -67,7 +67,7 @@ class RocmTopology(Parser):
         builder = ResultBuilder("rocm_topology", self._first, f"{len(self._names)} devices")
         missing = [name for name in self._names if name not in self._rows]
         if missing:
-            builder.lack(f"the rows of {', '.join(missing)} are missing")
+            builder.lack("no_rows", ", ".join(missing))
         return (builder.parsed(Topology(devices=tuple(map(self._device, self._names)))),)
 
     def _device(self, name: str) -> Device:

@@ -37,7 +37,6 @@ _BANDWIDTH = re.compile(r"Summary: BandWidth is ([\d.]+) MBps \(([\d.]+) Mbps\)"
 _FAILED = re.compile(r"(ERROR: .*|.*\bFailed\b.*|No messages were received from the server.*)")
 FAILED = ("ERROR", "Failed", "No messages")
 MICRO = 1e6
-UNKNOWN = "the line of its mean is missing: whether its times are round trips is not known"
 
 
 class Sockperf(RunParser):
@@ -83,7 +82,7 @@ class Sockperf(RunParser):
             self._parts = MICRO if "Latency is" in text else 2 * MICRO
             run.add(LATENCY, (number(latency[1]) or 0.0) / self._parts)
             if self._parts > MICRO:
-                run.note("it printed round trips (--full-rtt): half of them is one way")
+                run.note("round_trips")
         elif rate:
             run.add(RATE, float(rate[1]))
         elif bandwidth:
@@ -94,7 +93,7 @@ class Sockperf(RunParser):
     ) -> None:
         """Read a percentile, or the shortest or longest time."""
         if not self._is_said and (tail or end):
-            run.lack(UNKNOWN)
+            run.lack("no_mean")
         if tail:
             point = {"percentile": float(tail[1])}
             run.add(TAIL, (number(tail[2]) or 0.0) / self._parts, point)

@@ -142,7 +142,7 @@ class Tables(RunParser):
         if builder is None:
             return False
         if commented:
-            builder.note("rows in HTML comments were read, too: they are marked `commented`")
+            builder.note("html_comments")
         named = dict(zip(self._columns, cells, strict=False))
         params = _params(named, _settings(self._columns), commented=commented)
         if not commented:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from cluster.core.model.notes import Note
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
 STEP, TOTAL = DEFINITIONS = define(
@@ -83,31 +84,27 @@ class TfCnn(RunParser):
     def _finish(self, builder: ResultBuilder) -> None:
         builder.title = f"tf_cnn_benchmarks {self._about.get('Model', '')}".strip()
         for name, value in self._about.items():
-            builder.note(f"{name.lower()}: {value}")
+            builder.note("setting", name.lower(), value)
         many = max(self._steps.values(), default=0)
         if many > 1:
-            builder.note(
-                f"{many} processes wrote into this log; each step's rate is of one of them"
-            )
+            builder.note("mixed_processes", many)
         if len(self._totals) > 1:
-            builder.note(f"{len(self._totals)} processes printed the global rate: it is not summed")
+            builder.note("several_totals", len(self._totals))
         if len(self._rates) == many and (doubt := _doubt(self._totals, self._rates)):
-            builder.note(doubt)
+            builder.note(doubt.kind, *doubt.values)
         if builder.empty:
             text = "there is no step: it failed, or the log is cut off"
             builder.lack_rows(text, "rows of a step, and images/sec: FIGURE +/- ...")
         elif not self._totals:
-            builder.lack("there is no total: it was stopped, or the log is cut off")
+            builder.lack("no_total")
 
 
-def _doubt(totals: list[float], rates: list[float]) -> str:
-    """Say whether the totals of one run do not follow from the last step's rates; empty if so."""
+def _doubt(totals: list[float], rates: list[float]) -> Note | None:
+    """Return a note if the totals of one run do not follow from the last step's rates."""
     if not totals or not all(rates) or max(totals) > (1 + ALIKE) * min(totals):
-        return ""
+        return None
     printed = sum(rates)
     times = max(1, round(totals[0] / printed)) if len(rates) == 1 else 1
     if abs(totals[0] - times * printed) <= ALIKE * totals[0]:
-        return ""
-    return f"total images/sec is printed as {totals[0]:g}, and the last step gives {printed:g}" + (
-        "" if len(rates) > 1 else " for each process"
-    )
+        return None
+    return Note("other_total" if len(rates) > 1 else "other_total_each", (totals[0], printed))

@@ -117,7 +117,7 @@ class _Matrix:
         missing = [name for name in self._names if name not in self.rows]
         builder = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:
-            builder.lack(f"the rows of {', '.join(missing)} are missing")
+            builder.lack("no_rows", ", ".join(missing))
         return builder.parsed(self._detail())
 
     def _detail(self) -> Detail:

@@ -90,7 +90,7 @@ class TransferBench(RunParser):
             return
         alone = len(transfers) == 1
         if alone and not is_whole:
-            run.lack("the last line of a test is missing: its transfer may be one of several")
+            run.lack("may_be_one_of_several")
             return
         for kind, rate, params in transfers:
             point = {k: v for k, v in params.items() if not alone or k != "transfer"}

@@ -88,15 +88,6 @@ def variables(
     return {**every, **environment, PRELOAD: f"{path}:{before}" if before else path}
 
 
-def note(library: str) -> str:
-    """Return the note for readers of a run: its times include the overhead of the profiler."""
-    by = "cluster's own profiler" if library == OWN else library
-    return (
-        f"The ranks were profiled by {by}: each MPI call took longer, so do not compare "
-        "these times with those of other runs."
-    )
-
-
 def _check_library(
     shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library: str
 ) -> str:

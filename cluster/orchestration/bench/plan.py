@@ -20,6 +20,7 @@ from cluster.agent.peers import Peer, PeerList
 from cluster.analysis.statistics.factors import MCA
 from cluster.core import plugins
 from cluster.core.errors import SpecError
+from cluster.core.model.notes import Note
 from cluster.core.model.records import Condition, JobRecord, Record, Status
 from cluster.core.model.value import Value
 from cluster.core.options import convert, encode
@@ -37,6 +38,7 @@ from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.hosts import distinct, place_of
 from cluster.remote.jobs import script
 from cluster.remote.leftovers import MARK
+from cluster.reports.words.notes import note_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -201,7 +203,7 @@ def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]
         command=tuple(argv),
         environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
         planned=tuple(benchmark.planned(request.params, hosts.layout.size)),
-        notes=tuple(_notes(hosts, request)),
+        notes=tuple(map(note_words, _notes(hosts, request))),
         phases=dict(phases),
         variables=request.condition.variables,
         order=request.order,
@@ -263,32 +265,30 @@ def make_record(
     )
 
 
-def _notes(hosts: ReadyHosts, request: JobRequest) -> Iterator[str]:
+def _notes(hosts: ReadyHosts, request: JobRequest) -> Iterator[Note]:
     """Return what a reader of the numbers must know."""
     if hosts.image:
-        yield f"Ranks ran in the container image {hosts.image}."
+        yield Note("container_image", (hosts.image,))
     layout = hosts.layout
     if layout.oversubscribed:
         ranks = max(layout.slots.values()) * layout.sharing
-        yield (
-            f"{ranks} ranks share {layout.cores} usable core(s): a waiting rank gives its core "
-            "away (mpi_yield_when_idle), and that is in every time."
-        )
-    yield from request.benchmark.notes(request.params, hosts.facts)
+        yield Note("shared_cores", (ranks, layout.cores))
+    texts = request.benchmark.notes(request.params, hosts.facts)
+    yield from (Note("quoted", (text,)) for text in texts)
     if request.order:
         yield _order_note(request.order)
     if request.profile is not None:
-        from cluster.orchestration.bench.mpi_profile import note  # noqa: PLC0415 - few runs are profiled
-
-        yield note(request.profile)
+        yield Note(
+            "profiled", ("cluster's own profiler" if request.profile == "own" else request.profile,)
+        )
     yield from libfabric.notes(hosts.fabric, request.condition.variables)
 
 
-def _order_note(order: tuple[int, ...]) -> str:
+def _order_note(order: tuple[int, ...]) -> Note:
     if list(order) == sorted(order):
-        return "--order near changes nothing: the placement shows no structure, or this very order."
+        return Note("same_order")
     words = ", ".join(map(str, order[:NAMED])) + (", ..." if len(order) > NAMED else "")
-    return f"--order near: ranks are handed out to the hosts {words}."
+    return Note("order", (words,))
 
 
 def in_order(hosts: ReadyHosts, order: tuple[int, ...]) -> ReadyHosts:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core import decoders
+from cluster.core.model.notes import Note
 from cluster.orchestration.bench.plan import JobRequest, make_record
+from cluster.reports.words.notes import note_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def simulate(state: ClusterState, request: JobRequest, listener: JobListener) ->
     folder = store.create(request.runs, spec.name, request.benchmark.name, start)
     record = msgspec.structs.replace(
         make_record(spec, state.machines, request, run=folder.name, status="running", at=start),
-        notes=(f"simulated: {_words(spec)}; nothing was measured.",),
+        notes=(note_words(Note("simulated", (_words(spec),))),),
     )
     unfinished = "The simulation was stopped before its end."  # nobody can wait for it
     store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))

@@ -26,12 +26,14 @@ from cluster.core.files import LARGEST, MIB, open_file
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, Reading, Topology, first_cause
 from cluster.core.model.measurements import Measurement
+from cluster.core.model.notes import Note
 from cluster.core.model.records import Condition, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Scalar, Value
 from cluster.core.version import __version__, revision
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
+from cluster.reports.words.notes import note_words
 from cluster.runs import store
 from cluster.runs.run import Run
 
@@ -320,7 +322,7 @@ def _record(
     board = hardware.with_links(board, _nvlinks(results))
     other = hardware.contradicting_gpu(place.hardware, models)
     gpu = place.hardware.gpu if place.hardware else ""
-    doubts = [f"the log says {other}, and --hardware {gpu}"] if other else []
+    doubts = [Note("other_gpu", (other, gpu))] if other else []
     cause = first_cause(results)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     if cause is not None and not any(cause.text in text for text in failures):
@@ -335,7 +337,7 @@ def _record(
         spec=ClusterSpec(name=folder.parent.name, provider=NAME, hosts=1),
         argv=tuple(sys.argv),
         definitions=definitions,
-        notes=tuple(dict.fromkeys((*_notes(readings), *doubts))),
+        notes=tuple(dict.fromkeys((*_notes(readings), *map(note_words, doubts)))),
         reason="; ".join(failures[:3]),
         software=__version__,
         revision=revision(),
@@ -362,11 +364,9 @@ def _nvlinks(results: Iterable[Parsed]) -> int:
 def _notes(readings: Sequence[Reading]) -> Iterator[str]:
     for reading in readings:
         for result in reading.results:
-            yield from (f"{result.title}: {note}" for note in result.notes)
+            yield from (f"{result.title}: {note_words(note)}" for note in result.notes)
     for reading in readings:
         if reading.unread:
             first = reading.examples[0]
-            yield (
-                f"{reading.unread} of {reading.lines} lines were not understood; the first is "
-                f"line {first.line}: {first.text[:60]!r}"
-            )
+            values = reading.unread, reading.lines, first.line, first.text[:60]
+            yield note_words(Note("lines_not_understood", values))

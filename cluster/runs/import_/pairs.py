@@ -16,6 +16,7 @@ from cluster.core.files import LARGEST, MIB
 from cluster.core.model.fleet import DeviceKind, PairMetric
 from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Definition
+from cluster.core.model.notes import Note
 from cluster.core.model.pair_logs import PairLogs
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
@@ -24,6 +25,7 @@ from cluster.fleet.pair_logs import fleet_tests
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.logs.hosts import host_order
 from cluster.logs.redaction import redact
+from cluster.reports.words.notes import note_words
 from cluster.reports.words.pair_logs import assumption_words, no_value_words
 from cluster.runs import store
 from cluster.runs.import_.devices import LogText
@@ -151,9 +153,9 @@ def _record(
         argv=tuple(sys.argv),
         definitions={definition.id: definition},
         notes=(
-            f"made from logs: {logs.title}",
-            *(f"assumed: {assumption_words(assumption)}" for assumption in logs.assumptions),
-            *(f"left out: {text}" for text in logs.left_out),
+            note_words(Note("made_from_logs", (logs.title,))),
+            *(note_words(Note("assumed", (assumption_words(a),))) for a in logs.assumptions),
+            *(note_words(Note("left_out", (text,))) for text in logs.left_out),
         ),
         software=__version__,
         revision=revision(),

@@ -42,6 +42,7 @@ from cluster.core.model.logs import (
     TaskTimes,
 )
 from cluster.core.model.measurements import Definition, Measurement, Planned
+from cluster.core.model.notes import Note
 from cluster.core.model.records import ExpectedResult, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs.share.plain_words import is_plain, plain
@@ -269,6 +270,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         "operation": _known_or("value"),
     },
     Setting: {"name": _words, "value": _words},
+    Note: {"kind": _choice, "values": _words},
     Device: {"name": _words, "paths": PATH, "cpus": NUMBERS, "numa": NUMBERS, "model": _words},
     PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
     NcclEdge: {"transport": _like("P2P|SHM|NET|COLLNET|NVLS", ""), "via": VIA},

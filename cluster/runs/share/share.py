@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from cluster.core import decoders
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE
+from cluster.core.model.notes import Note
 from cluster.core.model.records import Record
 from cluster.core.version import __version__
 from cluster.logs.redaction import GONE, NAME, redact
+from cluster.reports.words.notes import note_words
 from cluster.runs import raw_files, store, verdict_files
 from cluster.runs.run import MEASUREMENTS, RAW, RECORD, Run
 from cluster.runs.share.fields import Names, shared, shared_definitions, shared_json
@@ -105,13 +107,13 @@ def _record(record: Record, names: Names) -> Record:
     is_named = isinstance(params, dict)
     lost = [key for key in params if params[key] != new.get(key)] if is_named else []
     lost += [key for key in record.variables if key not in pseudonymous.variables]
-    note = (f"{len(lost)} parameters and variables are not shared, as they may hold names",)
+    note = note_words(Note("not_shared", (len(lost),)))
     return replace(
         pseudonymous,
         id=f"{stamp}-{pseudonymous.benchmark}",
         params=msgspec.Raw(msgspec.json.encode(new)),
         definitions=definitions,
-        notes=(*pseudonymous.notes, *(note if lost else ())),
+        notes=(*pseudonymous.notes, *([note] if lost else [])),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cluster.core.model.notes import Note
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS
 
@@ -34,18 +35,18 @@ def test_the_figures_of_each_epoch_are_read() -> None:
 
 
 def test_figures_that_do_not_follow_from_the_epochs_are_named() -> None:
-    notes = " | ".join(parsed().notes)
-
-    assert "train_throughput mean is printed as 1490, and its epochs give 1475.44" in notes
-    assert "train_au mean is printed" not in notes
-    assert "train_au of epoch 3 is 0 % at 1471 samples/s" in notes
-    assert "fit in the memory of a host" in notes
+    assert [(note.kind, *note.values[:2]) for note in parsed().notes] == [
+        ("other_mean", "train_throughput mean", 1490.0),
+        ("no_step_counted", 3, pytest.approx(1471, abs=0.5)),
+        ("data_fit_memory",),
+        ("emulated_accelerators",),
+    ]
 
 
 def test_an_impossible_utilisation_is_named() -> None:
-    notes = " | ".join(parsed(train_au_percentage=[101.0, 90.0, 90.0, 90.0]).notes)
+    found = parsed(train_au_percentage=[101.0, 90.0, 90.0, 90.0])
 
-    assert "train_au of epoch 1 is 101 %, which is impossible" in notes
+    assert Note("impossible_au", (1, 101.0)) in found.notes
 
 
 @pytest.mark.parametrize(

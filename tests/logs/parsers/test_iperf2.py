@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.logs.reader import read
-from cluster.logs.tcp import ONLY_INTERVALS
-from tests.logs.samples import LOGS, of, results, values
+from tests.logs.samples import LOGS, kinds, of, results, values
 
 GBIT = 1e9 / 8
 
@@ -25,7 +24,7 @@ def test_the_interval_of_a_log_that_is_cut_off_is_not_the_whole() -> None:
     assert "[SUM] 5.0000-10" in results_text
     assert not values(client, "sent")
     assert values(client, "interval", streams=2) == pytest.approx([1.84 * GBIT] * 2)
-    assert client.notes == (ONLY_INTERVALS,)
+    assert kinds(client) == ["only_intervals"]
 
 
 def test_both_directions_at_once_are_two_figures() -> None:
@@ -33,7 +32,7 @@ def test_both_directions_at_once_are_two_figures() -> None:
 
     assert values(both, "sent", streams=2) == pytest.approx([(1.72 + 0.857) * GBIT])
     assert values(both, "received", streams=2) == pytest.approx([(3.43 + 2.56) * GBIT])
-    assert "[SUM] is of both directions" in both.notes[0]
+    assert kinds(both)[0] == "sum_of_both_ways"
 
 
 def test_a_client_in_reverse_receives() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.logs.reader import read
-from tests.logs.samples import LOGS, values
+from tests.logs.samples import LOGS, kinds, values
 
 HEAD = "Intel(R) Memory Latency Checker - v3.9\nMeasuring idle latencies (in ns)...\n"
 
@@ -17,7 +17,7 @@ def test_latencies_under_load_are_named_as_not_read() -> None:
         1
     ] * 8
     assert values(result, "peak_injection", mix="3:1 Reads-Writes") == [212457.8e6]
-    assert result.notes == ("latencies under load (its rows by inject delay) are not read",)
+    assert kinds(result) == ["under_load"]
     assert found.unread == 0
     assert not any("00002" in line.text for line in found.examples)
 

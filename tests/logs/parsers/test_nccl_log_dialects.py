@@ -6,6 +6,7 @@ import pytest
 
 from cluster.logs.reader import read
 from tests.logs.parsers.nccl import HEAD, NEW, RANKS, log_of
+from tests.logs.samples import kinds
 
 
 class TestNcclLog:
@@ -105,7 +106,7 @@ class TestNcclLog:
         nobody = (warning + done).replace("h:{0}:9 [0] ", "").replace("h:{0}:2 [0] ", "")
 
         assert went_on.failures == ()
-        assert "NCCL went on after" in went_on.notes[0]
+        assert kinds(went_on)[0] == "nccl_went_on"
         assert other.failures
         assert read([nobody.encode()]).results[0].failures  # whoever it was
 
@@ -129,10 +130,10 @@ class TestNcclLog:
             "node-a:77:98 [0] transport/nvls.cc:598 NCCL WARN Cuda failure 1 'invalid argument'\n"
         )
         log = test + nvls + self.GOOD + after
-        notes = [note for result in read([log.encode()]).results for note in result.notes]
+        noted = [kind for result in read([log.encode()]).results for kind in kinds(result)]
 
         assert self.failures(log) == []
-        assert sum("succeeded all the same: NCCL WARN" in note for note in notes) == 2
+        assert noted.count("nccl_succeeded") == 2
         assert self.failures(test + after)  # nobody said that it succeeded
         assert self.failures(test + after + self.GOOD.replace("150", "1 FAILED"))
         assert self.failures(log.replace("0 OK", "3 FAILED"))
@@ -179,7 +180,7 @@ class TestNcclLog:
         result, *_ = read([f"{done}h:1:9 [0] x.cc:253 NCCL WARN {event}\n".encode()]).results
 
         assert result.failures == ()
-        assert event in result.notes[0]
+        assert event in str(result.notes[0].values)
 
     @pytest.mark.parametrize(
         ("line", "fabric"),

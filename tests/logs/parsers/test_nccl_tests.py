@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.core.model.notes import Note
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS
 
@@ -36,12 +37,9 @@ def test_time_and_both_bandwidths_of_both_places(text: str) -> None:
 def test_the_head_says_how_many_ranks_and_which_collective() -> None:
     (old,), (new,) = (read([text.encode()]).results for text in (OLD, NEW))
 
-    assert old.notes == (
-        "4 rank(s) on 1 host(s)",
-        "its bus bandwidth is that of all_reduce on 4 ranks",
-    )
+    assert old.notes == (Note("ranks_on_hosts", (4, 1)), Note("family", ("all_reduce", 4)))
     assert new.title == "all_gather_perf"
-    assert new.notes[0] == "4 rank(s) on 2 host(s)"
+    assert new.notes[0] == Note("ranks_on_hosts", (4, 2))
 
 
 def test_json() -> None:

@@ -14,10 +14,8 @@ from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import Parser, ResultBuilder, count, define, number
 from cluster.logs.tcp import (
-    ONLY_INTERVALS,
     SEVERAL,
     SUM,
-    WITHIN,
     Intervals,
     adds_up,
     bytes_of,
@@ -170,10 +168,6 @@ WHOLE = 0.95  # of the end of the last report: a sum may end before its streams
 SLACK = 0.02  # by which the bits of a line of CSV may differ from its bytes over its seconds
 ROUNDING = 0.05  # seconds, by which each end of its interval may be off
 SAME = 0.05  # by which a sum may differ from the added rates of its streams
-NO_STREAMS = (
-    "lines of streams are missing: how many [SUM] counts, and in which directions, is not known"
-)
-NO_HEAD = "its first lines are missing"
 FIRST = 1.0  # seconds: a line alone of this time is probably the first interval of a longer test
 FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
 
@@ -269,7 +263,7 @@ class Iperf2Test:
 
     def _within(self) -> None:
         self._builder.hosts = 1
-        self._builder.note(WITHIN)
+        self._builder.note("within_host")
 
     def connect(self, stream: str, *, is_reverse: bool) -> None:
         self._streams[stream.lstrip("*")] = None
@@ -350,11 +344,11 @@ class Iperf2Test:
 
     def _remark(self) -> None:
         if self._flows and not (self.is_headed or self._is_connected):
-            self._builder.lack(NO_HEAD)
+            self._builder.lack("no_head")
         if self._csv:
-            self._builder.note("the log does not say whether the client or the server wrote it")
+            self._builder.note("unknown_side")
         if self._builder.empty and self.role == "server" and not self._streams:
-            self._builder.note("no client connected to this server")
+            self._builder.note("no_client")
         elif self._builder.empty:
             self._builder.lack_rows(
                 "there is no report of the whole test: it was stopped, or the log is cut off",
@@ -386,9 +380,7 @@ class Iperf2Test:
             amounts = {name: flow.amount for name, flow in self._flows.items()}
             if not adds_up(amounts) or not all(flow.is_whole for flow in flows.values()):
                 return
-            self._builder.note(
-                "[SUM] is of both directions: rates of the streams were added instead"
-            )
+            self._builder.note("sum_of_both_ways")
             rate = sum(flow.rate for flow in flows.values())
         else:
             rate = total.rate
@@ -408,7 +400,7 @@ class Iperf2Test:
             return streams
         if adds_up({**amounts, SUM: total.amount}):
             return streams
-        self._builder.lack(NO_STREAMS)
+        self._builder.lack("no_streams_both_ways")
         return SEVERAL
 
     def _add_intervals(self, builder: ResultBuilder) -> None:
@@ -426,7 +418,7 @@ class Iperf2Test:
         for stream, udp in self._datagrams_of if ways else ():
             self._lost(stream, udp)
         if not builder.empty:
-            builder.lack(ONLY_INTERVALS)
+            builder.lack("only_intervals")
 
     def _datagrams(self) -> None:
         """Add what a server reported about datagrams, in this log or to this client."""

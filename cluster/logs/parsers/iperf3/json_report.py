@@ -12,7 +12,7 @@ from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
-from cluster.logs.tcp import WITHIN, stays_within
+from cluster.logs.tcp import stays_within
 
 _NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # how cJSON writes 0/0
 
@@ -124,7 +124,7 @@ class Iperf3JsonReport(msgspec.Struct):
 
     def fill(self, builder: ResultBuilder) -> None:
         if self.error.startswith(metrics.STOPPED) and not (self.start and self.start.test_start):
-            builder.note("the server was stopped")
+            builder.note("server_stopped")
         elif self.error:
             builder.fail(self.error)
         self._say(builder)
@@ -147,7 +147,7 @@ class Iperf3JsonReport(msgspec.Struct):
         builder.set("congestion", end.sender_tcp_congestion)
         if any(stays_within(ends.local_host, ends.remote_host) for ends in start.connected):
             builder.hosts = 1
-            builder.note(WITHIN)
+            builder.note("within_host")
         mss = start.tcp_mss or start.tcp_mss_default
         builder.set("mss", str(mss) if mss else "")
         if end.cpu_utilization_percent is not None:
@@ -176,7 +176,7 @@ class Iperf3JsonReport(msgspec.Struct):
         if udp is not None and udp.lost_percent is not None:
             builder.add(metrics.LOST, udp.lost_percent, params)
         if received is None and outgoing is not None:
-            builder.note(metrics.ONLY_SENT)
+            builder.note("only_sent")
 
 
 def decode_report(text: str) -> Iperf3JsonReport:

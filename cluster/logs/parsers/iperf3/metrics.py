@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from cluster.logs.parsers import define
 
-NO_STREAMS = "lines of streams are missing: how many [SUM] counts is not known"
-ONLY_SENT = "there is only the sender's figure: some of its bytes may not have arrived"
-
 RECEIVED, SENT, INTERVAL, LOST, RETRANSMITS, JITTER = DEFINITIONS = define(
     "iperf3",
     """

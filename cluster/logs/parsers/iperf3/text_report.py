@@ -10,10 +10,8 @@ from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
 from cluster.logs.tcp import (
-    ONLY_INTERVALS,
     SEVERAL,
     SUM,
-    WITHIN,
     Intervals,
     adds_up,
     bytes_of,
@@ -68,7 +66,7 @@ class TextReport:
     def fail(self, text: str) -> None:
         """Record a failure; a server that was stopped after the test did not fail."""
         if text.startswith(metrics.STOPPED) and (self._totals or not self.is_begun):
-            self._builder.note("the server was stopped after the test")
+            self._builder.note("server_stopped_after")
             return
         self.is_begun = True
         self._builder.fail(text)
@@ -96,7 +94,7 @@ class TextReport:
                 self._builder.doubt()  # two tests have a stream of this number
         if is_within_host(line):
             self._builder.hosts = 1
-            self._builder.note(WITHIN)
+            self._builder.note("within_host")
         for name, pattern in _SAID:
             matched = pattern.search(line)
             self._builder.set(name, matched[1] if matched else "")
@@ -160,7 +158,7 @@ class TextReport:
         if builder.empty and self.is_begun:
             self._without_totals(builder)
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
-            builder.note(metrics.ONLY_SENT)
+            builder.note("only_sent")
         return builder.parsed()
 
     def _without_totals(self, builder: ResultBuilder) -> None:
@@ -172,7 +170,7 @@ class TextReport:
             text = "there are no totals: it was stopped, or the log is cut off"
             builder.lack_rows(text, "[ID] 0.00-10.00 sec FIGURE MBytes FIGURE Mbits/sec receiver")
             return
-        builder.lack(ONLY_INTERVALS)
+        builder.lack("only_intervals")
         for stream, udp in self._datagrams:
             params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
             jitter, lost = _jitter_and_loss(udp)
@@ -184,7 +182,7 @@ class TextReport:
         streams = len([name for name in self._streams if not way or name in rates])
         if SUM in rates:
             if not adds_up(rates):
-                self._builder.lack(metrics.NO_STREAMS)
+                self._builder.lack("no_streams")
             return SUM, self._point(way, max(1, streams) if adds_up(rates) else SEVERAL)
         return SUM if streams > 1 else next(iter(rates)), self._point(way, streams)
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cluster.core.model.logs import Parsed
+from cluster.core.model.notes import NoteKind
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
 from cluster.logs.parsers.nccl_tests.metrics import (
@@ -31,14 +32,6 @@ FOREVER = 1e18  # us, longer than any test
 MILLI = 1e3  # milliseconds per second
 COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
 
-ALONE = (
-    "its processes did not find each other: each ran a test of its own, as nccl-tests does that "
-    "was built without MPI=1"
-)
-PARTIAL = (
-    "its algorithm bandwidth was printed as (n-1)/n of size over time: it is size over time here, "
-    "as in all other tests"
-)
 RANK = re.compile(
     r"#?\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
     r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
@@ -316,31 +309,28 @@ class PerfTest:
         for model in self.models:
             builder.set_device(model)
         if ranks and builder.hosts:
-            builder.note(f"{ranks} rank(s) on {builder.hosts} host(s)")
+            builder.note("ranks_on_hosts", ranks, builder.hosts)
         elif ranks:
-            builder.note(
-                f"{ranks} ranks, of which {len(self.ranks)} are named; the number of hosts is not "
-                "known (use --hosts)"
-            )
+            builder.note("unknown_hosts", ranks, len(self.ranks))
         algbw, busbw = max(((h.algbw, h.busbw) for h in self._halves), default=(0.0, 0.0))
         family = family_of(algbw, busbw, ranks)
         if family:
-            builder.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
+            builder.note("family", family, ranks)
         builder.operation = operation(self.name, family)
-        for applies, text in self._oddities(ranks):
+        for applies, kind in self._oddities(ranks):
             if applies:
-                builder.note(text)
+                builder.note(kind)
+        if self.stopped >= 0:
+            builder.note("unfinished_row", self.stopped)
         self._end(builder)
 
     def _end(self, builder: ResultBuilder) -> None:
         if self.is_mean_alone and self._average is not None:
             builder.add(AVERAGE, self._average * GB, {})
-            builder.note(
-                "only its last lines are there, so the sizes behind this mean are not known"
-            )
+            builder.note("only_mean")
             return
         if self._halves and not self.headed:
-            builder.lack("its header is missing: the columns are as nccl-tests prints them")
+            builder.lack("no_header")
         if builder.empty and self.refused:
             builder.lack_rows(
                 f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
@@ -358,15 +348,14 @@ class PerfTest:
                 ROWS,
             )
         elif not self.ended:
-            builder.lack("its last lines are missing: it was stopped, or the log is cut off")
+            builder.lack("no_foot")
 
-    def _oddities(self, ranks: int) -> Iterable[tuple[bool, str]]:
+    def _oddities(self, ranks: int) -> Iterable[tuple[bool, NoteKind]]:
         """List what may be odd about it, and whether it is."""
-        yield not self.checked, "its data were not checked (validation: 0)"
-        yield self._alone, ALONE
-        yield ranks == 1 and bool(self._halves), "of one rank alone: nothing passed between GPUs"
-        yield self._partial, PARTIAL
-        yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
+        yield not self.checked, "unchecked"
+        yield self._alone, "each_alone"
+        yield ranks == 1 and bool(self._halves), "one_rank"
+        yield self._partial, "partial_algbw"
 
 
 def _layout(header: str) -> tuple[int, float]:

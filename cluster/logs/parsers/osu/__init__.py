@@ -72,7 +72,6 @@ _TITLE = re.compile(
     r"[\s#]*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
 )
 _UNTITLED = re.compile(r"[\s#]*# (?:Size +)?(?:Avg )?(?:Latency|Bandwidth) ?\((?:us|MB/s)\)")
-NO_TITLE = "its title is missing: which test it is, and in how many directions, is not known"
 _KNOWN = re.compile(
     r"#\s*(?:Datatype|Window creation|Overall =|Number of|Using|Heading)|This is a test with \d"
 )
@@ -161,7 +160,7 @@ class _Table:
         title = "" if title.count("OSU ") > 1 else title  # side by side: whose columns?
         self.builder = ResultBuilder("osu", first, title or "OSU")
         if not title:
-            self.builder.lack(NO_TITLE)
+            self.builder.lack("osu_no_title")
         self.lines = 1  # of the table, without its rows
         self._test, memory, self._one_sided = said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size

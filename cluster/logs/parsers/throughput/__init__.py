@@ -155,7 +155,7 @@ class TrainingThroughput(RunParser):
         return True
 
     def _finish(self, run: ResultBuilder) -> None:
-        run.note("the log does not say whether its rates are of one process or of all")
+        run.note("one_or_all")
 
 
 def _figures(line: str) -> list[_Figure]:
