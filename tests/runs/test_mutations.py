@@ -21,6 +21,7 @@ from cluster.cli.command_line import app
 from cluster.core.errors import ClusterError
 from cluster.runs import shared_file
 from cluster.runs.share import share
+from cluster.runs.store import read
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -171,3 +172,7 @@ def test_a_damaged_shared_file_is_no_traceback(whole: Path) -> None:
         wrong += [f"{kind.__name__} {k}: {v[:300]}" for k, v in ended.items() if v]
 
     assert wrong == []
+
+
+def test_texts_among_the_notes_of_an_older_folder_are_left_to_its_record(whole: Path) -> None:
+    assert [note.kind for note in read(whole).results[0].notes] == ["waived"]
