@@ -119,12 +119,7 @@ AWS = World(
         "GetParameters",
     ),
     optional=("DescribeCapacityReservations", "GetProducts", "GetServiceQuota"),
-    deleting=(
-        "TerminateInstances",
-        "DeleteKeyPair",
-        "DeletePlacementGroup",
-        "DeleteSecurityGroup",
-    ),
+    deleting=("TerminateInstances", "DeleteKeyPair", "DeletePlacementGroup", "DeleteSecurityGroup"),
     in_earnest={"DryRun": "None"},
     denied={"code": "UnauthorizedOperation", "status": 403},
     throttled={"code": "RequestLimitExceeded", "status": 503},
@@ -139,11 +134,7 @@ AWS = World(
 GCP = World(
     name="gcp",
     spec=ClusterSpec(
-        name=NAME,
-        provider="gcp",
-        zone="us-central1-a",
-        instance="c2-standard-60",
-        placement=True,
+        name=NAME, provider="gcp", zone="us-central1-a", instance="c2-standard-60", placement=True
     ),
     settings={"operation": 0.5, "looks": 1},
     making=("firewalls.insert", "resourcePolicies.insert", "instances.bulkInsert"),

@@ -36,13 +36,7 @@ PACKAGES = (
     "reports",
     "runs",
 )
-SLOW = (
-    "boto3",
-    "fabric",
-    "google.cloud.compute_v1",
-    "matplotlib.pyplot",
-    "rich.progress",
-)
+SLOW = ("boto3", "fabric", "google.cloud.compute_v1", "matplotlib.pyplot", "rich.progress")
 Request = tuple[list[str], dict[str, str], str, int]
 """The words, the variables and the working folder of a script, and where it runs."""
 

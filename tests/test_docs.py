@@ -53,7 +53,7 @@ def test_the_smallest_plugins_run_together(
 ) -> None:
     """A benchmark on a provider through a starter, shown by a report: five files, nothing else."""
     assert sorted(path.parent.name for path in plugins_of_the_page.rglob("*.py")) == [
-        *("benchmarks", "parsers", "providers", "reports", "starters"),
+        *("benchmarks", "parsers", "providers", "reports", "starters")
     ]
     [script] = blocks(ROOT / "CONTRIBUTING.md", "console")
     monkeypatch.setenv("CLUSTER_PLUGINS", str(plugins_of_the_page))

@@ -38,12 +38,7 @@ from cluster.reports.words.findings import FindingAnswer, finding_lines, finding
 from cluster.reports.words.hang import answer_line
 from cluster.reports.words.launches import launch_notes
 from cluster.reports.words.limits import doubt_notes
-from cluster.reports.words.verdict import (
-    Answer,
-    SummaryAnswer,
-    answer,
-    summary_answers,
-)
+from cluster.reports.words.verdict import Answer, SummaryAnswer, answer, summary_answers
 from cluster.runs.dumps import kept_answers
 from cluster.runs.run import RAW, Run
 from cluster.runs.store import read

@@ -26,10 +26,7 @@ VARIABLES = {
         "`~/.local/state`",
         "Parent of the state folder, if `CLUSTER_STATE` is not set.",
     ),
-    "XDG_CACHE_HOME": (
-        "`~/.cache`",
-        "Parent of the cache folder, if `CLUSTER_CACHE` is not set.",
-    ),
+    "XDG_CACHE_HOME": ("`~/.cache`", "Parent of the cache folder, if `CLUSTER_CACHE` is not set."),
     "CLUSTER_LAUNCHES": (
         "3 for `p2p` on one host, else 1",
         "How often `cluster bench` launches a benchmark without `--launches`.",

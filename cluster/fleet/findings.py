@@ -497,9 +497,7 @@ def bad_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
             capacity=unit_value(fleet, solution, worst.capacity),
             tests=sum(c.tests for c in culprits),
             reason=Reason(
-                code="slow_group",
-                share=worst.capacity / usual,
-                nic=nic if fleet.nics > 1 else -1,
+                code="slow_group", share=worst.capacity / usual, nic=nic if fleet.nics > 1 else -1
             ),
         )
 

@@ -23,13 +23,7 @@ from cluster.core.model.fleet import (
 )
 from cluster.fleet.diagnosis import USUAL, by_fault, in_order, no_values
 from cluster.fleet.findings import bad_groups, bad_hosts, undecided_hosts, untested_hosts
-from cluster.fleet.pair_table import (
-    Diagnosed,
-    believable,
-    diagnosed,
-    pair_table,
-    unit_value,
-)
+from cluster.fleet.pair_table import Diagnosed, believable, diagnosed, pair_table, unit_value
 from cluster.fleet.proximity import GAP, near_groups
 from cluster.fleet.solver import HOST, REFERENCE, blame_together
 

@@ -221,9 +221,7 @@ def predictions_table(
 
 
 def _if_predicted(
-    operation: Prediction | MeasuredCollective,
-    cell: Callable[[Prediction], str],
-    other: str = "-",
+    operation: Prediction | MeasuredCollective, cell: Callable[[Prediction], str], other: str = "-"
 ) -> str:
     return cell(operation) if isinstance(operation, Prediction) else other
 

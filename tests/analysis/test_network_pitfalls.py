@@ -14,8 +14,7 @@ GBIT = 1e9 / 8
 
 
 @pytest.mark.parametrize(
-    ("rate", "says"),
-    [(1.19e9, True), (0.585e9, True), (2.4e9, False), (0.9e9, False)],
+    ("rate", "says"), [(1.19e9, True), (0.585e9, True), (2.4e9, False), (0.9e9, False)]
 )
 def test_a_rate_at_a_known_cap_of_one_connection_of_a_faster_network(
     rate: float,

@@ -150,9 +150,7 @@ def test_without_payload_something_else_carries_it() -> None:
         pytest.param([("MPI_Barrier", 9, 0.0, 3.0)], id="no bytes at all"),
     ],
 )
-def test_where_there_is_payload_it_is_not_missed(
-    rows: list[tuple[str, int, float, float]],
-) -> None:
+def test_where_there_is_payload_it_is_not_missed(rows: list[tuple[str, int, float, float]]) -> None:
     assert "no payload" not in says(job(rank(0, *rows)))
 
 
@@ -183,11 +181,7 @@ def test_ranks_that_wait_for_one() -> None:
         ("8.0          1.000", "8.0          1.100", [("time", "MPI_Allreduce")]),
         ("total elapsed time       = 4", "total elapsed time       = 1", [("inside", "")]),
         ("     1   vm      1 ", "# ", [("tasks", "")]),
-        (
-            "     0   vm      0       1.75",
-            "     0   vm      0       1.55",
-            [("task", "")],
-        ),
+        ("     0   vm      0       1.75", "     0   vm      0       1.55", [("task", "")]),
         ("communication time = 1.750 s", "communication time = 1.950 s", [("routines", "")]),
         ("total elapsed time       = 4.000 seconds.\n", "", [("totals", "")]),
     ],

@@ -343,8 +343,7 @@ RANK = "#  Rank  {} Group  {} Pid  7 on  h{} device  {} [0x10] NVIDIA A100-SXM4-
 
 
 @pytest.mark.parametrize(
-    ("groups", "hosts", "ranks", "on"),
-    [("0011", "1122", 2, 1), ("0101", "1122", 2, 2)],
+    ("groups", "hosts", "ranks", "on"), [("0011", "1122", 2, 1), ("0101", "1122", 2, 2)]
 )
 def test_the_ranks_of_a_split_communicator_are_those_of_a_group(
     groups: str, hosts: str, ranks: int, on: int

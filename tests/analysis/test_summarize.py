@@ -177,9 +177,7 @@ def test_one_rank_takes_the_values_of_all() -> None:
 def test_the_slowest_rank_counts_in_each_repetition() -> None:
     of = definition("slowest rank")
     summary = only(
-        measurement(of, (1.0, 5.0, 3.0), rank=0),
-        measurement(of, (4.0, 2.0, 6.0), rank=1),
-        of=of,
+        measurement(of, (1.0, 5.0, 3.0), rank=0), measurement(of, (4.0, 2.0, 6.0), rank=1), of=of
     )
 
     assert (summary.params, summary.n) == ({}, 3)

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.analysis.limits import hardware
-from cluster.analysis.verdict.reasons import (
-    AboveAssumption,
-    Collapse,
-    Low,
-    NoLimit,
-    TooSmall,
-)
+from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low, NoLimit, TooSmall
 from cluster.analysis.verdict.rules import gpus, network, trust
 from cluster.analysis.verdict.verdict import Verdict, overall, verdicts
 from cluster.core.model.limits import Assumption

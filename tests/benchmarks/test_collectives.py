@@ -205,7 +205,7 @@ def test_the_launcher_of_allreduce() -> None:
     assert re.search(r"allreduce_busbw +1 MB, ranks 2 +6 ", done.stdout)
     shown: dict[str, Any] = answer("show", "allreduce")
     assert [s["metric"] for s in shown["summaries"]] == [
-        *("allreduce", "allreduce_algbw", "allreduce_busbw"),
+        *("allreduce", "allreduce_algbw", "allreduce_busbw")
     ]
     run_script(script, "--run-local", "--transport=pigeon", status=2)
     assert msgspec.json.encode(shown)

@@ -14,13 +14,7 @@ from cluster.core.errors import JobError, SpecError
 from cluster.core.model.fleet import Fleet, PairTest
 from cluster.fleet.devices import diagnose_devices
 from cluster.measure.within.copies import CoreCopies, TorchCopies
-from cluster.measure.within.processors import (
-    CoreUnit,
-    core_path,
-    cores,
-    node_distance,
-    numa_nodes,
-)
+from cluster.measure.within.processors import CoreUnit, core_path, cores, node_distance, numa_nodes
 from cluster.orchestration.check.intra_node import judge_within
 
 if TYPE_CHECKING:

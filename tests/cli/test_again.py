@@ -46,10 +46,7 @@ def test_a_shared_run_is_measured_again_and_compared(shared: Path, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [
-        (('"version":1,', '"version":99,'), "is of version 99"),
-        (("p2p", "p2q"), "was changed"),
-    ],
+    [(('"version":1,', '"version":99,'), "is of version 99"), (("p2p", "p2q"), "was changed")],
 )
 def test_a_shared_run_that_cannot_be_trusted_is_not_measured(
     change: tuple[str, str], said: str, tmp_path: Path

@@ -74,11 +74,7 @@ def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) 
     ],
 )
 def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
-    typed: Typed,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: str,
-    what: str,
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, what: str
 ) -> None:
     here = tmp_path / "here"
     (here / ".venv" / "bin").mkdir(parents=True)

@@ -33,7 +33,7 @@ def test_an_answer_that_needs_no_command_imports_none(flag: str) -> None:
     assert not modules & {"click", "msgspec", "rich", "logging", "json", "numpy"}
     ours = {name for name in modules if name.startswith("cluster.")}
     assert ours - {"cluster.core.moved"} == {
-        *("cluster.cli", "cluster.cli.overview", "cluster.core", "cluster.core.version"),
+        *("cluster.cli", "cluster.cli.overview", "cluster.core", "cluster.core.version")
     }
 
 

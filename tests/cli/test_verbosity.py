@@ -47,9 +47,7 @@ def test_quiet_shows_results_and_errors_only(
     assert "There is no cluster 'nosuch'." in typed("-q status nosuch")[2]
 
 
-def test_verbose_says_what_is_done_and_twice_says_each_command(
-    typed: Typed,
-) -> None:
+def test_verbose_says_what_is_done_and_twice_says_each_command(typed: Typed) -> None:
     status, _, once = typed("-v up mine")
     assert status == 0
     assert "mine: " in once

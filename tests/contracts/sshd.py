@@ -32,11 +32,7 @@ class Sshd:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *settings: str,
-        address: str = "127.0.0.1",
-        within: tuple[str, ...] = (),
+        self, folder: Path, *settings: str, address: str = "127.0.0.1", within: tuple[str, ...] = ()
     ) -> None:
         self.folder = folder
         self.address = address

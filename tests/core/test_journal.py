@@ -177,10 +177,7 @@ def test_only_a_line_that_was_cut_off() -> None:
         (b'"hosts":3', b'"hosts":0'),
         (b"intended", b"regretted"),
         (b'"mine"', b'"\xff"'),
-        (
-            b"{",
-            b"",
-        ),
+        (b"{", b""),
     ],
     ids=["unknown field", "range", "unknown entry", "not UTF-8", "not JSON"],
 )

@@ -35,8 +35,7 @@ def test_machines_end_before_they_cost_more(
 
 
 @pytest.mark.parametrize(
-    ("price", "max_cost"),
-    [(None, 20.0), (PRICE, 0.2), (PRICE, 0.0), (PRICE, -1.0)],
+    ("price", "max_cost"), [(None, 20.0), (PRICE, 0.2), (PRICE, 0.0), (PRICE, -1.0)]
 )
 def test_a_cost_without_a_price_or_for_less_than_a_minute_is_refused(
     price: Price | None, max_cost: float

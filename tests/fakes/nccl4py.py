@@ -111,11 +111,7 @@ class Communicator:
 
     @classmethod
     def init(
-        cls,
-        nranks: int,
-        rank: int,
-        unique_id: UniqueId | Sequence[UniqueId],
-        config: Any = None,
+        cls, nranks: int, rank: int, unique_id: UniqueId | Sequence[UniqueId], config: Any = None
     ) -> Communicator:
         """Join the others, which all have the same id."""
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI

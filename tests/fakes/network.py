@@ -159,17 +159,7 @@ def _tables(rules: Rules) -> str:
     ]
     lines += [f"-A {group} {what}" for group, whats in rules.groups for what in whats]
     return "\n".join(
-        [
-            "*nat",
-            *nat,
-            "COMMIT",
-            "*filter",
-            ":FORWARD DROP [0:0]",
-            *chains,
-            *lines,
-            "COMMIT",
-            "",
-        ]
+        ["*nat", *nat, "COMMIT", "*filter", ":FORWARD DROP [0:0]", *chains, *lines, "COMMIT", ""]
     )
 
 

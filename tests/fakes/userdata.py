@@ -116,11 +116,7 @@ def _file(entry: dict[str, Any]) -> File:
         text = base64.b64decode(text).decode()
     elif encoding != "text/plain":
         raise GapError(f"write_files encoded as {encoding}")
-    return File(
-        path=entry["path"],
-        text=text,
-        mode=int(str(entry.get("permissions", "0644")), 8),
-    )
+    return File(path=entry["path"], text=text, mode=int(str(entry.get("permissions", "0644")), 8))
 
 
 def _script(commands: list[Any]) -> str:

@@ -53,11 +53,7 @@ class Simulated:
 
     def measure(self, step: SurveyStep) -> list[PairTest]:
         return self.simulator.measure(
-            step.pairs,
-            step.number,
-            metric=self.fleet.metric,
-            alone=step.alone,
-            port=step.port,
+            step.pairs, step.number, metric=self.fleet.metric, alone=step.alone, port=step.port
         )
 
     def check(

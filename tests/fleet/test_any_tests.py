@@ -80,11 +80,7 @@ def test_any_tests_give_a_verdict_of_finite_values(drawn: tuple[Fleet, list[Pair
     [
         (
             grouped(16, 4),
-            [
-                pair(10, 15, 13, 1.0),
-                pair(14, 8, 3, 0.73),
-                pair(15, 15, 3, 0.5, alone=True),
-            ],
+            [pair(10, 15, 13, 1.0), pair(14, 8, 3, 0.73), pair(15, 15, 3, 0.5, alone=True)],
         ),
         (
             grouped(64, 8),

@@ -129,10 +129,7 @@ def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> No
 
 @pytest.mark.parametrize(
     ("limit", "said"),
-    [
-        (12e9, "(83% of the limit)"),
-        (125e6, "(more than 125.0 MB/s, which cannot be their limit)"),
-    ],
+    [(12e9, "(83% of the limit)"), (125e6, "(more than 125.0 MB/s, which cannot be their limit)")],
 )
 def test_a_limit_that_all_pairs_exceed_is_none(limit: float, said: str) -> None:
     tests = [

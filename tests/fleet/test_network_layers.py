@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.core.model.placement import NetworkLayer
-from cluster.fleet.proximity import (
-    agreement,
-    closest_layer,
-    compared,
-    disagreements,
-    switch_groups,
-)
+from cluster.fleet.proximity import agreement, closest_layer, compared, disagreements, switch_groups
 from cluster.providers._cloud.provider import network_layers
 
 

@@ -91,11 +91,7 @@ def test_new_hosts_meet_good_ones_of_their_group_and_nobody_in_doubt() -> None:
     ],
 )
 def test_a_new_host_is_good_if_both_directions_are(
-    tx: float | None,
-    rx: float | None,
-    *,
-    good: bool,
-    shares: tuple[float | None, float | None],
+    tx: float | None, rx: float | None, *, good: bool, shares: tuple[float | None, float | None]
 ) -> None:
     found = judge_new_hosts(verdict(), pair_of(tx, rx), {1})[1]
 

@@ -80,11 +80,7 @@ def start(c: Cluster, library: Path, what: str) -> Job:
 
 @pytest.mark.parametrize(
     ("what", "kind"),
-    [
-        ("sleeps", "rank_absent"),
-        ("reads", "rank_absent"),
-        ("stopped", "process_stopped"),
-    ],
+    [("sleeps", "rank_absent"), ("reads", "rank_absent"), ("stopped", "process_stopped")],
 )
 def test_the_rank_that_the_others_wait_for(c: Cluster, library: Path, what: str, kind: str) -> None:
     start(c, library, what)

@@ -37,10 +37,7 @@ def slow(lab: Cluster) -> Iterator[None]:
     command("lab", lab.name, "heal", str(ODD))
 
 
-@pytest.mark.parametrize(
-    ("plant", "cause"),
-    [(lossy, "tcp.retransmitted"), (slow, "rate")],
-)
+@pytest.mark.parametrize(("plant", "cause"), [(lossy, "tcp.retransmitted"), (slow, "rate")])
 def test_the_cause_is_named(plant: Callable[[Cluster], Any], cause: str) -> None:
     lab = cluster.launch("planted", provider="lab", hosts=5, options={"rate": "400mbit"})
     with plant(lab):

@@ -195,7 +195,7 @@ def test_a_mail_as_it_was_sent() -> None:
     (result,) = of(text).results
 
     assert {m.metric for m in result.measurements} == {
-        *("latency", "max_latency", "latency_percentile"),
+        *("latency", "max_latency", "latency_percentile")
     }
 
 

@@ -121,9 +121,7 @@ def test_the_command_ends_in_verdicts_and_compare_repeats_them() -> None:
 
 @pytest.mark.usefixtures("tools")
 def test_variables_reach_every_rank() -> None:
-    done = command(
-        *("bench", "p2p", *QUICK, "--mca", "btl=self,tcp", "--env", "OMP_NUM_THREADS=3"),
-    )
+    done = command(*("bench", "p2p", *QUICK, "--mca", "btl=self,tcp", "--env", "OMP_NUM_THREADS=3"))
     record = store.record(store.find(runs_folder(), "latest"))
 
     assert "latency" in done.stdout

@@ -70,12 +70,7 @@ BOTH = {
     "MPI_Wait": (2, 0),
     "MPI_Waitall": (1, 0),
 }
-SENT = {
-    "MPI_Send": (3, 1000),
-    "MPI_Ssend": (1, 8),
-    "MPI_Isend": (4, 3200),
-    "MPI_Sendrecv": (1, 64),
-}
+SENT = {"MPI_Send": (3, 1000), "MPI_Ssend": (1, 8), "MPI_Isend": (4, 3200), "MPI_Sendrecv": (1, 64)}
 RECEIVED = {"MPI_Recv": (3, 1008), "MPI_Irecv": (4, 3200), "MPI_Sendrecv": (1, 72)}
 
 

@@ -75,10 +75,7 @@ def test_the_time_to_live_is_over_when_it_was_said(at: float, over: bool) -> Non
 def test_what_is_known_of_machines_is_what_was_written_last() -> None:
     moved = journal.Created(machines=CREATED.machines[:1], expires=9.0)
 
-    assert (state(CREATED, moved).machines, state(CREATED, moved).expires) == (
-        moved.machines,
-        9.0,
-    )
+    assert (state(CREATED, moved).machines, state(CREATED, moved).expires) == (moved.machines, 9.0)
 
 
 def test_cost_counts_from_the_first_time_the_call_was_sent() -> None:

@@ -27,10 +27,7 @@ pytestmark = pytest.mark.usefixtures("soon")
 SMALL = {"aws": "c5.large", "gcp": "c2-standard-4"}
 ZONES = {"aws": ("us-east-1a", "us-east-1b"), "gcp": ("us-central1-a", "us-central1-b")}
 CREATE = {"aws": "RunInstances", "gcp": "instances.bulkInsert"}
-SHARED = {
-    "aws": ("CreateSecurityGroup", "ImportKeyPair"),
-    "gcp": ("firewalls.insert",),
-}
+SHARED = {"aws": ("CreateSecurityGroup", "ImportKeyPair"), "gcp": ("firewalls.insert",)}
 
 
 def grouped(world: World, options: Mapping[str, str] | None = None) -> World:

@@ -120,9 +120,7 @@ def test_a_person_of_identity_center_is_told_from_others_with_the_same_role(
     aws: Cloud, role: Role
 ) -> None:
     shared = Role(
-        role._path,
-        aws.permissions.add_role("AWSReservedSSO_Lab_0123456789abcdef", None),
-        role._key,
+        role._path, aws.permissions.add_role("AWSReservedSSO_Lab_0123456789abcdef", None), role._key
     )
     shared.session("alice@example.com")
     AWS.create(AWS.planned())

@@ -211,9 +211,7 @@ def test_google_disagrees(gcp: GoogleCloud) -> None:
     assert topology_groups(compact(), machines)[:5] == (0, 1, 1, 1, 1)
 
 
-def test_machines_that_share_a_physical_host_do_not_share_a_switch_alone(
-    gcp: GoogleCloud,
-) -> None:
+def test_machines_that_share_a_physical_host_do_not_share_a_switch_alone(gcp: GoogleCloud) -> None:
     """Between such machines, no NIC is tested, so that `check` takes the layer above."""
     pairs = tuple(("c", f"b{i // 8}", f"s{i // 4}", f"h{i // 2}") for i in range(16))
     gcp.set(locations=pairs)

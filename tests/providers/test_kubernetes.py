@@ -432,10 +432,7 @@ def test_a_finalizer_that_never_goes_is_said(
 
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
-    [
-        ("401", Denied, "has expired"),
-        ("503", ProvisionError, "The API server does not answer"),
-    ],
+    [("401", Denied, "has expired"), ("503", ProvisionError, "The API server does not answer")],
 )
 def test_an_api_server_that_refuses_says_why(
     kubernetes: Kubernetes, fault: str, error: type[Exception], words: str

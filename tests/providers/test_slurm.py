@@ -287,20 +287,13 @@ def take_down(slurm: SlurmHere, job: str) -> None:
     [
         ({"partition": "requeued"}, preempt, "PREEMPTED: it was preempted by another job"),
         ({"partition": "cancelled"}, preempt, "PREEMPTED: it was preempted by another job"),
-        (
-            {"extra": "--requeue"},
-            put_back,
-            "requeued; whether.* preempted it is not",
-        ),
+        ({"extra": "--requeue"}, put_back, "requeued; whether.* preempted it is not"),
         ({}, suspend, "cannot be used any more. SUSPENDED: it was suspended .scontrol suspend"),
         ({}, take_down, r"one of its nodes failed.*Slurm calls here DOWN: broken DIMM"),
     ],
 )
 def test_a_job_that_slurm_takes_back_ends_the_run_with_slurms_reason(
-    slurm: SlurmHere,
-    options: dict[str, str],
-    happens: Callable[[SlurmHere, str], None],
-    said: str,
+    slurm: SlurmHere, options: dict[str, str], happens: Callable[[SlurmHere, str], None], said: str
 ) -> None:
     """6 s each: a job starts, and Slurm is asked every 4 s whether it still runs."""
     mine = up(**options)

@@ -81,13 +81,7 @@ def lab(sshd: Sshd, tmp_path: Path) -> Iterator[Lab]:
 @pytest.mark.usefixtures("tools")
 def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
     """Its Python has what ranks need, and its mpirun starts them."""
-    assert [step for _, step in lab.install()] == [
-        "look",
-        "push",
-        "libraries",
-        "cluster",
-        "ready",
-    ]
+    assert [step for _, step in lab.install()] == ["look", "push", "libraries", "cluster", "ready"]
     assert [step for _, step in lab.install()] == ["look", "ready"]
 
     facts = examine(lab.shells["0.mpi.lab"], lab.machines["0.mpi.lab"])

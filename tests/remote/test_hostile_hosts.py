@@ -149,10 +149,7 @@ def small_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize("what", ["file", "folder", "tera", "many", "sparse"])
 def test_sizes_and_counts_are_bounded(
-    answers: Callable[[str], SshShell],
-    tmp_path: Path,
-    what: str,
-    monkeypatch: pytest.MonkeyPatch,
+    answers: Callable[[str], SshShell], tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An endless stream, a file that is announced as a terabyte, a million files, and holes."""
     monkeypatch.setattr(transfer, "MOST_FILES", 500)
@@ -252,10 +249,7 @@ def test_the_reserve_of_the_disk_is_one_for_all_hosts(
     ids=["slowly", "nothing more", "nothing"],
 )
 def test_a_host_that_never_ends_is_given_up(
-    answers: Callable[[str], SshShell],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    script: str,
+    answers: Callable[[str], SshShell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     monkeypatch.setattr("cluster.remote.remote_shell.PATIENCE", 1.0)
     shell = answers(script)

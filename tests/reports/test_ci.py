@@ -6,13 +6,7 @@ from xml.etree import ElementTree as ET
 
 from cluster.analysis.verdict.judgement import Judgement
 from cluster.analysis.verdict.verdict import Verdict
-from cluster.reports.ci import (
-    Case,
-    github_annotations,
-    github_summary,
-    judgement_cases,
-    junit_xml,
-)
+from cluster.reports.ci import Case, github_annotations, github_summary, judgement_cases, junit_xml
 from cluster.reports.words.verdict import answer
 
 LOW = Case(suite="a/1", name="bandwidth 1 MiB", verdict="low", text="1 GB/s, 40% of <100%>")

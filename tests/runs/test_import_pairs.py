@@ -407,8 +407,7 @@ def topology(tmp_path: Path, far: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("far", "word", "blamed"),
-    [("SYS", "HEALTHY", []), ("NODE", "FAULTY", [("gpu:3", "BAD")])],
+    ("far", "word", "blamed"), [("SYS", "HEALTHY", []), ("NODE", "FAULTY", [("gpu:3", "BAD")])]
 )
 def test_a_gpu_is_compared_within_its_class(
     tmp_path: Path, far: str, word: str, blamed: list[tuple[str, str]]

@@ -38,7 +38,7 @@ WHOLE = record(
             synchronisation="s",
             warm_up="u",
             aggregation="one rank",
-        ),
+        )
     },
     environment=(
         plain_facts(

@@ -87,9 +87,7 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
             label = column if len(rates) > 1 else ""
             name = ", ".join(filter(None, [title, _work(row, growing), label]))
             throughput = Throughput(
-                ranks=ranks or 0,
-                rate=rate,
-                printed=float(printed[1]) / 100 if printed else None,
+                ranks=ranks or 0, rate=rate, printed=float(printed[1]) / 100 if printed else None
             )
             groups.setdefault((name, unit), []).append(throughput)
     return groups

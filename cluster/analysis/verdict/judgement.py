@@ -195,9 +195,7 @@ def judge_launches(
 
 
 def _not_judged(
-    summaries: Sequence[Summary],
-    definitions: Mapping[str, Definition],
-    verdicts: Sequence[Verdict],
+    summaries: Sequence[Summary], definitions: Mapping[str, Definition], verdicts: Sequence[Verdict]
 ) -> tuple[SmallSizes, ...]:
     """Find the points of rates whose messages are too small."""
     large = [v for v in verdicts if not isinstance(v.reason, TooSmall)]

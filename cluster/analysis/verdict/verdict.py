@@ -83,9 +83,7 @@ class Verdict(VerdictFigures, frozen=True, kw_only=True):
 
 
 def verdicts(
-    summaries: Sequence[Summary],
-    definitions: Mapping[str, Definition],
-    hardware: Hardware | None,
+    summaries: Sequence[Summary], definitions: Mapping[str, Definition], hardware: Hardware | None
 ) -> tuple[Verdict, ...]:
     """Judge each series at its best large message, or where a larger message collapses."""
     points = judged_points(summaries, definitions)
@@ -311,10 +309,7 @@ def _is_of_subgroup(summary: Summary) -> bool:
 
 
 def _reason(
-    summary: Summary,
-    definition: Definition,
-    hardware: Hardware | None,
-    published: Published | None,
+    summary: Summary, definition: Definition, hardware: Hardware | None, published: Published | None
 ) -> Reason | None:
     """Return why there is no limit or no word, if that is so."""
     size = summary.params.get("size", math.inf)

@@ -42,11 +42,7 @@ class PairLogFlags(Value, frozen=True, kw_only=True):
         Text, option("--series WORDS", "Which test of --from's logs, if they have more.")
     ] = None
     limit: Annotated[
-        Text,
-        option(
-            "--limit RATE",
-            "What a pair should reach, in logs or for --gate.",
-        ),
+        Text, option("--limit RATE", "What a pair should reach, in logs or for --gate.")
     ] = None
 
 

@@ -16,13 +16,7 @@ from click.exceptions import Exit
 from cluster.analysis.verdict.judgement import judge
 from cluster.cli import flags
 from cluster.cli.commands._gate import GateOptions, pass_gate, refuse_unfit, show_drift
-from cluster.cli.commands._pair_logs import (
-    Names,
-    PairLogFlags,
-    SurveyOptions,
-    only_name,
-    run_of,
-)
+from cluster.cli.commands._pair_logs import Names, PairLogFlags, SurveyOptions, only_name, run_of
 from cluster.cli.flags import group, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.measurement import launched
@@ -176,11 +170,7 @@ def _cluster(
 
 
 def _bench(
-    cluster: Cluster,
-    benchmark: str,
-    params: dict[str, Any],
-    live: Listener,
-    options: BenchOptions,
+    cluster: Cluster, benchmark: str, params: dict[str, Any], live: Listener, options: BenchOptions
 ) -> Run:
     return cluster.bench(
         benchmark, runs=options.runs, timeout=options.timeout, listener=live, **params
@@ -266,8 +256,7 @@ def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | No
     unfit = [word for word, value in typed.items() if value]
     if unfit:
         raise SpecError(
-            f"{unfit[0]} does not go with {flag}, which {why}.",
-            remedy="Leave one of them out.",
+            f"{unfit[0]} does not go with {flag}, which {why}.", remedy="Leave one of them out."
         )
 
 
@@ -329,11 +318,7 @@ def _check(
 
 
 def _replace(
-    cluster: Cluster,
-    run: Run,
-    params: dict[str, Any],
-    share: float | None,
-    options: BenchOptions,
+    cluster: Cluster, run: Run, params: dict[str, Any], share: float | None, options: BenchOptions
 ) -> FleetVerdict:
     """Show the verdict, also if nothing can be replaced; then replace or cordon the bad hosts."""
     from cluster.cli.commands._replacement import raise_if_bad, replace  # noqa: PLC0415

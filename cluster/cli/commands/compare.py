@@ -63,8 +63,7 @@ def command(
     threshold: flags.Threshold = THRESHOLD * 100,
     report: flags.Format = "terminal",
     again: Annotated[
-        bool,
-        option("--again", "Measure RUN, which may be a shared file, again: on other hosts."),
+        bool, option("--again", "Measure RUN, which may be a shared file, again: on other hosts.")
     ] = False,
     *,
     gates: GateFlags,

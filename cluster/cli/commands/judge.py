@@ -39,12 +39,7 @@ from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
 from cluster.reports.words.limits import percentages
-from cluster.reports.words.verdict import (
-    Answer,
-    SeriesAnswer,
-    SummaryAnswer,
-    summary_answers,
-)
+from cluster.reports.words.verdict import Answer, SeriesAnswer, SummaryAnswer, summary_answers
 from cluster.runs import store
 from cluster.runs.import_.logs import NAME, STDIN, LogLocation, keep, read_logs
 from cluster.runs.run import Run

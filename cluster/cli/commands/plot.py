@@ -151,11 +151,7 @@ class FitAnswer(Value, frozen=True, kw_only=True):
 
 
 def show_fits(
-    names: Sequence[str],
-    metric: str | None,
-    collectives: str | None,
-    where: Path,
-    report: str,
+    names: Sequence[str], metric: str | None, collectives: str | None, where: Path, report: str
 ) -> None:
     """Fit launches under equal conditions together, and show each fit."""
     from cluster.analysis.models.fit import fit_launches  # noqa: PLC0415 - it imports NumPy

@@ -28,7 +28,7 @@ _EPILOGUE = re.compile(
     r"|slurmstepd: error: \*\*\*|MPI_ABORT was invoked|exitcode|ChildFailedError|non-zero"
     r"|core dumped"
     r"|exit (?:code|status)|entire process down|exited on signal|MPI_ERRORS_ARE_FATAL"
-    r"|no row|no report|rows of",
+    r"|no row|no report|rows of"
 )
 NUMA = "NUMA"  # the name of a NUMA node is this and its number
 

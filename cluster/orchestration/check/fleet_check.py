@@ -267,8 +267,7 @@ def read_groups(
             number = numbers.get(full[word])
             if number is None:
                 raise SpecError(
-                    f"The groups name a host {word!r} that is not of this cluster.",
-                    remedy=remedy,
+                    f"The groups name a host {word!r} that is not of this cluster.", remedy=remedy
                 )
             if number in group_of:
                 raise SpecError(

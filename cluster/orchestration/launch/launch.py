@@ -15,13 +15,7 @@ from msgspec import structs
 from cluster.core import journal, plugins
 from cluster.core.claims import this_process
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import (
-    Capacity,
-    ClusterError,
-    HostErrors,
-    LaunchLeft,
-    SpecError,
-)
+from cluster.core.errors import Capacity, ClusterError, HostErrors, LaunchLeft, SpecError
 from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, group_words
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
@@ -31,14 +25,7 @@ from cluster.orchestration.hosts.new_machines import connect
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.proof import prove_launch
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
-from cluster.providers import (
-    ENDED,
-    CountsHosts,
-    Provider,
-    Resumes,
-    Revocable,
-    RevokedAtOnce,
-)
+from cluster.providers import ENDED, CountsHosts, Provider, Resumes, Revocable, RevokedAtOnce
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:

@@ -43,9 +43,7 @@ NOTHING = (
     "Google names no physical hosts for these machines: it does so with --placement, and for some "
     "types, such as a3-highgpu-8g, a4 or h4d"
 )
-REFUSED_OPTIONS = {
-    "idle": "no machine can delete itself there; limit their time: --ttl 2h",
-}
+REFUSED_OPTIONS = {"idle": "no machine can delete itself there; limit their time: --ttl 2h"}
 
 
 class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentials, OffersGpus):

@@ -45,12 +45,10 @@ KNOWN = {
         },
     ),
     "a100": Accelerator(
-        type="nvidia-tesla-a100",
-        machines={n: f"a2-highgpu-{n}g" for n in (1, 2, 4, 8)},
+        type="nvidia-tesla-a100", machines={n: f"a2-highgpu-{n}g" for n in (1, 2, 4, 8)}
     ),
     "h100": Accelerator(
-        type="nvidia-h100-80gb",
-        machines={n: f"a3-highgpu-{n}g" for n in (1, 2, 4, 8)},
+        type="nvidia-h100-80gb", machines={n: f"a3-highgpu-{n}g" for n in (1, 2, 4, 8)}
     ),
     "k80": Accelerator(
         type="nvidia-tesla-k80",

@@ -17,12 +17,7 @@ import paramiko
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.model.hosts import Access, Machine
-from cluster.remote.remote_shell import (
-    ENDS_WITHIN,
-    LINGERS,
-    RemoteCommand,
-    RemoteShell,
-)
+from cluster.remote.remote_shell import ENDS_WITHIN, LINGERS, RemoteCommand, RemoteShell
 from cluster.remote.ssh import connection
 
 if TYPE_CHECKING:

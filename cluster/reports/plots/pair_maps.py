@@ -28,9 +28,7 @@ COLOURS = ("#b3261e", "#f0903f", "#cdb96b", "#4a93c9")
 
 
 def pair_map(
-    tests: Sequence[PairTest],
-    names: Sequence[str],
-    verdict: FleetVerdict,
+    tests: Sequence[PairTest], names: Sequence[str], verdict: FleetVerdict
 ) -> tuple[Picture, ...]:
     """Draw the worst value of each pair as a share of what most hosts reach, if there is any."""
     hosts = max([len(names), *(1 + max(test.source, test.target) for test in tests)])

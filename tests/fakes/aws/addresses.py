@@ -18,8 +18,7 @@ class AddressCalls(Calls):
         addresses = self.ec2_backend.addresses
         if len(addresses) >= self.cloud.settings.elastic_ips:
             raise refused(
-                "AddressLimitExceeded",
-                "The maximum number of addresses has been reached.",
+                "AddressLimitExceeded", "The maximum number of addresses has been reached."
             )
         made = self.ec2_backend.allocate_address(
             "vpc", address=self.here.public_address(), tags=self.tags("elastic-ip")

@@ -103,7 +103,7 @@ WRITES = {
         StartInstances InstanceIds
         StopInstances InstanceIds
         TerminateInstances InstanceIds
-    """,
+    """
 }
 
 # Of parameters that are structures: what is known of them. Those that are not here are known whole.

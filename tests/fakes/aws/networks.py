@@ -68,8 +68,7 @@ class NetworkCalls(Calls):
         tables = [t for t in backend.describe_route_tables() if t.vpc_id == vpc]
         if subnets or len(groups) > 1 or len(tables) > 1:
             raise refused(
-                "DependencyViolation",
-                f"The vpc '{vpc}' has dependencies and cannot be deleted.",
+                "DependencyViolation", f"The vpc '{vpc}' has dependencies and cannot be deleted."
             )
         return self._moto("delete_vpc")
 

@@ -164,11 +164,7 @@ def _demands(service: Service) -> Iterator[Demand]:
 
 def _where(service: Service) -> dict[str, tuple[str, ...]]:
     region = (service.region,)
-    return {
-        "aws:requestedregion": region,
-        "aws:userid": (service.caller.id,),
-        "ec2:region": region,
-    }
+    return {"aws:requestedregion": region, "aws:userid": (service.caller.id,), "ec2:region": region}
 
 
 def _writes(service: Service, action: str) -> Iterator[Demand]:
@@ -246,9 +242,7 @@ def _demand(
         context[f"aws:resourcetag/{key}".lower()] = (value,)
         context[f"ec2:resourcetag/{key}".lower()] = (value,)
     return Demand(
-        action=action,
-        resource=f"arn:aws:ec2:{service.region}:{owner}:{what}",
-        context=context,
+        action=action, resource=f"arn:aws:ec2:{service.region}:{owner}:{what}", context=context
     )
 
 

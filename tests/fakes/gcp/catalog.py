@@ -162,11 +162,6 @@ def _with_gpus(zone: str) -> dict[str, dict[str, Any]]:
 def _accelerators(zone: str, *, retired: bool) -> dict[str, dict[str, Any]]:
     there = {**ACCELERATORS, **(RETIRED if retired else {})} if zone in GPU_ZONES else {}
     return {
-        name: {
-            "name": name,
-            "zone": zone,
-            "description": text,
-            "maximumCardsPerInstance": most,
-        }
+        name: {"name": name, "zone": zone, "description": text, "maximumCardsPerInstance": most}
         for name, (text, most) in there.items()
     }

@@ -63,11 +63,7 @@ class ResourceCalls:
     def begin(self, kind: str, target: str) -> Operation:
         """Begin an operation."""
         operation = self.cloud.operations.begin(
-            kind,
-            self.scope,
-            target,
-            self.asked.query.get("requestId", ""),
-            self.cloud.settings,
+            kind, self.scope, target, self.asked.query.get("requestId", ""), self.cloud.settings
         )
         operation.status = self.cloud.settings.status
         return operation

@@ -320,8 +320,6 @@ def _certify(folder: Path) -> None:
     )
     (folder / "server.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     (folder / "server.key").write_bytes(private)

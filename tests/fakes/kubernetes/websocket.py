@@ -117,10 +117,7 @@ class Session:
     """
 
     def __init__(
-        self,
-        socket: WebSocket,
-        process: subprocess.Popen[bytes],
-        watch: Callable[[int, int], int],
+        self, socket: WebSocket, process: subprocess.Popen[bytes], watch: Callable[[int, int], int]
     ) -> None:
         self._socket = socket
         self._process = process

@@ -50,8 +50,7 @@ def test_an_impossible_utilisation_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "epochs", "record"),
-    [("unet3d", 5, 146_600_628), ("one_epoch", 1, 2_500)],
+    ("name", "epochs", "record"), [("unet3d", 5, 146_600_628), ("one_epoch", 1, 2_500)]
 )
 def test_all_figures_of_real_summaries_hold(name: str, epochs: int, record: int) -> None:
     """A sample of U-Net3D has 146,600,628 bytes: so what is printed in MB are MiB."""

@@ -56,10 +56,7 @@ def test_operations_on_files_are_no_communication() -> None:
     (lying,) = (r.detail for r in read([wrong]).results)
     assert isinstance(lying, Profile)
     (made,) = job_profiles([Source(job="x", profile=lying)])
-    assert {check.sum for check in made.checks if not check.agrees} == {
-        "files",
-        "inside",
-    }
+    assert {check.sum for check in made.checks if not check.agrees} == {"files", "inside"}
 
 
 def test_an_older_file_of_a_rank_without_a_role_and_without_the_table_of_all() -> None:

@@ -26,10 +26,7 @@ def test_time_and_both_bandwidths_of_both_places(text: str) -> None:
     new = text is NEW
 
     algbw = values(text, "algbw")
-    assert algbw == {
-        "out": (60e9 if new else 30e9,),
-        "in": (59e9 if new else 29.5e9,),
-    }
+    assert algbw == {"out": (60e9 if new else 30e9,), "in": (59e9 if new else 29.5e9,)}
     assert values(text, "busbw") == {"out": (45e9,), "in": (44.25e9,)}
     assert values(text, "time")["out"] == pytest.approx([34.95e-6 if new else 69.91e-6])
 

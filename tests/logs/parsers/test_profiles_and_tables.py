@@ -73,10 +73,7 @@ FEWER = (  # columns than nccl-tests prints
 @pytest.mark.parametrize(
     ("text", "metric", "point", "value"),
     [
-        (
-            FEWER,
-            *("busbw", {"size": 2**31}, 317.84e9),
-        ),
+        (FEWER, *("busbw", {"size": 2**31}, 317.84e9)),
         ("size,time (us),algbw (GB/s)\n1048576,100.0,10.49\n", "time", {"size": 1 << 20}, 1e-4),
         ("# Size,Latency (us)\n0,1.50\n8,1.61\n", "latency", {"size": 8}, 1.61e-6),
         ("Size,Bandwidth (MB/s)\n4194304,12045.10\n", "bandwidth", {"size": 1 << 22}, 12045.1e6),

@@ -93,9 +93,7 @@ class Gate(MemorySource):
         return super()._read(name)
 
 
-def test_a_wait_for_the_source_is_a_fetch_and_one_for_decoding_is_preparation(
-    real: Digits,
-) -> None:
+def test_a_wait_for_the_source_is_a_fetch_and_one_for_decoding_is_preparation(real: Digits) -> None:
     gate = Gate()
     for number in range(DATASET.shards):
         gate.write(NAMES[number], digits.encoded(digits.augmented(real, DATASET, number)))

@@ -91,12 +91,7 @@ def _id(row: Any) -> str:
 
 @pytest.mark.parametrize(("call", "harm", "error", "what", "remedy"), WRONG, ids=_id)
 def test_each_failure_has_its_class_and_leaves_nothing(
-    aws: Cloud,
-    call: str,
-    harm: dict[str, Any],
-    error: type[ClusterError],
-    what: str,
-    remedy: str,
+    aws: Cloud, call: str, harm: dict[str, Any], error: type[ClusterError], what: str, remedy: str
 ) -> None:
     before = aws.things()
     provider = AWS.planned()

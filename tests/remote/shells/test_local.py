@@ -63,11 +63,7 @@ def test_both_streams_are_kept_apart_and_whole() -> None:
     done = sh("echo out; echo err >&2; printf 'more\\nhalf'; printf bad >&2; exit 4")
 
     assert done == Completed(
-        argv=(
-            "sh",
-            "-c",
-            "echo out; echo err >&2; printf 'more\\nhalf'; printf bad >&2; exit 4",
-        ),
+        argv=("sh", "-c", "echo out; echo err >&2; printf 'more\\nhalf'; printf bad >&2; exit 4"),
         status=4,
         stdout="out\nmore\nhalf",
         stderr="err\nbad",

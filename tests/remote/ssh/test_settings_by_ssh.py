@@ -49,7 +49,7 @@ CASES: dict[str, dict[str, str]] = {
         ".ssh/c": "Port 2100\n",
     },
     "files that are not there": {
-        ".ssh/config": "Include nothing conf.d/* /nowhere/*\nHost friend\n  Port 2400\n",
+        ".ssh/config": "Include nothing conf.d/* /nowhere/*\nHost friend\n  Port 2400\n"
     },
     "words as ssh allows them": {
         ".ssh/config": (

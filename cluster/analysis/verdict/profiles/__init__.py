@@ -265,11 +265,7 @@ def file_findings(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
     time, elapsed = sum(p.files for p in whole), sum(p.elapsed for p in whole)
     if time > MILLI and elapsed:
         yield ProfileFinding(
-            name="files",
-            share=time / elapsed,
-            time=time,
-            elapsed=elapsed,
-            ranks=len(whole),
+            name="files", share=time / elapsed, time=time, elapsed=elapsed, ranks=len(whole)
         )
 
 

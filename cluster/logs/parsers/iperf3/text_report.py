@@ -9,14 +9,7 @@ from cluster.core.model.logs import Parsed
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
-from cluster.logs.tcp import (
-    SEVERAL,
-    SUM,
-    Intervals,
-    adds_up,
-    bytes_of,
-    is_within_host,
-)
+from cluster.logs.tcp import SEVERAL, SUM, Intervals, adds_up, bytes_of, is_within_host
 
 STALLED = "stalled"  # the setting of a result of which nothing arrived
 START = 0.05  # seconds: a line that begins before this is of a test's beginning, or its whole

@@ -343,10 +343,7 @@ class PerfTest:
                 f"({self.hidden[:60]!r})"
             )
         elif builder.empty and (self.headed or not self._failures):
-            builder.lack_rows(
-                "there is no row: it ended before its first size",
-                ROWS,
-            )
+            builder.lack_rows("there is no row: it ended before its first size", ROWS)
         elif not self.ended:
             builder.lack("no_foot")
 

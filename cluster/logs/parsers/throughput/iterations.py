@@ -51,10 +51,7 @@ _TIMES = tuple(
     for word, pattern in (
         ("per iteration (", r"elapsed time per iteration \((?P<unit>ms|s)\): (?P<time>\d[\d.]*)"),
         (", time ", r"\b[Ii]ter \d+: loss [^|]{1,80}?, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b"),
-        (
-            "train_step_time",
-            r'MLLOG .*"train_step_time": ?(?P<time>\d[\d.]*)(?P<unit>)(?=[,}])',
-        ),
+        ("train_step_time", r'MLLOG .*"train_step_time": ?(?P<time>\d[\d.]*)(?P<unit>)(?=[,}])'),
         ("iter time:", r"\biter time: (?P<time>\d[\d.]*) ?(?P<unit>ms|s)\b"),
         (
             "step_timing",
