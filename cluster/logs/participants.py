@@ -35,6 +35,7 @@ class Participants:
 
     def __init__(self) -> None:
         self._mentions: list[_NamedHosts] = []
+        self._lines: set[int] = set()  # of them
 
     def scan(self, text: str, first: int) -> None:
         if not any(mark in text for mark in _MARKS):
@@ -48,6 +49,11 @@ class Participants:
                 whole = pattern is _LIST
                 mentions.append(_NamedHosts(line, tuple(listed(name)) if whole else (name,), whole))
         self._mentions += sorted(mentions)
+        self._lines.update(mention.line for mention in mentions)
+
+    def names_at(self, line: int) -> bool:
+        """Tell whether a line names hosts."""
+        return line in self._lines
 
     def count(self, firsts: Sequence[int]) -> list[tuple[int, bool]]:
         """Return on how many hosts each result ran, by their first lines; 0 if no line says so.

@@ -243,12 +243,17 @@ class _Reader:
         while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for lineno, line in missed:
-            if self._diagnosis is not None and self._diagnosis.take(line, lineno):
+            if self._is_evidence(line, lineno):
                 self._lines += 1
             elif not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
                 self._miss(lineno, line)
         self._refuse_too_many_rows()
         return text.count("\n")
+
+    def _is_evidence(self, line: str, lineno: int) -> bool:
+        """Tell whether a line of no parser is a sign of a problem, or names hosts."""
+        is_sign = self._diagnosis is not None and self._diagnosis.take(line, lineno)
+        return is_sign or self._participants.names_at(lineno)
 
     def _scan(self, text: str, first: int) -> None:
         """Look for signs of problems, hosts, and beginnings and ends of tests, in all lines."""
