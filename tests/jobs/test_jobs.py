@@ -54,8 +54,8 @@ def alive(word: str) -> list[int]:
     return found
 
 
-def supervisor(job: Job) -> int:
-    return int(Path(job.record.tasks[0].folder, "pid").read_text().split()[0])
+def supervisor(job: Job, rank: int = 0) -> int:
+    return int(Path(job.record.tasks[rank].folder, "pid").read_text().split()[0])
 
 
 def test_hosts_are_values_with_verbs(c: Cluster, tmp_path: Path) -> None:
@@ -164,6 +164,25 @@ def test_the_same_job_is_given_back_and_another_of_its_name_refused(c: Cluster) 
     again = c.start("true", name="same")
     again.wait()
     assert again.record.folder != first.record.folder
+
+
+def test_a_job_that_has_lost_a_host_and_goes_on_is_not_started_twice(c: Cluster) -> None:
+    job = c.start("setsid -f sleep 9869.5; sleep 9870.5", name="partly", grace=0.2)
+    until(lambda: len(alive("9869.5")) == 3, "its processes")
+    pane = int(Path(f"/proc/{supervisor(job)}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(pane, signal.SIGKILL)
+    os.kill(supervisor(job), signal.SIGKILL)
+    until(lambda: job.state == "lost", "the loss")
+    assert c.jobs.running() == {"partly": ("1.mpi.jobs", "2.mpi.jobs")}
+    with pytest.raises(SpecError, match=r"'partly' is lost on .*\n.*on 1\.mpi\.jobs, 2\.mpi\.jobs"):
+        c.start("setsid -f sleep 9869.5; sleep 9870.5", name="partly", grace=0.2)
+    for number in (1, 2):
+        os.kill(supervisor(job, number), signal.SIGKILL)
+    until(lambda: c.jobs.running() == {}, "the loss of all")
+    assert len(alive("9870.5")) >= 1  # of the first host, which nobody has ended yet
+    c.start("true", name="partly").wait()
+
+    assert alive("9869.5") == alive("9870.5") == []
 
 
 @pytest.mark.parametrize("name", ["a.b", "a:b", "a b", "-a", "a'b", "ä", "x" * 41])

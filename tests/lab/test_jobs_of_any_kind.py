@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, HostErrors
 from cluster.core.model.jobs import TaskState
-from tests.conftest import ROOT, command, run, until
+from cluster.orchestration.jobs import job as job_module
+from cluster.remote.threads import start
+from tests.conftest import PATIENCE, ROOT, command, run, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +70,45 @@ def test_a_host_behind_a_cut_is_unreachable_and_its_task_goes_on() -> None:
         ]
 
 
+AGAIN = 'echo "$CLUSTER_RESTART of $RANK"; [ $CLUSTER_RESTART = 1 ] || exec sleep 9871'
+
+
+@pytest.mark.usefixtures("own")
+def test_a_job_that_loses_several_hosts_at_once_is_whole_again_or_each_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_module, "GIVE_UP", 2.0)
+    with cluster.launch("several", provider="lab", hosts=4) as c:
+        job = c.start(AGAIN, name="train", restarts=1)
+        until(lambda: len(list(job.lines(follow=False))) == 4, "all first lines")
+        for number in "13":
+            command("lab", "several", "cut", number)
+        waited = start(c.jobs["train"].wait)
+        until((c.disk.journal.folder / "restart-train").exists, "it is started again")
+        for number in "13":
+            command("lab", "several", "heal", number)
+        waited.result(PATIENCE)
+
+        again = c.jobs["train"]
+        assert sorted(line.text for line in again.lines()) == [f"1 of {rank}" for rank in range(4)]
+        (attempt,) = again.record.attempts
+        assert (sorted(attempt.lost), attempt.replaced) == (["1.mpi.several", "3.mpi.several"], ())
+        ids = c.run("pgrep -f '[s]leep 9871'", check=False).values()
+        assert [done.stdout for done in ids] == [""] * 4  # also where the first start was cut off
+
+        last = c.start("sleep 9872", name="last")
+        for number in "12":
+            command("lab", "several", "kill", number)
+        with pytest.raises(HostErrors) as lost:
+            last.wait()
+        said = [str(error) for error in lost.value.exceptions]
+        assert [[n for n in range(4) if f"{n}.mpi.several" in text] for text in said] == [[1], [2]]
+        states = {name: getattr(state, "state", "") for name, state in last.states().items()}
+        assert {name for name, state in states.items() if state == "running"} == {
+            *("0.mpi.several", "3.mpi.several"),
+        }
+
+
 def test_more_jobs_are_followed_than_a_connection_has_sessions(c: Cluster) -> None:
     """An OpenSSH server allows 10 sessions on a connection by default."""
     host = c.hosts[0]
@@ -82,7 +123,11 @@ CLIENT = """
 import cluster, time
 c = cluster.attach("matrix")
 for number in range(100):
-    c.start("while :; do echo .; sleep 0.1; done", name=f"job-{number % 3}", grace=0.5)
+    name = f"job-{number % 6}"
+    try:
+        c.start("while :; do echo .; sleep 0.1; done", name=name, grace=0.5)
+    except cluster.SpecError:  # it has lost a host, and goes on on others
+        c.jobs[name].stop()
     for job in c.jobs.values():
         job.state
 """
@@ -117,6 +162,7 @@ def test_whatever_is_killed_the_states_are_true_and_nothing_is_left() -> None:
                 words = SUPERVISED.format(folder=folder_of(job, name))
                 alive = c.hosts[name].run(words)[name].stdout.strip() == "yes"
                 assert (state.state == "running") == alive, (name, state)
+        assert {job.name for job in c.jobs.values() if job.runs_on()} == c.jobs.running().keys()
         for job in c.jobs.values():
             job.stop()
         left = c.run("grep -lzs '^CLUSTER_TASK=' /proc/[0-9]*/environ | wc -l")

@@ -138,6 +138,11 @@ class Job:
         """The state of its worst task; `unreachable` if a host does not answer."""
         return worst(self.states().values())
 
+    def runs_on(self) -> tuple[str, ...]:
+        """Return the names of the hosts on which its tasks run, also if it has lost others."""
+        answers = self.states().items()
+        return tuple(host for host, a in answers if isinstance(a, TaskState) and a.end is None)
+
     def wait(self, timeout: float | None = None) -> None:
         """Wait until all tasks have ended, and keep their output here.
 
@@ -435,6 +440,11 @@ class Job:
             file.seek(max(0, offset - dropped))
             for raw in file:
                 yield from parse(raw.decode(errors="replace"), task, 0.0)
+
+
+def may_run(state: TaskState | ClusterError) -> bool:
+    """Tell whether a task runs, or may: its host does not answer."""
+    return isinstance(state, ClusterError) or state.end is None
 
 
 def worst(states: Iterable[TaskState | ClusterError]) -> State:

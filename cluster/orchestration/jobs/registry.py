@@ -18,7 +18,7 @@ from cluster.core.errors import ClusterError, HostErrors, InUse, JobError, SpecE
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
 from cluster.orchestration.jobs.bench_job import PREFIX, BenchJob
-from cluster.orchestration.jobs.job import Job, Lost
+from cluster.orchestration.jobs.job import Job, Lost, may_run, worst
 from cluster.remote.parallel import on_each
 from cluster.remote.tasks import HostTasks
 
@@ -178,21 +178,29 @@ class NamedJobs(Mapping[str, Job]):
         return next(port for port in count(MASTER_PORT) if port not in ports)
 
     def _same_job(self, name: str, spec: TaskSpec, hosts: HostGroup, restarts: int) -> Job | None:
-        """Return the job of this name if it runs and is the same; refuse another (SpecError)."""
+        """Return the job of this name if it runs and is the same; refuse another (SpecError).
+
+        What a lost task of one that has ended has left behind is ended.
+        """
         if name not in self._disk.state.named_jobs:
             return None
         job = self[name]
-        state = job.state
-        if state not in ("starting", "running", "unreachable"):
+        states = job.states()
+        state = worst(states.values())
+        names = tuple(states)
+        on = ", ".join(host for host in names if may_run(states[host]))
+        if not on:
+            if state == "lost" or not job.is_kept:
+                job.stop("It is started again.")
             return None
-        names = tuple(task.host for task in job.record.tasks)
         is_same = (job.record.spec, names, job.record.restarts) == (spec, hosts.names, restarts)
-        if is_same and state != "unreachable":
+        if is_same and state in ("starting", "running"):
             return job
         by = claims.decode(job.record.by)
+        goes_on = "" if state in ("starting", "running", "unreachable") else f" It goes on on {on}."
         raise SpecError(
             f"A job {name!r} is {state} on {', '.join(names)}: {job.command}",
-            means=f"Started by {by.words}." if by else "",
+            means=f"{f'Started by {by.words}.' if by else ''}{goes_on}".strip(),
             remedy=f"Choose another name, or end it: cluster kill {self._remote.name} {name}",
         )
 
@@ -261,11 +269,11 @@ class NamedJobs(Mapping[str, Job]):
 
     def _running(self) -> list[Job]:
         unfinished = [job for job in self.values() if not job.is_kept]
-        return [job for job in unfinished if job.state in ("starting", "running")]
+        return [job for job in unfinished if job.runs_on()]
 
     def running(self) -> dict[str, tuple[str, ...]]:
-        """Return the jobs that run, by name, with the names of their hosts (ClusterError)."""
-        return {j.name: tuple(task.host for task in j.record.tasks) for j in self._running()}
+        """Return the jobs that run, by name, with the names of the hosts where (ClusterError)."""
+        return {job.name: job.runs_on() for job in self._running()}
 
     def end_all(self, reason: str) -> None:
         """Stop all jobs, and keep their output here (ClusterError, HostErrors)."""
