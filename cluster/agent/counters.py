@@ -1,4 +1,7 @@
-"""Counters of this host by which a link, a slot or a processor shows trouble; no root is needed."""
+"""Counters of this host: what its links carry, and trouble of a link, a slot or a processor.
+
+No root is needed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import cgroup_folders, read_text
+from cluster.core.model.usage import HostUsage
 
 NET = (  # the columns of /proc/net/dev
     *("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
@@ -20,6 +25,7 @@ TROUBLE = re.compile(
 )
 """The counters of RDMA ports (Linux: ABI/stable/sysfs-class-infiniband, mlx5, EFA) that matter."""
 AER = ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal")
+IDLE = ("idle", "iowait")  # of CPU
 MOST = 32  # counters of one interval: those of a message that is written at once
 
 
@@ -93,3 +99,44 @@ def _processors(root: Path) -> Iterator[tuple[str, int]]:
     heat = read_text(root / "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count")
     if heat.isdigit():
         yield "processor.thermal_throttles", int(heat)
+
+
+def watch(seconds: float, count: int, addresses: tuple[str, ...]) -> Iterator[HostUsage]:
+    """Yield this host's usage each interval, `count` times, or for ever if that is 0.
+
+    Bytes are those of the interfaces with one of these addresses; of all, if there is none.
+    """
+    names = {i.name for i in list_interfaces() if i.address in addresses}
+    before, own, number = read_counters(), time.process_time(), 0
+    while not count or number < count:
+        time.sleep(seconds)
+        after, spent, number = read_counters(), time.process_time(), number + 1
+        took = (after["time"] - before["time"]) / 1e9
+        gained = {name: after[name] - before.get(name, after[name]) for name in after}
+        ticks = {name: gained.get(f"ticks.{name}", 0) for name in CPU}
+        sent, received = (
+            sum(
+                gain
+                for name, gain in gained.items()
+                if name.endswith(f".{way}_bytes") and (not names or name.split(".")[0] in names)
+            )
+            / took
+            for way in ("tx", "rx")
+        )
+        yield HostUsage(
+            at=round(time.time(), 3),
+            seconds=round(took, 3),
+            processor=round(1 - sum(ticks[name] for name in IDLE) / max(sum(ticks.values()), 1), 4),
+            memory=_memory_used(),
+            sent=round(sent),
+            received=round(received),
+            trouble=trouble(before, after),
+            cost=round((spent - own) / took, 5),
+        )
+        before, own = after, spent
+
+
+def _memory_used(root: Path = Path("/")) -> float:
+    sizes = dict(re.findall(r"^(\w+):\s+(\d+)", read_text(root / "proc/meminfo"), re.MULTILINE))
+    total, available = (int(sizes.get(name, 0)) for name in ("MemTotal", "MemAvailable"))
+    return round(1 - available / total, 4) if total else 0.0

@@ -14,6 +14,7 @@ from cluster.agent.protocol import FOLLOWED, HEARTBEAT, Ended, Event, Lost, Runn
 from cluster.core.model.hang import HostReport
 from cluster.core.model.hosts import Facts
 from cluster.core.model.jobs import TaskOutput, TaskState
+from cluster.core.model.usage import HostUsage
 
 POLL = 0.1  # seconds between two polls of a job's files; each may interrupt a rank
 CHUNK = 1 << 20
@@ -97,7 +98,7 @@ def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
     return text
 
 
-def print_event(answer: Facts | Event | HostReport | TaskOutput | TaskState) -> None:
+def print_event(answer: Facts | Event | HostReport | TaskOutput | TaskState | HostUsage) -> None:
     """Print an answer as one line of JSON, at once."""
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()

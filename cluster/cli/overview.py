@@ -35,7 +35,7 @@ GROUPS = {
         *("import", "watch", "plot"),
     ),
     "Clusters": ("up", "launch", "ls", "connect", "put", "get", "lab", "down"),
-    "Jobs": ("run", "status", "logs", "hang", "wait", "fetch", "kill"),
+    "Jobs": ("run", "status", "top", "logs", "hang", "wait", "fetch", "kill"),
     "Help": ("doctor", "providers", "help", "more"),
 }
 """The order of use; a command that is not named here comes last, under `Others`."""

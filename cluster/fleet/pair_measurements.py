@@ -94,6 +94,15 @@ def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]
         yield msgspec.structs.replace(measurement, params=params)
 
 
+def proven_rates(tests: Iterable[PairTest]) -> dict[int, tuple[float, float]]:
+    """Return what each host, by its number, sent and received at best."""
+    rates: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for test in tests:
+        for way, host in enumerate((test.source, test.target)):
+            rates[host][way] = max(rates[host][way], test.value or 0.0)
+    return {host: (sent, received) for host, (sent, received) in rates.items()}
+
+
 FEWEST = 3  # hosts: of two, a slow pair does not say which
 
 

@@ -1,0 +1,106 @@
+"""Show live what hosts do, against what a check proved that their links carry.
+
+Example: cluster top mine
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from rich.live import Live
+from rich.text import Text
+
+from cluster.cli import flags
+from cluster.cli.console import console
+from cluster.cli.flags import option
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import SIMULATED
+from cluster.core.model.usage import HostUsage
+from cluster.core.printable import printable
+from cluster.core.units import format_value, parse_seconds
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.usage import watch_usage
+from cluster.reports.formats.terminal import table_text
+from cluster.reports.table import Column, Columns, make_table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+AROUND = 5  # lines of the screen that are no hosts: the table's head, a note, the cursor's
+COLUMNS: Columns[HostUsage] = (
+    Column("host", lambda usage: usage.host, words=True),
+    Column("CPU", lambda usage: f"{usage.processor:.0%}"),
+    Column("memory", lambda usage: f"{usage.memory:.0%}", spare=1),
+    Column("sends", lambda usage: _rate(usage.sent, usage.sent_share)),
+    Column("receives", lambda usage: _rate(usage.received, usage.received_share)),
+    Column("errors", lambda usage: _trouble(usage.trouble)),
+)
+
+
+def command(
+    name: flags.ClusterName,
+    *,
+    every: Annotated[str, option("--every SPAN", "How often: 1s, 10s.")] = "2s",
+    count: Annotated[
+        int, option("--count N", "How often in all; 0: until Ctrl-C, once if nobody looks.")
+    ] = 0,
+    json: flags.Json = False,
+) -> None:
+    seconds, cluster = parse_seconds(every), attach(name)
+    if seconds <= 0 or count < 0:
+        raise SpecError("--every is more than 0, and --count is not negative.")
+    if cluster.machines and cluster.machines[0].shell == SIMULATED:
+        raise SpecError("Simulated hosts do nothing.", remedy="Look at a lab: --provider lab")
+    screen, lock = console(quiet=False), threading.Lock()
+    newest: dict[str, HostUsage] = {}
+    is_live = screen.is_terminal and not json
+    unproven = f"No check proved a rate: cluster check {name}"
+    with Live(console=screen, auto_refresh=False) if is_live else nullcontext() as live:
+
+        def take(usage: HostUsage) -> None:
+            with lock:
+                newest[usage.host] = usage
+                if json:
+                    sys.stdout.write(f"{msgspec.json.encode(usage).decode()}\n")
+                    sys.stdout.flush()
+                elif live is not None:
+                    text = usage_text(newest.values(), unproven, *screen.size)
+                    live.update(Text(text), refresh=True)
+
+        failed = watch_usage(cluster, seconds, count or int(not is_live and not json), take)
+    if not json and not is_live:
+        sys.stdout.write(printable(usage_text(newest.values(), unproven)))
+    for error in failed.values():
+        sys.stderr.write(printable(f"{error}\n"))
+
+
+def usage_text(
+    usages: Collection[HostUsage], unproven: str, width: int | None = None, lines: int | None = None
+) -> str:
+    """Return a table of hosts; where they do not fit, those with errors and the idlest links."""
+    most = max(1, lines - AROUND) if lines else len(usages)
+    rows = sorted(usages, key=lambda usage: usage.host)
+    if len(rows) > most:
+        rows.sort(key=lambda usage: (not usage.trouble, usage.sent + usage.received))
+    notes = [f"{len(rows) - most} more hosts do not fit."] if len(rows) > most else []
+    if all(usage.sent_share is None for usage in usages):
+        notes = [unproven, *notes]
+    return table_text(make_table("", rows[:most], COLUMNS, notes), width)
+
+
+def _rate(rate: float, share: float | None) -> str:
+    proven = "" if share is None else f" {share:4.0%}"
+    return f"{format_value(rate, 'B/s')}{proven}"
+
+
+def _trouble(trouble: Mapping[str, float]) -> str:
+    if not trouble:
+        return ""
+    name, value = next(iter(trouble.items()))
+    amount = f"{value:.0%}" if name.startswith("cpu.") else f"+{value:.0f}"
+    more = f", {len(trouble) - 1} more" if len(trouble) > 1 else ""
+    return f"{name} {amount}{more}"

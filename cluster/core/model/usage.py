@@ -1,0 +1,22 @@
+"""What a host did during an interval, by its kernel's counters."""
+
+from __future__ import annotations
+
+from cluster.core.model.value import Value
+
+
+class HostUsage(Value, frozen=True, kw_only=True):
+    """One interval of one host."""
+
+    host: str = ""
+    at: float  # its end, in seconds since the epoch
+    seconds: float  # its length
+    processor: float  # the share of all processors that was busy
+    memory: float  # the share that is in use
+    sent: float  # bytes per second, by the interface of the cluster
+    received: float
+    trouble: dict[str, float] = {}  # what went up: `agent.counters.trouble`
+    cost: float = 0.0  # of a processor, the share that the watching itself took
+    # of what tests proved that the link carries; none where no test did
+    sent_share: float | None = None
+    received_share: float | None = None

@@ -1,0 +1,70 @@
+"""What the hosts of a cluster do now, against what tests proved that their links carry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cluster.agent.protocol import AGENT
+from cluster.core import decoders
+from cluster.core.errors import ClusterError, ShellError
+from cluster.core.model.usage import HostUsage
+from cluster.fleet.pair_measurements import pair_tests, proven_rates
+from cluster.remote.parallel import try_each
+from cluster.runs import store
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.core.model.hosts import Completed
+    from cluster.orchestration.cluster import Cluster
+    from cluster.remote.shells import Shell
+
+
+def watch_usage(
+    cluster: Cluster, seconds: float, count: int, on_usage: Callable[[HostUsage], None]
+) -> dict[str, ClusterError]:
+    """Call `on_usage` for each host and interval, `count` times or for ever; return what failed.
+
+    It is called by several threads.
+    """
+    machines = {machine.name: machine for machine in cluster.machines}
+    cluster.install()
+    proven = link_rates(cluster)
+    interval = (str(seconds), str(count), *(machine.address for machine in cluster.machines))
+
+    def look(name: str, shell: Shell) -> Completed:
+        def take(line: str) -> None:
+            usage = decoders.decode(line, HostUsage)
+            sends, receives = proven.get(name, (0.0, 0.0))
+            on_usage(
+                replace(
+                    usage,
+                    host=name,
+                    sent_share=round(usage.sent / sends, 4) if sends else None,
+                    received_share=round(usage.received / receives, 4) if receives else None,
+                )
+            )
+
+        words = (f"{machines[name].bin}/python3", *AGENT, "usage", *interval)
+        done = shell.run(words, on_line=take)
+        if done.status:
+            raise ShellError(f"{name} cannot say what it does.", means=done.stderr.strip())
+        return done
+
+    answers = try_each(cluster.shells(), look)
+    return {name: error for name, error in answers.items() if isinstance(error, ClusterError)}
+
+
+def link_rates(cluster: Cluster) -> dict[str, tuple[float, float]]:
+    """Return what each host sent and received at best in the newest check, in bytes per second."""
+    for job in reversed(cluster.state.jobs):
+        if job.benchmark == PAIRS and Path(job.run).exists():
+            run = store.read(Path(job.run))
+            names = [machine.name for machine in run.record.machines]
+            rates = proven_rates(pair_tests(m for m in run.measurements if m.metric == "bandwidth"))
+            return {names[host]: own for host, own in rates.items() if host < len(names)}
+    return {}

@@ -1,0 +1,42 @@
+"""`cluster top`: what hosts of a lab do, against what a check proved, and what looking costs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cluster
+from tests.conftest import command
+
+pytestmark = [pytest.mark.usefixtures("own", "home"), pytest.mark.serial]
+SINK = """
+import socket
+connection, _ = socket.create_server(("0.0.0.0", 9999)).accept()
+while connection.recv(1 << 20):
+    pass
+"""
+SOURCE = """
+import socket
+connection = socket.create_connection(("{address}", 9999))
+while True:
+    connection.send(bytes(1 << 20))
+"""
+COST = 0.005  # of a processor
+
+
+def test_a_flow_is_seen_as_a_share_of_what_the_links_carried() -> None:
+    lab = cluster.launch("seen", provider="lab", hosts=3, options={"rate": "60mbit"})
+    assert "No check proved a rate" in command("top", "seen", "--every", "1s").stdout
+    command("check", "seen", "--milliseconds", "100")
+    lab.start(["python3", "-c", SINK], hosts=lab.hosts[1], name="sink").wait_for_port(9999)
+    source = SOURCE.format(address=lab.machines[1].address)
+    lab.start(["python3", "-c", source], hosts=lab.hosts[2], name="source")
+
+    lines = command("top", "seen", "--json", "--count", "3").stdout.splitlines()
+    usages = [json.loads(line) for line in lines]
+    last = {usage["host"][0]: usage for usage in usages[-3:]}
+    assert (len(usages), sorted(last)) == (9, ["0", "1", "2"])
+    assert (last["2"]["sent_share"] > 0.8, last["1"]["received_share"] > 0.8) == (True, True)
+    assert (last["0"]["sent_share"] < 0.1, last["0"]["received_share"] < 0.1) == (True, True)
+    assert max(usage["cost"] for usage in usages) < COST
