@@ -29,13 +29,13 @@ from cluster.orchestration.ab_test import (
     check_common,
     check_launches,
     check_toggles,
+    sharing_spec,
     trials,
 )
 from cluster.orchestration.bench.plan import check_bench, check_plan, host_order
 from cluster.orchestration.bench.starter import check_starter
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
-from cluster.providers import Provider, SharesHosts
 from cluster.reports.ci import Case
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
@@ -52,7 +52,7 @@ def measure(
     _check_how(spec, options)
     pair = trials(options.ab, benchmark, spec.provider) if options.ab else None
     conditions = pair or (trial,)
-    spec = with_options(spec, conditions[0].options)
+    spec = msgspec.structs.replace(spec, options={**spec.options, **conditions[0].options})
     check_machines = check(spec, benchmark, params, options, conditions)
     _check_order(spec.name, benchmark, options)
     if options.plan:
@@ -89,22 +89,15 @@ def measure(
         raise Exit(status)
 
 
-def with_options(spec: ClusterSpec, options: Mapping[str, str]) -> ClusterSpec:
-    """Return a spec with more options of its provider."""
-    return msgspec.structs.replace(spec, options={**spec.options, **options})
-
-
 @contextmanager
 def _sharing(
     cluster: Cluster, trial: Trial, live: JobProgress, options: BenchOptions
 ) -> Iterator[Cluster]:
     """Launch a cluster for the second condition on the same machines, if it has options."""
-    provider = plugins.load(Provider, cluster.spec.provider)
-    if not (trial.options and isinstance(provider, SharesHosts)):
+    spec = sharing_spec(cluster, trial)
+    if spec is None:
         yield cluster
         return
-    own = {**trial.options, **provider.sharing_options(cluster.spec)}
-    spec = msgspec.structs.replace(with_options(cluster.spec, own), name=f"{cluster.name}-b")
     second = _launch(spec, lambda _: None, live, options)
     try:
         with second.bench_jobs.claimed(replace=options.replace):

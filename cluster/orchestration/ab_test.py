@@ -5,18 +5,22 @@ The order is A B B A A B B A ...: each condition is the first of a pair as often
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from cluster.analysis.limits.link import MEMORY
 from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, THRESHOLD, Side
 from cluster.analysis.topology.nccl_toggles import LEVEL, LEVELS, TOGGLES, level
-from cluster.core import plugins
+from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench.bench import RUN_OPTIONS, TIMEOUT
 from cluster.orchestration.bench.plan import check_bench
 from cluster.orchestration.bench.variables import all_variables, variable
+from cluster.orchestration.launch.launch import launch_spec
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import Provider, SharesHosts
 from cluster.runs.comparison import RunComparison, compare_groups
@@ -58,22 +62,18 @@ def trials(text: str, benchmark: str, provider: str = "local") -> tuple[Trial, T
             means="The values differ; there is one comma between them, or a | if they have commas.",
             remedy="Such as --ab mca:btl_tcp_links=1,4",
         )
-    kind = plugins.find(Provider, provider)
-    if issubclass(kind, SharesHosts) and key in kind.Options.__struct_fields__:
-        first, second = (
-            Trial(name=f"{key}={value}", params={}, variables={}, options={key: value})
-            for value in parts
-        )
-        return first, second
-    return _pair(key, (parts[0], parts[1]), benchmark)
+    return _pair(key, (parts[0], parts[1]), benchmark, provider)
 
 
-def _pair(key: str, values: tuple[str, str], benchmark: str) -> tuple[Trial, Trial]:
-    first, second = (_trial(key, value, benchmark) for value in values)
+def _pair(key: str, values: tuple[str, str], benchmark: str, provider: str) -> tuple[Trial, Trial]:
+    first, second = (_trial(key, value, benchmark, provider) for value in values)
     return first, second
 
 
-def _trial(key: str, value: str, benchmark: str) -> Trial:
+def _trial(key: str, value: str, benchmark: str, provider: str) -> Trial:
+    chosen = plugins.find(Provider, provider)
+    if issubclass(chosen, SharesHosts) and key in chosen.Options.__struct_fields__:
+        return Trial(name=f"{key}={value}", params={}, variables={}, options={key: value})
     kind, colon, name = key.partition(":")
     if colon and kind in ("mca", "env"):
         environment = dict([variable(kind, name, value)])
@@ -179,6 +179,34 @@ def compare_conditions(
     return compare_groups(base, other, threshold)
 
 
+def sharing_spec(cluster: Cluster, trial: Trial) -> ClusterSpec | None:
+    """Return the spec of a second cluster on the same machines; None if a trial needs none."""
+    provider = plugins.load(Provider, cluster.spec.provider)
+    if not (trial.options and isinstance(provider, SharesHosts)):
+        return None
+    own = {**cluster.spec.options, **trial.options, **provider.sharing_options(cluster.spec)}
+    return structs.replace(cluster.spec, options=own, name=f"{cluster.name}-b")
+
+
+@contextmanager
+def _second_cluster(cluster: Cluster, pair: tuple[Trial, Trial]) -> Iterator[Cluster]:
+    """Launch the cluster of the second condition, and take it down afterwards, if it has one."""
+    spec = sharing_spec(cluster, pair[1])
+    if spec is None:
+        yield cluster
+        return
+    kind = plugins.find(Provider, cluster.spec.provider).Options
+    options = decoders.convert(cluster.spec.options, kind, strict=False)
+    for key, value in pair[0].options.items():
+        if str(getattr(options, key)) != value:
+            raise SpecError(
+                f"{cluster.name} runs with {key}={getattr(options, key)}, and not {value}.",
+                remedy="Name its own value first, or launch it with the other.",
+            )
+    with launch_spec(spec) as second, second.bench_jobs.claimed():
+        yield second
+
+
 def ab(
     cluster: Cluster,
     benchmark: str,
@@ -194,8 +222,10 @@ def ab(
     Args:
         cluster: Cluster that runs the launches.
         benchmark: Name of the benchmark, such as `p2p`.
-        key: Setting that differs: `mca:NAME`, `env:NAME`, or a parameter of the benchmark.
-        values: Two values of it: the baseline first.
+        key: Setting that differs: `mca:NAME`, `env:NAME`, a parameter of the benchmark, or an
+            option of a provider whose clusters share hosts, such as `network` of Kubernetes: a
+            second cluster is there meanwhile.
+        values: Two values of it: the baseline first; of a provider's option, that of the cluster.
         launches: Number of launches of each condition.
         threshold: Smallest difference that matters, as a fraction of the value.
         options: Options of both: what `Cluster.bench` takes, such as `sizes=[8]`.
@@ -213,7 +243,7 @@ def ab(
     first, second = (str(int(v) if isinstance(v, bool) else v) for v in values)
     if first == second:
         raise SpecError(f"Both values of {key} are {first}: there is nothing to compare.")
-    pair = _pair(key, (first, second), benchmark)
+    pair = _pair(key, (first, second), benchmark, cluster.spec.provider)
     params = {name: value for name, value in options.items() if name not in RUN_OPTIONS}
     checked = [
         check_bench(cluster.spec, benchmark, {**params, **trial.params}, TIMEOUT) for trial in pair
@@ -222,8 +252,16 @@ def ab(
     check_toggles(checked, pair)
     environment = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
     options["listener"] = options.get("listener") or default_listener(2 * launches)
-    with cluster.bench_jobs.claimed(replace=options.get("replace", False)):
+    with (
+        cluster.bench_jobs.claimed(replace=options.get("replace", False)),
+        _second_cluster(cluster, pair) as other,
+    ):
+        own = {pair[0].name: cluster, pair[1].name: other}
         ran = run_alternating(
-            cluster.bench, benchmark, pair, launches=launches, variables=environment, **options
+            lambda name, **more: own[more["condition"]].bench(name, **more),
+            *(benchmark, pair),
+            launches=launches,
+            variables=environment,
+            **options,
         )
         return compare_conditions(pair, ran, threshold)

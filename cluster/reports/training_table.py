@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import TypeVar
 
 from cluster.analysis.models.efficiency import Efficiency, Series, Throughput, Work, scaling
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
+from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Summary
 from cluster.core.units import format_value
 from cluster.reports.table import Column, Columns, Table, make_table
 
+T = TypeVar("T", Summary, ComparisonCell)
 RATE = "samples_rate"
 GRADIENTS = "gradient_bytes"
 BUSY = "gpu_busy"
@@ -29,7 +34,7 @@ def training_table(
     `ranks_per_host` ranks; if it is not known, all ranks are expected to be as fast as those of the
     base.
     """
-    rates = {ranks: _rate_summary(summaries) for ranks, (summaries, _) in runs.items()}
+    rates = {ranks: _rate_of(summaries) for ranks, (summaries, _) in runs.items()}
     work = None if link is None else _work(runs, batch, link, ranks_per_host)
     scaled = scaling(
         Series(
@@ -62,6 +67,41 @@ def training_table(
     return make_table(title, scaled.rows, columns, (_reading(gpus=gpus, bounded=work is not None),))
 
 
+def conditions_table(compared: Mapping[int, Comparison]) -> Table:
+    """Show how training scales under two conditions (SpecError: a run has no rate)."""
+    cells = {
+        ranks: _rate_of(cell for cell in own.cells if cell.is_common)
+        for ranks, own in sorted(compared.items())
+    }
+    base = min(cells)
+    names = compared[base].base, compared[base].other
+
+    def shown(rate: Callable[[ComparisonCell], float], ranks: int) -> str:
+        return format_value(rate(cells[ranks]), "samples/s")
+
+    def efficiency(rate: Callable[[ComparisonCell], float], ranks: int) -> str:
+        return f"{rate(cells[ranks]) / ranks / (rate(cells[base]) / base):.1%}"
+
+    columns: list[Column[int]] = [Column("ranks", str)]
+    for name, rate in zip(names, map(attrgetter, ("base", "other")), strict=True):
+        columns += [
+            Column(name, partial(shown, rate)),
+            Column(f"{name} efficiency", partial(efficiency, rate)),
+        ]
+    columns.append(Column("verdict", lambda ranks: cells[ranks].verdict, words=True))
+    title = f"training: efficiency over {base} rank(s) of the same condition"
+    note = f"The verdict is on {names[1]}."
+    return make_table(title, list(cells), tuple(columns), (note,))
+
+
+def _rate_of(points: Iterable[T]) -> T:
+    """Find the rate with data from where they were asked for."""
+    rates = {str(point.params["data"]): point for point in points if point.metric == RATE}
+    if not rates:
+        raise SpecError("A run has no rate of samples.", remedy="See why: cluster show latest")
+    return next(rates[data] for data in ("store", "disk", "memory") if data in rates)
+
+
 def _reading(*, gpus: bool, bounded: bool) -> str:
     busy = ", and busy: in which the GPU does" if gpus else ""
     expected = ", which is what the link allows if all of the exchange overlaps" if bounded else ""
@@ -79,18 +119,8 @@ def _work(
     return Work(batch=batch, exchanged=exchanged, rate=link, ranks_per_host=per_host)
 
 
-def _rate_summary(summaries: Sequence[Summary]) -> Summary:
-    """Find the rate with data from where they were asked for."""
-    rates = {
-        str(summary.params["data"]): summary for summary in summaries if summary.metric == RATE
-    }
-    if not rates:
-        raise SpecError("A run has no rate of samples.", remedy="See why: cluster show latest")
-    return next(rates[data] for data in ("store", "disk", "memory") if data in rates)
-
-
 def _computing(summaries: Sequence[Summary]) -> float:
-    data = _rate_summary(summaries).params["data"]
+    data = _rate_of(summaries).params["data"]
     seconds = {
         summary.metric: summary.median
         for summary in summaries
@@ -101,6 +131,6 @@ def _computing(summaries: Sequence[Summary]) -> float:
 
 def _busy(summaries: Sequence[Summary]) -> str:
     """Return how busy the driver called the GPUs; a run too short for it has no such value."""
-    data = _rate_summary(summaries).params["data"]
+    data = _rate_of(summaries).params["data"]
     shares = [s.median for s in summaries if s.metric == BUSY and s.params.get("data") == data]
     return f"{shares[0]:.0f}%" if shares else ""

@@ -111,6 +111,15 @@ def test_runs_of_different_sizes_are_one_series() -> None:
     assert [one.unit for one in both] == ["B/s", "1/s"]
     assert measured_series([launch(2, 1.0, 1.0)]) == ()
 
+    named = [
+        msgspec.structs.replace(own, record=msgspec.structs.replace(own.record, condition=network))
+        for network, rates in (("network=pod", (1.0, 2.0)), ("network=host", (1.0, 1.0)))
+        for own in (launch(hosts, 8.0, rate) for hosts, rate in enumerate(rates, 1))
+    ]
+    latencies = {one.name: one for one in measured_series(named) if "latency" in one.name}
+    assert [scaling(one).rows[1].efficiency for one in latencies.values()] == [0.25, 0.5]
+    assert list(latencies) == ["network=pod, latency, 8 B", "network=host, latency, 8 B"]
+
 
 def test_the_bus_bandwidth_of_a_collective_scales_and_its_time_does_not() -> None:
     """All ranks of a ring that keeps its speed are at 100 %; a time that grows with n says nothing.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cluster
 from cluster.cli.measurement import measure
 from cluster.cli.repeat import BenchOptions
+from cluster.core.errors import SpecError
 from cluster.orchestration.launch.launch import make_spec
 from cluster.providers.lab.control import alter
 from cluster.runs import store
@@ -65,7 +66,7 @@ def test_pod_network_against_host_network_on_the_same_nodes(
     """60 s: the founding question, by the addresses of the connections that carried the bytes."""
     monkeypatch.setattr("cluster.orchestration.ab_test.ENOUGH_LAUNCHES", 1)
     spec = make_spec("mine", {"provider": "kubernetes", "options": {"image": IMAGE}})
-    params = {"metrics": ["bandwidth"], "sizes": ["1MiB"], "iterations": 20}
+    params: dict[str, Any] = {"metrics": ["bandwidth"], "sizes": ["1MiB"], "iterations": 20}
     measure(spec, "p2p", params, BenchOptions(ab="network=pod,host", launches=1))
 
     runs = list((tmp_path / "runs").glob("mine*/*p2p"))
@@ -73,8 +74,14 @@ def test_pod_network_against_host_network_on_the_same_nodes(
         ("network=pod", "198.19"),
         ("network=host", "198.18"),
     }
-    for name in ("mine-b", "mine"):
-        cluster.attach(name).down()
+    mine = cluster.attach("mine")
+    with pytest.raises(SpecError, match="runs with network=pod, and not host"):
+        cluster.ab(mine, "p2p", "network", ("host", "pod"), launches=1)
+    compared = cluster.ab(mine, "p2p", "network", ("pod", "host"), launches=1, **params)
+    assert (compared.base, compared.other) == ("network=pod", "network=host")
+    assert [cell.launches for cell in compared.cells if cell.is_common] == [(1, 1)]
+    assert [one["name"] for one in answer("ls")] == ["mine", "nodes"]
+    mine.down()
 
 
 @pytest.mark.timed

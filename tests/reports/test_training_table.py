@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.analysis.models.published_tables import series
+from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Summary
-from cluster.reports.training_table import training_table
+from cluster.reports.training_table import conditions_table, training_table
 from tests.conftest import ROOT, run_script
 
 if TYPE_CHECKING:
@@ -76,6 +77,31 @@ def test_gpus_have_a_column_of_how_busy_they_were() -> None:
     assert found.columns[5] == "GPU busy"
     assert [row[5] for row in found.rows] == ["83%", ""]
     assert "GPU busy" not in table({1: 188.0}).columns
+
+
+def test_two_networks_have_each_their_efficiency() -> None:
+    """Document 002's synthetic data: Calico against Host."""
+    rates = {1: (220.0, 220.0), 2: (424.0, 436.0), 4: (652.0, 764.0), 8: (1240.0, 1408.0)}
+    compared = {
+        ranks: Comparison(
+            base="Calico",
+            other="Host",
+            threshold=0.02,
+            factors=(),
+            cells=(
+                ComparisonCell(
+                    metric="samples_rate", params={"data": "memory"}, unit="samples/s",
+                    better="higher", base=calico, other=host, launches=(5, 5), verdict="faster",
+                ),
+            ),
+        )
+        for ranks, (calico, host) in rates.items()
+    }  # fmt: skip
+    shown = conditions_table(compared)
+
+    assert shown.columns[1:5] == ("Calico", "Calico efficiency", "Host", "Host efficiency")
+    assert [row[2] for row in shown.rows] == ["100.0%", "96.4%", "74.1%", "70.5%"]
+    assert [row[4] for row in shown.rows] == ["100.0%", "99.1%", "86.8%", "80.0%"]
 
 
 def test_a_run_without_a_rate_is_refused() -> None:

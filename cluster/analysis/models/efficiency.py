@@ -141,9 +141,9 @@ def exchange_seconds(work: Work, ranks: int) -> float:
 def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
     """Return work that was measured on different numbers of ranks.
 
-    There is a series per metric, definition and point. A time counts as one operation, with a rate
-    of 1 / s. For a collective, the series is the bus bandwidth of one rank times the number of
-    ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
+    There is a series per condition, metric, definition and point. A time counts as one operation,
+    with a rate of 1 / s. For a collective, the series is the bus bandwidth of one rank times the
+    number of ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
     """
     by_series: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
         lambda: defaultdict(list)
@@ -157,7 +157,8 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
             ranks = summary.params.get("ranks")
             n = ranks if isinstance(ranks, int) and ranks else spec.hosts * spec.ranks_per_host
             rest = {k: v for k, v in summary.params.items() if k not in ("rank", "ranks")}
-            name = ", ".join(filter(None, [summary.metric, format_point(rest)]))
+            parts = [launch.record.condition, summary.metric, format_point(rest)]
+            name = ", ".join(filter(None, parts))
             unit = "1/s" if summary.better == "lower" else summary.unit
             all_ = _of_all(summary, n) if own is not None and own.rate == "bus" else summary
             by_series[name, summary.definition, unit][n].append(all_)
