@@ -76,7 +76,7 @@ def conditions_table(compared: Mapping[int, Comparison]) -> Table:
     base = min(cells)
     names = compared[base].base, compared[base].other
 
-    def shown(rate: Callable[[ComparisonCell], float], ranks: int) -> str:
+    def rate_text(rate: Callable[[ComparisonCell], float], ranks: int) -> str:
         return format_value(rate(cells[ranks]), "samples/s")
 
     def efficiency(rate: Callable[[ComparisonCell], float], ranks: int) -> str:
@@ -85,7 +85,7 @@ def conditions_table(compared: Mapping[int, Comparison]) -> Table:
     columns: list[Column[int]] = [Column("ranks", str)]
     for name, rate in zip(names, map(attrgetter, ("base", "other")), strict=True):
         columns += [
-            Column(name, partial(shown, rate)),
+            Column(name, partial(rate_text, rate)),
             Column(f"{name} efficiency", partial(efficiency, rate)),
         ]
     columns.append(Column("verdict", lambda ranks: cells[ranks].verdict, words=True))
