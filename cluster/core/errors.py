@@ -166,6 +166,16 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
         return HostErrors(self.what, errors)
 
 
+def raise_all(errors: Sequence[ClusterError], what: str) -> None:
+    """Raise the only error, or several as one: their number, and `what`; nothing if there is none.
+
+    Raises:
+        HostErrors: there are several.
+    """
+    if errors:
+        raise errors[0] if len(errors) == 1 else HostErrors(f"{len(errors)} {what}", errors)
+
+
 class ParseError(ClusterError):
     """A text is not in the format expected.
 

@@ -12,7 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import STATES, ClusterError, HostErrors, ShellError, Timeout, Unreachable
+from cluster.core.errors import (
+    STATES,
+    ClusterError,
+    HostErrors,
+    ShellError,
+    Timeout,
+    Unreachable,
+    raise_all,
+)
 from cluster.remote.threads import complete
 
 if TYPE_CHECKING:
@@ -61,10 +69,7 @@ def try_each(
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
     """Return the results of all hosts, or raise the error of one, or HostErrors of several."""
     errors = [error for error in ended.values() if isinstance(error, ClusterError)]
-    if len(errors) > 1:
-        raise HostErrors(f"{len(errors)} of {len(ended)} hosts failed", errors)
-    for error in errors:
-        raise error
+    raise_all(errors, f"of {len(ended)} hosts failed")
     return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
 
 

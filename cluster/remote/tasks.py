@@ -29,7 +29,7 @@ SILENT = 3 * HEARTBEAT  # seconds without a word, after which a connection is de
 # Prints the home folder, as a machine's paths may be relative to it.
 WRITE = (
     'umask 077 && pwd && mkdir -p -- "$1" && '
-    f'printf %s "$2" > "$1/{SPEC}.part" && mv "$1/{SPEC}.part" "$1/{SPEC}"'
+    f'printf %s "$2" | cat > "$1/{SPEC}.part" && mv "$1/{SPEC}.part" "$1/{SPEC}"'
 )
 # The pane's shell outlives the supervisor if that is killed, and then ends what it left.
 PANE = 'trap "" HUP; "$@" task "$0" || "$@" task-close "$0"'

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.agent.task import end_all
 from cluster.core.errors import HostErrors, InUse, JobError, ShellError, SpecError, Timeout
 from cluster.core.model.jobs import Task, TaskOutput, TaskState
 from cluster.orchestration.jobs.job import arrived, worst
-from tests.conftest import answer, command, run, sessions, until
+from tests.conftest import PATIENCE, answer, command, run, sessions, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -349,11 +348,16 @@ def test_of_too_much_output_the_oldest_lines_go_and_that_is_said(c: Cluster) -> 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
-def test_a_full_disk_loses_output_and_that_is_said(c: Cluster) -> None:
+def test_a_full_disk_loses_output_or_starts_nothing_and_that_is_said(c: Cluster) -> None:
     folder = Path(c.machines[0].folder, "jobs")
     folder.mkdir(parents=True)
     run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder))
     try:
+        (folder / "all").write_bytes(bytes(256 << 10))
+        with pytest.raises(ShellError, match=r"0\.mpi\.jobs: .*No space left on device"):
+            c.hosts[0].start("true", name="never")
+        assert c.jobs["never"].state == "lost"
+        (folder / "all").unlink()
         job = c.hosts[0].start("head -c 1000000 /dev/zero | tr '\\0' x; exit 3", name="full")
         with pytest.raises(JobError) as failed:
             job.wait()
@@ -386,13 +390,36 @@ def test_times_of_a_host_whose_clock_is_wrong_are_those_of_this_machine() -> Non
         assert line.at == pytest.approx(now - 5, abs=2)
 
 
-def test_what_sigkill_does_not_end_is_named() -> None:
-    gone = subprocess.Popen(["true"])
-    until(lambda: Path(f"/proc/{gone.pid}/stat").read_text().split()[2] == "Z", "its end")
-    ended, held = end_all(lambda: {gone.pid}, 0.1)
-    gone.wait()
+def test_what_sleeps_uninterruptibly_outlives_a_stop_and_is_named(
+    c: Cluster, tmp_path: Path
+) -> None:
+    """It writes to a file system that is frozen (fsfreeze(8)), which no signal interrupts."""
+    image, folder = tmp_path / "image", tmp_path / "frozen"
+    image.write_bytes(bytes(8 << 20))
+    folder.mkdir()
+    for words in (f"mkfs.ext4 -q {image}", f"mount -o loop {image} {folder}"):
+        try:
+            subprocess.run(words.split(), check=True, capture_output=True, timeout=PATIENCE)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("no loop devices here, or not for this user")
+    run("fsfreeze", "-f", str(folder))
+    try:
+        job = c.start(f"touch {folder}/file", hosts=c.hosts[0], name="held", grace=0.1)
+        until(lambda: [pid for pid in alive(f"{folder}/file") if is_held(pid)], "it sleeps")
+        job.stop()
+        held = [pid for pid in alive(f"{folder}/file") if is_held(pid)]
+        (state,) = job.ended()
+    finally:
+        run("fsfreeze", "-u", str(folder))
+        run("umount", "--lazy", str(folder))
 
-    assert ended == held == [f"true ({gone.pid})"]
+    assert state.end is not None
+    assert (state.state, held) == ("stopped", held[:1])
+    assert f"touch ({held[0]})" in state.end.reason
+
+
+def is_held(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "D"
 
 
 def test_a_port_of_a_job_that_has_ended_and_one_in_use_are_refused(c: Cluster) -> None:

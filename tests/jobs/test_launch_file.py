@@ -70,6 +70,41 @@ def test_a_launch_file_is_launched_once_and_then_found_as_it_is() -> None:
     c.down()
 
 
+ONCE = """
+name = "once"
+groups = {ps = 1, worker = 2}
+fetch = {"worker:work" = "results"}
+down = "when done"
+
+[jobs.serve]
+command = "exec python3 -m http.server 48771 --bind 127.0.0.1"
+on = "ps"
+
+[jobs.work]
+command = "mkdir work; echo $CLUSTER_NODE_RANK > work/rank; exit $CLUSTER_NODE_RANK"
+on = "worker"
+after = "serve:48771"
+restarts = 1
+"""
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_file_that_is_fetched_and_ended_leaves_its_results_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    """Also if a task failed, which is the error; a server is not waited for."""
+    path = tmp_path / "once.toml"
+    path.write_text(ONCE)
+    steps = read_launch_file(path).steps()
+    done = command("launch", str(path), status=1)
+
+    assert [step.split()[0] for step in steps] == ["job", "job", "wait", "fetch", "take"]
+    assert "2.worker.once: the job work is failed, exit status 1." in done.stderr
+    ranks = {f.parent.name: f.read_text() for f in (tmp_path / "results").glob("*/rank")}
+    assert ranks == {"1.worker.once": "0\n", "2.worker.once": "1\n"}
+    assert answer("ls") == []
+
+
 @pytest.mark.parametrize(
     ("text", "what", "hint"),
     [
@@ -84,6 +119,8 @@ def test_a_launch_file_is_launched_once_and_then_found_as_it_is() -> None:
         ),
         ('name = "a"\n[jobs.x]\ncommand = "y"\non = "ps"', "'ps' names none of the 2", "0.mpi.a"),
         ('name = "a"\n[jobs.x]\ncommand = "y"\nafter = "z"', "which is no job above it", "ps:2222"),
+        ('name = "a"\ndown = "now"', "down", "when done"),
+        ('name = "a"\n[fetch]\n"ps:x" = "y"', "'ps' names none of the 2", "0.mpi.a"),
         ('name = "a"\njobs = 3', "jobs is 3; it must be a table", ""),
         ('name = "a"\n[files]\n"no" = "x"', "no is not a folder", ""),
         ('name = "a"\nsetup = "no.sh"', "no.sh cannot be read: No such file", ""),

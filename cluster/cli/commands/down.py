@@ -17,7 +17,7 @@ from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, receipt_lines
 from cluster.core import journal
-from cluster.core.errors import ClusterError, HostErrors, SpecError
+from cluster.core.errors import ClusterError, SpecError, raise_all
 from cluster.core.model.resources import Receipt
 from cluster.core.model.spec import check_name
 from cluster.core.model.value import Value
@@ -61,9 +61,7 @@ def command(
         _print_unless(json, no_clusters(region or ()))
     if json:
         print_json(downs)
-    if failed:
-        several = HostErrors(f"{len(failed)} clusters could not be taken down", failed)
-        raise several if len(failed) > 1 else failed[0]
+    raise_all(failed, "clusters could not be taken down")
 
 
 def _take_all_down(

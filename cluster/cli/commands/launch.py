@@ -70,6 +70,8 @@ def command(
         records = tuple(job.record for job in jobs)
         print_json(Launched(name=cluster.name, machines=cluster.machines, jobs=records))
         return
+    if launch.down:
+        return
     show_hosts(cluster, as_json=False, most=MOST_SHOWN)
     for job in jobs:
         hosts, name = len(job.record.tasks), job.name

@@ -8,12 +8,11 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
-from cluster.core.model.jobs import MOST_OUTPUT
 from cluster.orchestration.files.sync import Sync, SyncReport
 from cluster.orchestration.files.tree import read_tree
 from cluster.remote import spread
@@ -34,6 +33,20 @@ RUN = (  # a machine's folder may be relative to the home folder
     'PATH=$(cd "$1" 2> /dev/null && pwd):$PATH; export PATH; cd -- "${2:-.}" && shift 2 && '
     'exec env "$@"'
 )
+
+
+class StartOptions(TypedDict, total=False):
+    """The options of a job, as `Cluster.start` describes them."""
+
+    name: str
+    cwd: str
+    env: Mapping[str, str] | None
+    timeout: float | None
+    hang_after: float | None
+    grace: float
+    restarts: int
+    most_output: int
+    runs: str | Path | None
 
 
 class HostGroup(Sequence["Host"]):
@@ -147,33 +160,12 @@ class HostGroup(Sequence["Host"]):
 
         return try_each(self.shells(), do)
 
-    def start(
-        self,
-        command: Command,
-        *,
-        name: str = "",
-        cwd: str = "",
-        env: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        hang_after: float | None = None,
-        restarts: int = 0,
-        most_output: int = MOST_OUTPUT,
-    ) -> Job:
+    def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
         """Start a job on these hosts, which goes on without this process; see `Cluster.start`.
 
         Example: `c.hosts["worker"].start("python train.py", name="train")`
         """
-        return self._start(
-            command,
-            hosts=self,
-            name=name,
-            cwd=cwd,
-            env=env,
-            timeout=timeout,
-            hang_after=hang_after,
-            restarts=restarts,
-            most_output=most_output,
-        )
+        return self._start(command, hosts=self, **options)
 
     def put(self, path: str | Path, to: str) -> None:
         """Copy a file or folder to each host; hosts pass what is large on to one another.
@@ -324,32 +316,12 @@ class Host:
         )
         return ended[self.name]
 
-    def start(
-        self,
-        command: Command,
-        *,
-        name: str = "",
-        cwd: str = "",
-        env: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        hang_after: float | None = None,
-        restarts: int = 0,
-        most_output: int = MOST_OUTPUT,
-    ) -> Job:
+    def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
         """Start a job here, which goes on without this process; see `Cluster.start`.
 
         Example: `c.hosts[0].start("tensorboard --logdir logs", name="tb").forward(6006)`
         """
-        return self.group.start(
-            command,
-            name=name,
-            cwd=cwd,
-            env=env,
-            timeout=timeout,
-            hang_after=hang_after,
-            restarts=restarts,
-            most_output=most_output,
-        )
+        return self.group.start(command, **options)
 
     def put(self, path: str | Path, to: str) -> None:
         """Copy a file or folder here; see `HostGroup.put`."""

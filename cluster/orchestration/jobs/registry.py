@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cluster.core import claims, journal
-from cluster.core.errors import ClusterError, HostErrors, InUse, JobError, SpecError
+from cluster.core.errors import ClusterError, InUse, JobError, SpecError, raise_all
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
 from cluster.orchestration.jobs.bench_job import PREFIX, BenchJob
@@ -281,10 +281,7 @@ class NamedJobs(Mapping[str, Job]):
 
     def _end(self, jobs: Sequence[Job], reason: str) -> None:
         errors = _stop(jobs, reason)
-        if len(errors) > 1:
-            raise HostErrors(f"{len(errors)} of {len(jobs)} jobs could not be ended", errors)
-        for error in errors:
-            raise error
+        raise_all(errors, f"of {len(jobs)} jobs could not be ended")
 
 
 def _stop(jobs: Sequence[Job], reason: str) -> list[ClusterError]:

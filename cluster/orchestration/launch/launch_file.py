@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import SpecError
+from cluster.core.errors import ClusterError, SpecError, raise_all
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.options import convert
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from cluster.orchestration.jobs.job import Job
 
 
+END = "take the cluster down, also if a job failed"
+
+
 class FileJob(Value, frozen=True, kw_only=True):
     """A job of a launch file: a command, and the options of `Cluster.start`."""
 
@@ -33,6 +36,9 @@ class FileJob(Value, frozen=True, kw_only=True):
     cwd: str = ""  # a folder on the hosts
     env: dict[str, str] = {}  # noqa: RUF012 - msgspec copies an empty default
     timeout: float | None = None  # seconds
+    hang_after: float | None = None  # seconds
+    grace: float = 10.0  # seconds
+    restarts: int = 0
     after: str = ""  # a job above that has to end first, or as JOB:PORT, to listen there
 
 
@@ -46,6 +52,9 @@ class FileKeys(SpecOptions, frozen=True, kw_only=True):
     # folders here, and on every host the folders that they are sent to
     files: dict[str, str] = {}  # noqa: RUF012
     jobs: dict[str, FileJob] = {}  # noqa: RUF012 - msgspec copies an empty default
+    # what is downloaded once the jobs are done, PATH or HOSTS:PATH, and folders here
+    fetch: dict[str, str] = {}  # noqa: RUF012
+    down: Literal["", "when done"] = ""  # take it down then, also if a job failed
 
 
 class LaunchFile(Value, frozen=True, kw_only=True):
@@ -56,18 +65,26 @@ class LaunchFile(Value, frozen=True, kw_only=True):
     setup: str = ""  # the text of the script
     files: dict[str, str] = {}  # noqa: RUF012
     jobs: dict[str, FileJob] = {}  # noqa: RUF012 - msgspec copies an empty default
+    fetch: dict[str, str] = {}  # noqa: RUF012
+    down: bool = False  # once the jobs are done
 
-    def hosts_of(self, job: FileJob) -> tuple[str, ...]:
-        """Return the names of a job's hosts."""
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """The jobs that end: no other one waits for a port of theirs; none if nothing follows."""
+        servers = {job.after.partition(":")[0] for job in self.jobs.values() if ":" in job.after}
+        return tuple(n for n in self.jobs if n not in servers) if self.fetch or self.down else ()
+
+    def hosts_of(self, on: str) -> tuple[str, ...]:
+        """Return the names of the hosts of a selection; all if it is empty (SpecError)."""
         names = tuple(self.spec.machine_name(number) for number in range(self.spec.hosts))
-        return select(names, job.on) if job.on else names
+        return select(names, on) if on else names
 
     def steps(self) -> tuple[str, ...]:
         """Return what follows the launch, for a person to read."""
         count = len(self.setup.splitlines())
         setup = f"set-up: a script of {count} line(s), once on each host"
         jobs = (
-            f"job {name} on {len(self.hosts_of(job))} host(s){f' ({job.on})' if job.on else ''}"
+            f"job {name} on {len(self.hosts_of(job.on))} host(s){f' ({job.on})' if job.on else ''}"
             f"{f', in {job.cwd}' if job.cwd else ''}"
             f"{f', after {job.after}' if job.after else ''}: {job.command}"
             for name, job in self.jobs.items()
@@ -77,7 +94,11 @@ class LaunchFile(Value, frozen=True, kw_only=True):
         )
         proof = f"all hosts are proven, within {self.prove or 0:g} s"
         first = (proof, self.prove), (setup, self.setup)
-        return (*(line for line, value in first if value), *copies, *jobs)
+        awaited = f"wait for {', '.join(self.awaited)}"
+        fetches = (f"fetch {source} to {here}" for source, here in self.fetch.items())
+        last = (awaited, self.awaited), *((line, True) for line in fetches), (END, self.down)
+        steps = (*first, *((line, True) for line in (*copies, *jobs)), *last)
+        return tuple(line for line, value in steps if value)
 
 
 def read_launch_file(path: str | Path) -> LaunchFile:
@@ -102,8 +123,8 @@ def read_launch_file(path: str | Path) -> LaunchFile:
 def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
     if "name" not in keys:
         raise SpecError(f"{path} has no name.", remedy='Name the cluster: name = "mine"')
-    tables = {key: _table(keys, key, path) for key in ("groups", "options", "files", "jobs")}
-    groups, options, files, jobs = tables.values()
+    names = ("groups", "options", "files", "jobs", "fetch")
+    groups, options, files, jobs, fetch = (_table(keys, key, path) for key in names)
     checked = {
         name: convert(_job(name, job), FileJob, f"key of the job {name!r}")
         for name, job in jobs.items()
@@ -126,12 +147,16 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         setup=read_script(script if is_file else values.setup) if values.setup else "",
         files={str(path.parent / source): str(target) for source, target in files.items()},
         jobs=checked,
+        fetch={source: str(path.parent / str(here)) for source, here in fetch.items()},
+        down=bool(values.down),
     )
     for source in launch.files:
         if not Path(source).is_dir():
             raise SpecError(f"{path.name}: {source} is not a folder on this machine.")
+    for source in launch.fetch:
+        launch.hosts_of(source.rpartition(":")[0])
     for number, name in enumerate(checked):
-        launch.hosts_of(checked[name])
+        launch.hosts_of(checked[name].on)
         _check_order(name, checked[name], [*checked][:number])
     return launch
 
@@ -205,7 +230,34 @@ def launch_file(
     cluster = launch_spec(plan.spec, on_state, confirm=confirm, replace=replace)
     is_new = bool(cluster.launch_phases) and not keep
     with on_failure(cluster.down if is_new else cluster.close):
-        return cluster, tuple(_follow(cluster, plan, on_step))
+        jobs = tuple(_follow(cluster, plan, on_step))
+    if plan.fetch or plan.down:
+        _end(cluster, plan, on_step)
+    return cluster, jobs
+
+
+def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> None:
+    """Wait for the jobs, download what they left, and take the cluster down (ClusterError).
+
+    A failure does not keep the rest from being done; Ctrl-C leaves the cluster up.
+    """
+    errors = []
+    for name in plan.awaited:
+        on_step(f"waits for {name}: cluster logs {cluster.name} {name} -f")
+        try:
+            cluster.jobs[name].wait()
+        except ClusterError as error:
+            errors.append(error)
+    for source, here in plan.fetch.items():
+        try:
+            where, _, there = source.rpartition(":")
+            (cluster.hosts[where] if where else cluster.hosts).get(there, here)
+        except ClusterError as error:
+            errors.append(error)
+    if plan.down:
+        cluster.down()
+        on_step(f"{cluster.name} is down.")
+    raise_all(errors, "steps failed")
 
 
 def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> list[Job]:
@@ -232,6 +284,9 @@ def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) 
                 cwd=job.cwd,
                 env=job.env,
                 timeout=job.timeout,
+                hang_after=job.hang_after,
+                grace=job.grace,
+                restarts=job.restarts,
             )
         )
     return jobs

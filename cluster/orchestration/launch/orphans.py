@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cluster.agent import scratch
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, HostErrors, ProvisionError, SpecError
+from cluster.core.errors import ClusterError, ProvisionError, SpecError, raise_all
 from cluster.core.model.resources import RemoteCluster, Resource
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import attach
@@ -21,6 +21,7 @@ from cluster.providers import NeedsCredentials, Provider, Regional, Replaces, Se
 
 AGAIN = "cluster more gc -y"
 LOOK_AGAIN = 1.0  # seconds between two searches for what a cloud may list late
+FAILED = "clusters or providers failed"
 THIS_MACHINE = "this machine"  # in place of a provider's name
 
 
@@ -70,16 +71,8 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
     """Find orphans as `search` does, and raise its errors."""
     result = search(regions, everywhere=everywhere)
-    raise_all(result.errors)
+    raise_all(result.errors, FAILED)
     return result.orphans
-
-
-def raise_all(errors: Sequence[ClusterError]) -> None:
-    """Raise the only error, or HostErrors of several."""
-    if len(errors) == 1:
-        raise errors[0]
-    if errors:
-        raise HostErrors(f"{len(errors)} clusters or providers failed", errors)
 
 
 def remove(orphan: Orphan) -> None:
@@ -114,7 +107,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
             continue
         except ClusterError as error:  # the others are searched all the same
             errors.append(error)
-    raise_all(errors)
+    raise_all(errors, FAILED)
     if not any(searched.values()):
         raise not_found(name, tuple(searched))
     return tuple(scope for scope, exists in searched.items() if exists)
@@ -147,7 +140,7 @@ def not_found(name: str, searched: Sequence[str]) -> SpecError:
 def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Ask every provider what exists, where no journal here knows of a cluster (SpecError)."""
     search_ = search(regions)
-    raise_all(search_.errors)
+    raise_all(search_.errors, FAILED)
     nothing = "There are no clusters; nothing was taken down."
     searched = searched_lines(search_.searched)
     names = [orphan.name for orphan in search_.orphans if orphan.provider != THIS_MACHINE]

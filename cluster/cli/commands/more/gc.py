@@ -11,11 +11,11 @@ from typing import Annotated
 from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.cli.show import print_json, show_rows
-from cluster.core.errors import ClusterError, ProvisionError
+from cluster.core.errors import ClusterError, ProvisionError, raise_all
 from cluster.orchestration.launch.orphans import (
+    FAILED,
     Orphan,
     Search,
-    raise_all,
     remove,
     search,
     searched_lines,
@@ -50,7 +50,7 @@ def command(
         sys.stdout.write(f"{len(orphans) - len(errors)} removed; {remains}.\n")
     elif orphans:
         sys.stdout.write("To remove it: cluster more gc -y\n")
-    raise_all([*errors, *last.errors])
+    raise_all([*errors, *last.errors], FAILED)
     if yes and remaining:
         raise ProvisionError(f"{len(remaining)} are left.", remedy="Try again: cluster more gc -y")
 
