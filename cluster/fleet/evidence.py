@@ -59,7 +59,8 @@ def counter_changes(
     for place, finding in enumerate(verdict.findings):
         hosts, own = _blamed_tests(verdict, finding, low)
         met = [_merged(test, hosts) for test in own]
-        if min(len(met), len(good)) >= FEWEST:
+        is_silent = finding.kind == "HUNG"  # what went up before does not matter
+        if min(len(met), len(good)) >= FEWEST and not is_silent:
             by_place[place] = tuple(_changes(met, good, [test.value or 0.0 for test in own]))
     return by_place
 

@@ -69,6 +69,15 @@ def test_what_slows_a_host(
     assert checked(sends, receives, spread) == counters
 
 
+def test_a_host_that_is_gone_has_no_other_cause() -> None:
+    hung = replace(VERDICT, blamed=(replace(BLAMED, kind="HUNG"),))
+    test = PairTest(round=0, source=0, target=1, value=99.0, source_counters=LOSSES)
+    low = replace(test, target=SLOW, value=40.0)
+
+    assert 0 in counter_changes(VERDICT, [test, low] * 3)
+    assert counter_changes(hung, [test, low] * 3) == {}
+
+
 def test_without_counters_nothing_is_said() -> None:
     test = PairTest(round=0, source=0, target=1, value=4.0)
     tests = [replace(test, source=a, target=b) for a, b in permutations(range(4), 2)]
