@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections import Counter
@@ -54,10 +55,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MOST_ROWS = 500  # of a table on the screen: nobody reads more, and each takes a millisecond
 VERDICT_STYLES = {  # PLAUSIBLE and UNKNOWN are plain
-    "normal": "bold green",
-    "low": "bold yellow",
-    "impossible": "bold red",
-    "failed": "bold red",
+    **dict.fromkeys(("normal", "healthy", "faster"), "bold green"),
+    **dict.fromkeys(("low", "slower"), "bold yellow"),
+    **dict.fromkeys(("impossible", "failed", "faulty"), "bold red"),
 }
 
 
@@ -272,7 +272,22 @@ def show_rows(
         content = make_table("", items, columns)
         rows = tuple(tuple(map(printable, row)) for row in content.rows)
         content = msgspec.structs.replace(content, rows=rows, left_aligned=content.columns)
-        sys.stdout.write(table_text(content, screen_width()))
+        print_table(content)
+
+
+def print_table(table: Table) -> None:
+    """Print a table, as wide as the terminal, there with the verdicts in colour."""
+    text = Text()
+    column = slice(0, 0)
+    for line in printable(table_text(table, screen_width())).splitlines(keepends=True):
+        row = Text(line)
+        if not column.stop and (header := re.search(r"\bverdict\b *", line)):
+            column = slice(*header.span())
+        for match in re.finditer(r"[a-zA-Z]+", line[column]):
+            style = VERDICT_STYLES.get(match[0].lower(), "")
+            row.stylize(style, column.start + match.start(), column.start + match.end())
+        text.append_text(row)
+    console(quiet=False).print(text, soft_wrap=True, end="")
 
 
 class LaunchesAnswer(Value, frozen=True, kw_only=True):
@@ -344,7 +359,6 @@ def show_tables(tables: Sequence[Table], report: str, answer: object = None) -> 
     if report == "json":
         print_json(answer)
         return
-    width = screen_width()
     match report:
         case "html":
             sections = tuple(PageSection(title=t.title, tables=(t,)) for t in tables)
@@ -354,7 +368,10 @@ def show_tables(tables: Sequence[Table], report: str, answer: object = None) -> 
         case "markdown":
             texts = [table_markdown(table) for table in tables]
         case _:
-            texts = [table_text(table, width) for table in tables]
+            for number, table in enumerate(tables):
+                sys.stdout.write("\n" if number else "")
+                print_table(table)
+            return
     sys.stdout.write("\n".join(texts))
 
 

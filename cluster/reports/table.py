@@ -22,6 +22,7 @@ class Table(Value, frozen=True, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     left_aligned: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()  # columns of names, which may end a line behind `.`, `_` or `/`
     spare: tuple[tuple[str, ...], ...] = ()  # columns left out of a table that is too wide, in turn
 
 
@@ -31,6 +32,7 @@ class Column(NamedTuple, Generic[T]):
     name: str
     cell: Callable[[T], str]
     words: bool = False  # it is aligned to the left, and may wrap
+    folds: bool = False  # so may the names in it, behind `.`, `_` or `/`
     shown: bool = True
     spare: int = 0  # when it is left out of a table that is too wide, lowest first; 0: never
 
@@ -50,6 +52,7 @@ def make_table(
         rows=tuple(tuple(column.cell(item) for column in visible) for item in items),
         notes=tuple(notes),
         left_aligned=tuple(column.name for column in visible if column.words),
+        folded=tuple(column.name for column in visible if column.folds),
         spare=tuple(tuple(c.name for c in visible if c.spare == turn) for turn in turns),
     )
 

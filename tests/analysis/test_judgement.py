@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY
+from benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, COPY, LATENCY
+from benchmarks.program import RUN_TIME
 from benchmarks.training.definitions import SAMPLES_RATE
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.link import Route, with_link_bound
@@ -65,7 +66,7 @@ def record(hosts: int = 2, **changes: Any) -> Record:
         at=0.0,
         spec=ClusterSpec(name="mine", provider="lab", hosts=hosts),
         machines=machines,
-        definitions={d.id: d for d in (BANDWIDTH, BIDIRECTIONAL, LATENCY)},
+        definitions={d.id: d for d in (BANDWIDTH, BIDIRECTIONAL, COPY, LATENCY, RUN_TIME)},
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -293,6 +294,8 @@ def test_an_interrupted_run_says_so() -> None:
     assert (stopped.word, stopped.interrupted) == ("normal", True)
     words = "; the run was interrupted, and this is what it had measured. NORMAL."
     assert words in answer(stopped).line
+    copied = judge([summary(COPY, 50e9)], record(hosts=1, status="interrupted"))
+    assert answer(copied).answer.startswith("memory_copy 1 MiB: 50.00 GB/s")
 
 
 def test_messages_that_are_too_small_are_named() -> None:
@@ -326,9 +329,11 @@ def test_on_one_host_the_next_step_measures_the_same_between_hosts(benchmark: st
     command = f"cluster bench {benchmark} --provider ssh --option hosts=HOST1,HOST2"
 
     assert judge([summary(BANDWIDTH, 1e9)], own).next_step == step("measure", command)
-    program = judge([summary(LATENCY, 1.0)], record(hosts=1, benchmark="program"))
-    settings = "cluster bench program --ab env:NAME=A,B --command ..."
+    changes = {"benchmark": "program", "params": msgspec.Raw(b'{"command": "./train"}')}
+    program = judge([summary(RUN_TIME, 1.0)], record(hosts=1, **changes))
+    settings = "cluster bench program --ab env:NAME=A,B --command ./train"
     assert program.next_step == step("compare_settings", settings)
+    assert answer(program).unlimited
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
         ("compare a b c --again", "3 words were given with --again", "compare a again --again"),
         ("check --near --fail-on low", "--near finds groups of hosts", "Leave --near out"),
         ("ls --ssh-config", "of one cluster, and none was named", "cluster ls NAME --ssh-config"),
+        ("bench p3p", "There is no benchmark 'p3p'", "Did you mean p2p?"),
+        ("up x --provider gpc", "There is no provider 'gpc'", "Did you mean gcp?"),
         ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
     ],
 )

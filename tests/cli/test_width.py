@@ -128,6 +128,22 @@ def test_a_terminal_of_80_columns_has_a_table_of_fewer_columns(
     assert "95% CI" not in wide
 
 
+def test_runs_at_80_columns_show_what_of_and_the_verdict_in_colour(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    name = "job_nccl_all_reduce_8_nodes_20240101.node-0007.log"
+    (home / name).write_bytes((LOGS / "nccl_tests.hopper.txt").read_bytes())
+    run("judge", name, "--keep")
+    coloured, plain = on_terminal(80, "runs", colour=True), on_terminal(80, "runs")
+    of = plain.splitlines()[1].index(" of") + 1
+
+    assert "\x1b[1;33mLOW\x1b[0m" in coloured
+    assert "\x1b" not in plain
+    assert all(part in plain for part in (" age ", " busbw ", " 265.9 GB/s ", " LOW "))
+    assert name in "".join(line[of:].strip() for line in plain.splitlines())
+
+
 @pytest.mark.usefixtures("runs")
 def test_in_a_pipe_every_row_is_one_line_of_its_own_width() -> None:
     """As in other tools: what reads a pipe wants whole lines, whatever COLUMNS says."""
@@ -139,11 +155,11 @@ def test_in_a_pipe_every_row_is_one_line_of_its_own_width() -> None:
     assert piped == command("show", "a", "--wide").stdout
 
 
-def on_terminal(width: int, *words: str) -> str:
+def on_terminal(width: int, *words: str, colour: bool = False) -> str:
     """Run a command on a terminal of so many columns."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    environment = {**os.environ, "NO_COLOR": "1"}
+    environment = {**os.environ, "NO_COLOR": "" if colour else "1"}
     with subprocess.Popen([COMMAND, *words], stdout=terminal, env=environment) as process:
         os.close(terminal)
         shown = b""
@@ -151,7 +167,8 @@ def on_terminal(width: int, *words: str) -> str:
             shown += piece
     os.close(controller)
     assert process.returncode == 0
-    return re.sub(r"\x1b\[[\d;]*m", "", shown.decode().replace("\r\n", "\n"))
+    text = shown.decode().replace("\r\n", "\n")
+    return text if colour else re.sub(r"\x1b\[[01]m", "", text)
 
 
 def _read(controller: int) -> bytes:

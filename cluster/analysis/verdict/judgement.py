@@ -301,7 +301,7 @@ def _figures(verdicts: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
     figures += [v for v in verdicts if v.word == word and v is not latency and v.bound]
     figures += [v for v in verdicts if v not in figures and v.metric != MEMORY]
     figures.sort(key=lambda v: v.metric == WITHIN)
-    return tuple(figures[:MOST_SHOWN])
+    return tuple(figures[:MOST_SHOWN] or verdicts[-1:])
 
 
 def _next_step(
@@ -409,7 +409,8 @@ def _next_on_one_host(word: Judged, record: Record, verdicts: Sequence[Verdict])
     if word == "low" and (reason := next(in_memory, None)):
         return Advice(purpose="find_cause", reason=reason)
     if record.benchmark == "program":
-        settings = ("program", "--ab", "env:NAME=A,B", "--command", "...")
+        own = msgspec.json.decode(record.params).get("command", "...")
+        settings = ("program", "--ab", "env:NAME=A,B", "--command", own)
         return Advice(purpose="compare_settings", command=(*bench, *settings))
     if word != "unknown" or record.benchmark != "p2p":
         own = record.benchmark if record.benchmark in ("collectives", "iperf") else "p2p"

@@ -51,6 +51,10 @@ class NoLimitOfLatency(Value, frozen=True, tag_field="kind", tag="no_limit_of_la
     """Nothing limits a latency; what others measured is all there is."""
 
 
+class NoLimitOfProgram(Value, frozen=True, tag_field="kind", tag="no_limit_of_program"):
+    """Nothing is known of how long a program of the user has to take."""
+
+
 class RateAsRequested(Value, frozen=True, tag_field="kind", tag="rate_as_requested"):
     """UDP is sent as fast as it was asked for, whatever the network could take."""
 
@@ -86,6 +90,7 @@ Reason: TypeAlias = (
     | AboveAssumption
     | NoLimit
     | NoLimitOfLatency
+    | NoLimitOfProgram
     | RateAsRequested
     | Low
     | Collapse

@@ -18,6 +18,7 @@ from cluster.analysis.verdict.reasons import (
     Low,
     NoLimit,
     NoLimitOfLatency,
+    NoLimitOfProgram,
     RateAsRequested,
     Reason,
     TooSmall,
@@ -312,7 +313,6 @@ def _reason(
     summary: Summary, definition: Definition, hardware: Hardware | None, published: Published | None
 ) -> Reason | None:
     """Return why there is no limit or no word, if that is so."""
-    size = summary.params.get("size", math.inf)
     assumption = summary.limit.assumption if summary.limit else None
     if summary.share is None and published is not None and published.word:
         return None
@@ -320,12 +320,22 @@ def _reason(
         return AboveAssumption(assumption=assumption) if assumption else None
     if is_too_small(summary, definition):
         return TooSmall(least=large_from(summary, definition))
-    if summary.share is None:
-        if summary.metric == "latency" and not isinstance(size, str) and size <= SMALL:
-            return NoLimitOfLatency()
-        lacking = missing(definition, summary.params, hardware)
-        return None if lacking is None else NoLimit(lacking, hardware.name if hardware else "")
+    if summary.share is None and (reason := _no_limit(summary, definition, hardware)):
+        return reason
     return RateAsRequested() if summary.params.get("protocol") == "UDP" else None
+
+
+def _no_limit(
+    summary: Summary, definition: Definition, hardware: Hardware | None
+) -> NoLimit | NoLimitOfLatency | NoLimitOfProgram | None:
+    """Return why there is no limit, if that is known."""
+    size = summary.params.get("size", math.inf)
+    if summary.metric == "latency" and not isinstance(size, str) and size <= SMALL:
+        return NoLimitOfLatency()
+    if definition.benchmark == "program":
+        return NoLimitOfProgram()
+    lacking = missing(definition, summary.params, hardware)
+    return None if lacking is None else NoLimit(lacking, hardware.name if hardware else "")
 
 
 def _check(summary: Summary, definition: Definition, hardware: Hardware | None) -> Check | None:

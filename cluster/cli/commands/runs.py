@@ -74,7 +74,7 @@ def command(
         Column("age", lambda row: _age(row.at)),
         Column("figure", lambda row: judged.get(row.run, ("", ""))[0]),
         Column("verdict", lambda row: judged.get(row.run, ("", ""))[1]),
-        Column("of", _of, spare=2),
+        Column("of", _of, folds=True),
         Column("why", lambda row: row.reason, spare=1),
     )
     show_rows(rows, columns, empty=f"There are no runs in {from_ or store.root(root)}.")
@@ -100,7 +100,8 @@ def _of(row: RunRow) -> str:
     if row.logs:
         return row.logs[0] + (f" and {len(row.logs) - 1} more" if row.logs[1:] else "")
     simulated = ", simulated" if row.simulated else ""
-    return f"{row.name}: {row.benchmark}, {row.provider}{simulated}"
+    names = dict.fromkeys((row.name, row.benchmark))
+    return f"{': '.join(names)}, {row.provider}{simulated}"
 
 
 def _judged(folder: Path) -> tuple[str, str]:

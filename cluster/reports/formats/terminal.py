@@ -28,6 +28,7 @@ LEAST_REMARKS = 24  # characters of the column of remarks, whose words wrap
 JOINT = "\ue000"  # for private use: no text has it
 UNITS = r"(?:[kMGT]i?)?(?:B|bit)(?:/s)?|[nµum]?s|h|min|%|launches|hosts|ranks|values|x"
 VALUE = re.compile(rf"(?<=\d) (?=(?:{UNITS})(?![\w/]))")
+NAME_ENDS = re.compile(r"(?<=[._/])(?=[^\s._/])")
 GAP, EDGES = 3, 2  # characters between two columns, and at both ends of a row
 
 
@@ -123,16 +124,24 @@ def _total(widths: Sequence[int]) -> int:
 def _least_widths(table: Table) -> list[int]:
     """Return the least width of each column: words wrap, numbers do not."""
     return [
-        max(_longest_word(text) if texts[0] in table.left_aligned else len(text) for text in texts)
+        max(
+            _longest_word(NAME_ENDS.sub(" ", text) if texts[0] in table.folded else text)
+            if texts[0] in table.left_aligned
+            else len(text)
+            for text in texts
+        )
         for texts in _texts_by_column(table)
     ]
 
 
 def _widths(table: Table, width: int) -> list[int]:
-    """Return the width of each column: what is free after the least goes to the first columns."""
+    """Return the width of each column: what is free goes to names, then to the first columns."""
     widths = _least_widths(table)
     free = max(0, width - _total(widths))
-    for at, texts in enumerate(_texts_by_column(table)):
+    columns = sorted(
+        enumerate(_texts_by_column(table)), key=lambda each: each[1][0] not in table.folded
+    )
+    for at, texts in columns:
         more = min(free, max(map(len, texts)) - widths[at])
         widths[at] += more
         free -= more
@@ -150,13 +159,24 @@ def _whole_values(text: str) -> str:
 
 def _grid(table: Table, width: int) -> str:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, own in zip(table.columns, _widths(table, width), strict=True):
+    widths = _widths(table, width)
+    for name, own in zip(table.columns, widths, strict=True):
         justify: Literal["left", "right"] = "left" if name in table.left_aligned else "right"
         wraps = name in table.left_aligned and width < WIDE
         grid.add_column(name, justify=justify, no_wrap=not wraps, width=own)
     for texts in table.rows:
-        grid.add_row(*map(_whole_values, texts))
+        cells = zip(table.columns, map(_whole_values, texts), widths, strict=True)
+        grid.add_row(*(_folded(t, own) if name in table.folded else t for name, t, own in cells))
     return plain_text(grid, width).replace(JOINT, " ")
+
+
+def _folded(text: str, width: int) -> str:
+    """Break words longer than a line behind `.`, `_` or `/`."""
+    parts = (
+        textwrap.wrap(NAME_ENDS.sub(" ", word), width) if len(word) > width else [word]
+        for word in text.split()
+    )
+    return " ".join("\n".join(line.replace(" ", "") for line in lines) for lines in parts)
 
 
 def _records(table: Table, width: int) -> Iterator[str]:

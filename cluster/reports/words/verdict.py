@@ -18,6 +18,7 @@ from cluster.analysis.verdict.reasons import (
     Low,
     NoLimit,
     NoLimitOfLatency,
+    NoLimitOfProgram,
     RateAsRequested,
     Reason,
     TooSmall,
@@ -74,6 +75,7 @@ CHECKS: dict[Check, str] = {
     "(CMA, XPMEM) could? kernel.yama.ptrace_scope, and in a container SYS_PTRACE, forbid one",
     "gpu_memory": "nvidia-smi -q -d CLOCK,PERFORMANCE,ECC while it runs",
 }
+UNLIMITED = TooSmall | NoLimitOfLatency | NoLimitOfProgram
 # Latencies have no limit. This is what others measured: half a round trip of a small message.
 LATENCIES = (
     "others measured 1.6 µs on InfiniBand, 10 to 16 µs on EFA, 20 to 43 µs with TCP in clouds "
@@ -168,9 +170,9 @@ def answer(judged: Judgement) -> Answer:
 
 
 def is_unlimited(judged: Judgement) -> bool:
-    """Tell whether nothing was measured that a limit could apply to: latencies, small messages."""
+    """Tell whether no limit could apply: to latencies, small messages or a user's program."""
     reasons = [verdict.reason for verdict in judged.verdicts]
-    is_without = all(isinstance(reason, TooSmall | NoLimitOfLatency) for reason in reasons)
+    is_without = all(isinstance(reason, UNLIMITED) for reason in reasons)
     is_without = bool(reasons) and (is_without or all_too_small(judged.verdicts))
     return judged.word == "unknown" and judged.fleet is None and is_without
 
@@ -233,6 +235,8 @@ def _headline(judged: Judgement) -> str:
     if judged.word == "unknown" and any(isinstance(r, BusyHost) for r in reasons):
         return "UNKNOWN: what else ran on the host may be why a value is off."
     if is_unlimited(judged):
+        if all(isinstance(reason, NoLimitOfProgram) for reason in reasons):
+            return "NO LIMIT APPLIES: how long a program of yours has to take is not known."
         small = any(isinstance(reason, TooSmall) for reason in reasons)
         latencies = "" if all_too_small(judged.verdicts) else "latencies have none"
         messages = "the messages are too small to fill a network or memory" if small else ""
@@ -320,7 +324,7 @@ STEPS = {  # what a command is for
     "again": "again when quiet: {command}",
     "name_network": "with the rate of your network: {command}",
     "compare_settings": "compare two settings of it: {command}",
-    "memory_copy": "measure a copy in memory, the limit on one host: {command}",
+    "memory_copy": "measure a bandwidth beside its limit on one host, a copy in memory: {command}",
     "compare_runs": "compare it with another run of the test: {command}",
     "read_log": "look at what else it says: cluster more topology LOG shows links, cluster more "
     "profile LOG calls of MPI; lines that were not understood may hold its figures",
