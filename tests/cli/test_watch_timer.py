@@ -80,7 +80,7 @@ def test_runs_that_overlap_or_were_killed_measure_once() -> None:
     still = command("watch", "run", "w").stdout
 
     assert beside == "Skipped: another `cluster watch run` measures.\n"
-    assert still == "Skipped: a job runs on w.\n"
+    assert still == "Skipped: a job runs on w: bench-p2p.\n"
     command("down", "w", "-y")
     add()
     command("watch", "run", "w")
