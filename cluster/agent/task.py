@@ -351,10 +351,12 @@ def task_state(folder: Path) -> TaskState:
         reason = "its folder is gone"
     else:
         pid, _, began = read_text(folder / PID).partition(" ")
-        if end := read_text(folder / END):
+        is_supervised = bool(pid) and _supervises(int(pid), folder)
+        if end := read_text(folder / END):  # after the look for its supervisor, which ends with it
             ended = msgspec.json.decode(end, type=TaskEnd)
+            began = read_text(folder / PID).partition(" ")[2]
             return TaskState(state=ended.state, began=float(began or 0), end=ended)
-        if pid and _supervises(int(pid), folder):
+        if is_supervised:
             state: State = "running" if float(began) else "starting"
             return TaskState(state=state, began=float(began), quiet=_quiet(folder))
         if not pid and time.time() - (folder / SPEC).stat().st_mtime < BEGINS_WITHIN:

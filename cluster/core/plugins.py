@@ -19,7 +19,7 @@ from typing import ClassVar, TypeVar
 
 from cluster.core.errors import SpecError
 
-ALIKE = 0.6  # similarity, from 0 to 1, that a suggested name has at least
+ALIKE = 0.65  # similarity, from 0 to 1, that a suggested name has at least
 
 
 class Plugin(ABC):

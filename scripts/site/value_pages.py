@@ -39,6 +39,7 @@ from cluster.core.model.placement import Placement
 from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import SpecOptions
+from cluster.core.model.usage import HostUsage
 from cluster.orchestration.bench.bench import BenchCall
 from cluster.orchestration.bench.bench_methods import Bench
 from cluster.orchestration.files.sync import SyncReport
@@ -83,6 +84,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "up": list[HostRow],
     "launch": Launched,
     "hang": HangReply,
+    "top": HostUsage,
     "providers NAME": list[ProviderOption],
     "more resume": list[HostRow],
     "doctor": list[DoctorCheck],

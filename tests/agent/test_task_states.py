@@ -1,0 +1,47 @@
+"""A task that ends while its state is read has ended, or still runs; it is never lost."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.agent import task
+from cluster.agent.kernel_files import read_text
+from cluster.core.model.jobs import TaskEnd, TaskSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("moment", range(3))
+def test_a_task_that_ends_after_any_reading_is_not_lost(
+    moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(["tail", "-f", "/dev/null", str(tmp_path)], stderr=-3) as supervisor:
+        (tmp_path / task.SPEC).write_bytes(msgspec.json.encode(TaskSpec(argv=("true",))))
+        (tmp_path / task.PID).write_text(f"{supervisor.pid} 0")
+        (tmp_path / task.END).write_text(" " * 9)
+        readings = 0
+
+        def end_after(path: Path) -> str:
+            nonlocal readings
+            text = read_text(path)
+            if readings == moment:
+                end = TaskEnd(exit_status=0, state="done", at=time.time(), reason="")
+                (tmp_path / task.PID).write_text(f"{supervisor.pid} {time.time()}")
+                (tmp_path / task.END).write_bytes(msgspec.json.encode(end))
+                supervisor.kill()
+                supervisor.wait()
+            readings += 1
+            return text
+
+        monkeypatch.setattr(task, "read_text", end_after)
+        state = task.task_state(tmp_path)
+        supervisor.kill()
+
+    assert state.state in ("starting", "done")
+    assert state.state == "starting" or state.began > 0
