@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.fakes.kubernetes.controllers import say
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tests.fakes.kubernetes.pods import FolderPods
 
 IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?")
+NODES_AT_ONCE = 8
 
 
 class Image(NamedTuple):
@@ -30,18 +32,20 @@ class Kubelets:
         self.images: dict[str, Image] = {}
         self.dead: set[str] = set()  # nodes whose kubelet does nothing any more
         self.slow_images: set[str] = set()  # whose pull does not end
+        self._side_by_side = ThreadPoolExecutor(NODES_AT_ONCE)
 
     def step(self) -> None:
-        """Look at each pod once."""
-        for pod in self.store.list(PODS):
-            node = pod["spec"].get("nodeName")
-            if not node or node in self.dead:
-                continue
-            try:
-                self._look(pod, self.store.get(NODES, "", node))
-            except Refused as error:
-                if error.code not in (404, 409):
-                    raise
+        """Look at each pod once; nodes do it side by side."""
+        placed = [pod for pod in self.store.list(PODS) if pod["spec"].get("nodeName")]
+        alive = [pod for pod in placed if pod["spec"]["nodeName"] not in self.dead]
+        list(self._side_by_side.map(self._try_look, alive))
+
+    def _try_look(self, pod: Object) -> None:
+        try:
+            self._look(pod, self.store.get(NODES, "", pod["spec"]["nodeName"]))
+        except Refused as error:
+            if error.code not in (404, 409):
+                raise
 
     def _look(self, pod: Object, node: Object) -> None:
         phase = pod["status"]["phase"]

@@ -12,7 +12,7 @@ from cluster.providers.lab.network import PREFIX, inside
 from cluster.providers.lab.processes import processes_of
 from cluster.providers.lab.rootfs import GROUP, VNI
 from tests.conftest import until
-from tests.fakes.kubernetes.pods import FolderPods, processes, variables
+from tests.fakes.kubernetes.pods import FolderPods, variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,7 @@ class LabPods(FolderPods):
             start_new_session=True,
         )
         self._running[uid] = process
-        self._inits[uid] = until(lambda: _init_of(uid), "the pod has its first process")
+        self._inits[uid] = until(lambda: _init_below(process.pid), "the pod has its first process")
         if not shared:
             self._connect(init, self._inits[uid], self.address(pod, node))
         if process.stdin:
@@ -111,12 +111,14 @@ class LabPods(FolderPods):
         shutil.rmtree(self.folder)
 
 
-def _init_of(uid: str) -> int:
-    """Find the first process of a pod: number 1 of the innermost of three namespaces."""
-    for pid in processes(uid):
-        with contextlib.suppress(OSError, IndexError):
-            status = Path(f"/proc/{pid}/status").read_text()
+def _init_below(pid: int) -> int:
+    """Find the first process of a pod below the one that starts it; 0 while there is none."""
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            status = Path(f"/proc/{child}/status").read_text()
             numbers = next(line for line in status.splitlines() if line.startswith("NSpid"))
-            if numbers.split()[1:][-1] == "1":
-                return pid
+            if numbers.split()[-1] == "1":  # in the innermost of its namespaces
+                return int(child)
+            if init := _init_below(int(child)):
+                return init
     return 0
