@@ -395,6 +395,35 @@ def test_a_pod_that_is_taken_away_is_named_and_the_others_stay(
     mine.down()
 
 
+@pytest.mark.parametrize(
+    ("reason", "message", "event"),
+    [
+        ("PreemptionByScheduler", "preempting to accommodate a higher priority pod", "Preempted"),
+        ("EvictionByEvictionAPI", "Eviction API: evicting", "Evicted"),
+        ("DeletionByTaintManager", "Taint manager: deleting", "TaintManagerEviction"),
+    ],
+)
+def test_a_pod_that_was_deleted_is_named_with_its_reason_before_and_after_it_is_gone(
+    kubernetes: Kubernetes, reason: str, message: str, event: str
+) -> None:
+    mine = up()
+    lost, node = kubernetes.pods()[0]["metadata"]["name"], kubernetes.pods()[0]["spec"]["nodeName"]
+    kubernetes.kubelets.dead.add(node)  # so that the pod is being deleted until it is asked
+    kubernetes.take(lost, reason, message, event)
+    during = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
+    kubernetes.kubelets.dead.clear()
+    until(lambda: len(kubernetes.pods()) == 1, "it is gone")
+    after = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
+
+    assert during
+    assert f"0.mpi.mine ended: {reason}: {message}" in during.what
+    assert after
+    assert f"0.mpi.mine ended: its pod was deleted by somebody else: {event}: {message}" in (
+        after.what
+    )
+    mine.down()
+
+
 FLAGS = ("--provider", "kubernetes", "--option", f"image={OPTIONS['image']}")
 
 

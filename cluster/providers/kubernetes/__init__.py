@@ -181,14 +181,14 @@ class KubernetesProvider(
             launched = self._launched(spec.name)
             if machines and not launched:
                 return ProvisionError(f"The Job of {spec.name} does not exist any more.")
-            for each in launched:
-                ends = [
-                    f"{names[pod.metadata.name]} ended: {why_lost(pod)}"
-                    for pod in each.pods
-                    if pod.metadata.name in names and why_lost(pod)
-                ]
-                if why := why_over(each.job) or "; ".join(ends):
-                    return ProvisionError(f"Pods of {each.mark.job} are over. {why}.")
+            pods = {pod.metadata.name: pod for each in launched for pod in each.pods}
+            over = [why for each in launched if (why := why_over(each.job))]
+            ends = {
+                n: why_lost(pods[n]) if n in pods else launched[0].api.why_gone(n) for n in names
+            }
+            lost = [f"{names[name]} ended: {why}" for name, why in ends.items() if why]
+            if why := "; ".join(over or lost):
+                return ProvisionError(f"Pods of {spec.name} are over. {why}.")
         return None
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:

@@ -175,12 +175,14 @@ def why_over(item: Object) -> str:
     ends = [c for c in map(status.condition, ("Failed", "Complete")) if c and c.status == "True"]
     if ends:
         return f"{ends[0].reason}: {ends[0].message}"
+    why = status.condition("DisruptionTarget")  # a preemption, a drain, a taint of the node
     if status.phase in ENDED:
-        why = status.condition("DisruptionTarget")
         reason = status.reason or (why.reason if why else "its container ended")
         message = status.message or (why.message if why else "")
         return f"{reason}: {message}" if message else reason
-    return "it is being deleted" if item.metadata.deletion_timestamp else ""
+    if item.metadata.deletion_timestamp:
+        return f"{why.reason}: {why.message}" if why else "it is being deleted"
+    return ""
 
 
 def why_lost(pod: Object) -> str:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.fakes.kubernetes.controllers import ControlPlane
+from tests.fakes.kubernetes.controllers import ControlPlane, delete, say
 from tests.fakes.kubernetes.kubelets import Image, Kubelets
 from tests.fakes.kubernetes.pods import FolderPods
 from tests.fakes.kubernetes.schemas import VERSION
@@ -285,6 +285,14 @@ class Kubernetes:
             pod["status"] |= {"phase": "Failed", "reason": reason, "message": message}
 
         self.change(PODS, name, change)
+
+    def take(self, name: str, reason: str, message: str, event: str) -> None:
+        """Delete a pod as a drain, a preemption or a taint does: it says why, and is gone soon."""
+        why = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+        self.change(PODS, name, lambda pod: pod["status"]["conditions"].append(why))
+        pod = self.store.get(PODS, NAMESPACE, name)
+        say(self.store, pod, event, message)
+        delete(self.store, PODS, pod, "Background")
 
     def things(self) -> list[str]:
         """Name all objects but those that are always there, and events."""

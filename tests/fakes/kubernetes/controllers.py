@@ -180,18 +180,20 @@ class ControlPlane:
             _set(conditions, "Failed", "DeadlineExceeded", why)
         else:
             self._create_missing(job, pods)
-        failed = [pod for pod in pods if pod["status"].get("phase") == "Failed"]
+        failed = [pod for pod in pods if _is_failed(pod)]
         active = [pod for pod in pods if pod["status"].get("phase") not in ENDED]
         indexed = "backoffLimitPerIndex" in spec
         if failed and not indexed and spec["backoffLimit"] == 0:
             why = "Job has reached the specified backoff limit"
             _set(conditions, "Failed", "BackoffLimitExceeded", why)
-        if failed and len(failed) == spec["completions"]:
+        indexes = set(filter(None, status.get("failedIndexes", "").split(",")))
+        indexes |= {index_of(pod) for pod in failed} if indexed else set()
+        if len(indexes or failed) == spec["completions"]:
             _set(conditions, "Failed", "FailedIndexes", "Job has failed indexes")
-        status["active"], status["failed"] = len(active), len(failed)
+        status["active"], status["failed"] = len(active), len(indexes or failed)
         status["ready"] = len([pod for pod in active if pod["status"]["phase"] == "Running"])
-        if failed and indexed:
-            status["failedIndexes"] = ",".join(sorted(index_of(pod) for pod in failed))
+        if indexes:
+            status["failedIndexes"] = ",".join(sorted(indexes))
 
     def _untrack(self, pods: list[Object]) -> None:
         for pod in pods:
@@ -212,7 +214,9 @@ class ControlPlane:
     def _create_missing(self, job: Object, pods: list[Object]) -> None:
         if job["spec"].get("completionMode") != "Indexed":
             raise Gap("Jobs that are not Indexed")
-        taken = {index_of(pod) for pod in pods}
+        taken = {index_of(pod) for pod in pods} | {
+            *job["status"].get("failedIndexes", "").split(",")
+        }
         for index in range(job["spec"]["completions"]):
             if str(index) in taken:
                 continue
@@ -324,6 +328,12 @@ def owned(item: Object, owner: Object) -> bool:
     """Tell whether an object belongs to another."""
     references = item["metadata"].get("ownerReferences") or ()
     return any(o["uid"] == owner["metadata"]["uid"] for o in references)
+
+
+def _is_failed(pod: Object) -> bool:
+    """Tell whether a pod counts as failed: also one that is deleted while it runs."""
+    phase = pod["status"].get("phase")
+    return phase == "Failed" or ("deletionTimestamp" in pod["metadata"] and phase != "Succeeded")
 
 
 def index_of(pod: Object) -> str:
