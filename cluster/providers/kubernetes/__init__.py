@@ -188,7 +188,7 @@ class KubernetesProvider(
             }
             lost = [f"{names[name]} ended: {why}" for name, why in ends.items() if why]
             if why := "; ".join(over or lost):
-                return ProvisionError(f"Pods of {spec.name} are over. {why}.")
+                return ProvisionError(f"Pods of {spec.name} are over. {why.rstrip('.')}.")
         return None
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
