@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from cluster.core import errors
 from cluster.core.model.notes import NoteKind
 from cluster.reports.words.notes import WORDS as WORDS_OF_NOTES
 
@@ -222,6 +223,60 @@ def test_what_is_found_is_a_value_and_words_are_in_reports() -> None:
     wordy = {str(f.relative_to(ROOT)) for f in files if sentences(ast.parse(f.read_text()))}
 
     assert wordy == set()
+
+
+FULL = re.compile(r"[A-Z{].* .*\.", re.DOTALL)
+CODES = ("cluster/analysis", "cluster/fleet", "cluster/logs", "cluster/orchestration")
+OF_LOGS = {"End of Tests."}  # what a tool prints
+OF_ERRORS = {"what", "means", "remedy"}
+ERRORS = {name for name in vars(errors) if isinstance(getattr(errors, name), type)} | {
+    "in_use_error"
+}
+
+
+def full_sentences(tree: ast.AST) -> list[str]:
+    """Find texts that begin with a capital and end with a full stop, and are no error's."""
+    apart = [node for node in ast.walk(tree) if _is_apart(node) or _is_of_error(node)]
+    skipped = {id(part) for node in apart for part in ast.walk(node)}
+    joined = [value for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for value in n.values]
+    skipped |= set(map(id, joined))
+    texts = (_text(node) for node in ast.walk(tree) if id(node) not in skipped)
+    return [
+        text for text in texts if FULL.fullmatch(text) and _words(text) > 1 and text not in OF_LOGS
+    ]
+
+
+def _is_of_error(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=func):
+            return ast.unparse(func).rpartition(".")[2] in ERRORS
+        case ast.Assign(targets=targets):
+            names = (n for target in targets for n in ast.walk(target))
+            named = {getattr(n, "id", getattr(n, "attr", "")) for n in names}
+            return not named.isdisjoint(OF_ERRORS)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ('reason = "The cluster was taken down."', 1),
+        ('f"{ranks} ranks share {cores} core(s)."', 1),
+        ('means = "Nothing was sent to this host."', 0),
+        ('error.remedy = f"Type: cluster down {name}."', 0),
+        ('raise SpecError("The hosts have no network.")', 0),
+        ('ending_words("down")', 0),
+    ],
+)
+def test_the_check_sees_a_full_sentence(line: str, count: int) -> None:
+    assert len(full_sentences(ast.parse(line))) == count
+
+
+def test_no_sentence_of_what_decides_reaches_a_user_but_in_an_error() -> None:
+    files = [file for folder in CODES for file in (ROOT / folder).rglob("*.py")]
+    found = {str(f.relative_to(ROOT)): full_sentences(ast.parse(f.read_text())) for f in files}
+
+    assert {name: texts for name, texts in found.items() if texts} == {}
 
 
 def test_every_kind_of_note_has_its_words() -> None:

@@ -56,6 +56,7 @@ from cluster.providers import (
 from cluster.remote.forward import Forward
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
+from cluster.reports.words.endings import ending_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -416,7 +417,7 @@ class Cluster:
                 remedy=f"Take it down instead: cluster down {self.name}",
             )
         with self.disk.lock():
-            self.end_jobs("The cluster was paused.")
+            self.end_jobs(ending_words("paused"))
             self.close()
             provider.stop(self.name, self.machines)
             self.disk.record(journal.Switched(on=False, at=time.time()))
@@ -587,7 +588,7 @@ class Cluster:
             result = self.bench_jobs.watch(job, listener)
             return raise_unless_done(self.bench_jobs.close(job, result))
         except KeyboardInterrupt as interrupt:
-            reason = str(interrupt) or "Ctrl-C was pressed."
+            reason = str(interrupt) or ending_words("interrupted")
             with interrupts_ignored():
                 interrupted = result or JobResult(status="interrupted", reason=reason)
                 self.bench_jobs.close(job, interrupted, stop=True)
@@ -620,7 +621,7 @@ class Cluster:
         self._standing_machines()
         return self.bench_jobs.logs(self.bench_jobs.newest())
 
-    def down(self, *, reason: str = "The cluster was taken down.", reachable: bool = True) -> None:
+    def down(self, *, reason: str = "", reachable: bool = True) -> None:
         """Stop jobs, download their results, and delete all resources.
 
         Args:
@@ -636,7 +637,7 @@ class Cluster:
             return
         with self.disk.lock():
             if reachable:
-                self._leave_hosts(reason)
+                self._leave_hosts(reason or ending_words("down"))
             self.close()
             began = time.monotonic()
             self._looked_for = self.looked_for

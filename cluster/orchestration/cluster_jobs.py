@@ -106,9 +106,9 @@ class Jobs:
         ours = any(job.folder == session.folder for job in self._disk.state.jobs)
         if by and not ours and by.has_left(self._disk.journal.folder):
             return  # its cluster is down, and could not end it: such as when Slurm took the node
-        goes_on = "That process has ended, or left it; the job goes on in tmux." if ours else ""
+        means = "That process has ended, or left it; the job goes on in tmux." if ours else ""
         user = by.words if by else f"the job in {session.folder} on {machine.name}"
-        raise claims.in_use_error(name, user, goes_on)
+        raise claims.in_use_error(name, user, means)
 
     def _of_session(self) -> MpiJob:
         """Return whatever job is in the session of our name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from cluster.core.errors import SpecError
 from cluster.core.model.placement import NetworkLayer, Placement, ProviderTopology
-from cluster.core.units import format_value
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import (
     NearGroups,
@@ -25,13 +23,13 @@ from cluster.fleet.proximity import (
     unplaced_hosts,
 )
 from cluster.orchestration.provider_topology import ask_topology
-from cluster.reports.words.placement import no_groups
+from cluster.reports.words.placement import comparison_words, nearness_words, no_groups
 from cluster.runs import store, verdict_files
 from cluster.runs.import_.logs import NAME
 from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     Groups = tuple[int, ...]
 
 METRIC = "latency"
-LEAST_CHANCE = 1e-4  # that is reported
 NAMED = 10  # disagreements that are listed
 
 
@@ -127,6 +124,8 @@ def _placement(
     groups, values = nearness.groups, latency[rows, columns]
     numbers = np.array(groups)
     near = numbers[rows] == numbers[columns] if groups else np.zeros(len(rows), np.bool_)
+    halves = (values[near], values[~near]) if groups else ()
+    medians = [float(np.nanmedian(half)) for half in halves]
     nested = layers_of(latency, groups) if groups else ()
     layers = tuple(compared(layer, nested) for layer in topology.layers)
     closest = closest_layer(groups, layers)
@@ -135,11 +134,11 @@ def _placement(
         names=names,
         groups=groups,
         layers=nested,
-        answer=f"{_answer(nearness, values, near, len(unplaced_hosts(latency, groups)))} "
-        f"{_comparison(topology, closest, share)}",
+        answer=f"{nearness_words(nearness, medians, len(unplaced_hosts(latency, groups)))} "
+        f"{comparison_words(topology, closest, share)}",
         reason=no_groups(nearness),
-        near=float(np.nanmedian(values[near])) if groups else None,
-        far=float(np.nanmedian(values[~near])) if groups else None,
+        near=medians[0] if groups else None,
+        far=medians[1] if groups else None,
         gap=nearness.gap,
         contradictions=nearness.contradictions,
         chance=nearness.chance,
@@ -151,49 +150,6 @@ def _placement(
         disagreements=tuple(_disagreements(names, groups, closest)) if closest else (),
         order=near_order(latency, groups),
     )
-
-
-def _answer(
-    near_groups: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_], unplaced: int
-) -> str:
-    """Say in one line what was found."""
-    if not near_groups.groups:
-        return f"No structure seen: {no_groups(near_groups)}."
-    sizes = sorted(Counter(near_groups.groups).values(), reverse=True)
-    inside, outside = (format_value(float(np.nanmedian(values[at])), "s") for at in (near, ~near))
-    loose = (
-        f" {unplaced} of the single hosts were not tested with each larger group: they may belong "
-        "to one."
-        if unplaced
-        else ""
-    )
-    chance = _chance(near_groups.chance or 0.0)
-    return (
-        f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
-        f"(gap {near_groups.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
-    )
-
-
-def _comparison(
-    topology: ProviderTopology, closest: NetworkLayer | None, share: float | None
-) -> str:
-    """Say whether the provider agrees."""
-    if not topology.layers:
-        return f"Not compared with the provider: {topology.reason}."
-    if closest and share is not None:
-        return f"The provider's groups by {closest.name} agree on {share:.1%} of the pairs."
-    nearest = topology.layers[0]
-    if len(nearest.sizes) == 1:
-        return f"The provider puts all of them below one {nearest.name}."
-    return f"The provider puts {_listed(nearest.sizes)} of them together by {nearest.name}."
-
-
-def _listed(sizes: Sequence[int]) -> str:
-    return ", ".join(map(str, sizes[:NAMED])) + (", ..." if len(sizes) > NAMED else "")
-
-
-def _chance(value: float) -> str:
-    return f"{value:.1g}" if value >= LEAST_CHANCE else f"below {LEAST_CHANCE:g}"
 
 
 def _disagreements(names: tuple[str, ...], groups: Groups, layer: NetworkLayer) -> Iterator[str]:

@@ -103,7 +103,7 @@ def _ranks(text: str) -> tuple[int, ...]:
 Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | dict[Plain, Plain] | None"
 MOST_VALUES = 3_000_000  # with all repetitions of what is shared
 MOST_DEPTH = 20
-MALFORMED = "The pickle is malformed."
+MALFORMED = "malformed pickle"
 _SCALARS = (
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG", "FLOAT", "BINFLOAT"),
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cluster.agent.working_copy import sha256
 from cluster.core.errors import ClusterError, ShellError
-from cluster.core.model.value import Value
+from cluster.core.model.sync import SyncFigures
 from cluster.core.units import format_bytes
 from cluster.remote import host_files, rsync, spread
 from cluster.remote.parallel import results, try_each
+from cluster.reports.words.sync import sync_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,53 +27,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 PASSES = 3  # a file that changes while it is sent is sent again
 LARGE = 4_000_000  # bytes of a file of which rsync sends only the blocks that differ
-MOST_NAMED = 5
 
 T = TypeVar("T")
 
 
-class SyncReport(Value, frozen=True, kw_only=True):
-    """What `sync` did."""
-
-    there: str  # the folder on the hosts
-    hosts: tuple[str, ...]
-    files: int  # in the folder, without folders
-    sent: int = 0  # different files that were sent
-    sent_bytes: int = 0  # over the line of this machine, to all hosts
-    passed_on: int = 0  # bytes that hosts sent to one another instead
-    removed: tuple[str, ...] = ()  # paths on any host that were removed
-    left_out: tuple[str, ...] = ()  # paths here that were not sent; those of folders end with `/`
-    outward: tuple[str, ...] = ()  # links that lead out of the folder, which were sent as links
-    # files that changed whenever they were sent; their copies may be torn
-    changed: tuple[str, ...] = ()
+class SyncReport(SyncFigures, frozen=True, kw_only=True):
+    """What `sync` did; its words are those of `print`."""
 
     def __str__(self) -> str:
-        where = f"{self.there} on {len(self.hosts)} host(s)"
-        lines = [f"{where} is up to date: {self.files:,} files, nothing was sent."]
-        if self.sent:
-            lines = [
-                f"{where}: {self.sent:,} of {self.files:,} files sent, "
-                f"{format_bytes(self.sent_bytes)} from here"
-                + f", {format_bytes(self.passed_on)} from host to host" * bool(self.passed_on)
-                + "."
-            ]
-        for action, names in (
-            ("Removed there", self.removed),
-            ("Left out (.gitignore, caches, Python environments, runs)", self.left_out),
-            ("These links lead out of the folder, and were sent as links", self.outward),
-        ):
-            lines += [f"{action}: {_listed(names)}."] if names else []
-        if self.changed:
-            lines.append(
-                f"Changed while they were sent: {_listed(self.changed)}.\n"
-                "Their copies may be of two states. Sync again when nothing writes them."
-            )
-        return "\n".join(lines)
-
-
-def _listed(names: Collection[str]) -> str:
-    listed = ", ".join(name if name.isprintable() else repr(name) for name in [*names][:MOST_NAMED])
-    return listed + f" and {len(names) - MOST_NAMED:,} more" * (len(names) > MOST_NAMED)
+        return sync_words(self)
 
 
 def compare(

@@ -16,6 +16,7 @@ from cluster.orchestration.bench.collect import JobListener, raise_unless_done
 from cluster.orchestration.jobs.hang import look_on
 from cluster.orchestration.jobs.job import Job, Line
 from cluster.remote.threads import start
+from cluster.reports.words.endings import ending_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -146,7 +147,9 @@ class BenchJob(Job):
         """End its ranks, which is possible on all hosts only; keep its results."""
         del hosts
         if not self.is_kept:
-            self._jobs.end(self.bench, reason or f"Ended by {claims.this_process().words}.")
+            self._jobs.end(
+                self.bench, reason or ending_words("ended_by", claims.this_process().words)
+            )
 
     def fetch(self) -> Path:
         """Download its results; return the folder of its run.

@@ -1,8 +1,16 @@
-"""Why latencies show no groups of hosts, in words."""
+"""Which groups of hosts latencies show, and whether the provider agrees, in words."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from cluster.core.model.placement import NetworkLayer, ProviderTopology
+from cluster.core.units import format_value
 from cluster.fleet.proximity import GAP, NearGroups
+
+NAMED = 10  # sizes of groups
+LEAST_CHANCE = 1e-4  # that is reported
 
 
 def no_groups(groups: NearGroups) -> str:
@@ -24,3 +32,44 @@ def no_groups(groups: NearGroups) -> str:
             )
         case None:
             return ""
+
+
+def nearness_words(near_groups: NearGroups, medians: Sequence[float], unplaced: int) -> str:
+    """Say which groups were found; given the median latencies in a group and between groups."""
+    if not near_groups.groups:
+        return f"No structure seen: {no_groups(near_groups)}."
+    sizes = sorted(Counter(near_groups.groups).values(), reverse=True)
+    inside, outside = (format_value(latency, "s") for latency in medians)
+    loose = (
+        f" {unplaced} of the single hosts were not tested with each larger group: they may belong "
+        "to one."
+        if unplaced
+        else ""
+    )
+    chance = _chance(near_groups.chance or 0.0)
+    return (
+        f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
+        f"(gap {near_groups.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
+    )
+
+
+def comparison_words(
+    topology: ProviderTopology, closest: NetworkLayer | None, share: float | None
+) -> str:
+    """Say whether the provider agrees."""
+    if not topology.layers:
+        return f"Not compared with the provider: {topology.reason}."
+    if closest and share is not None:
+        return f"The provider's groups by {closest.name} agree on {share:.1%} of the pairs."
+    nearest = topology.layers[0]
+    if len(nearest.sizes) == 1:
+        return f"The provider puts all of them below one {nearest.name}."
+    return f"The provider puts {_listed(nearest.sizes)} of them together by {nearest.name}."
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes[:NAMED])) + (", ..." if len(sizes) > NAMED else "")
+
+
+def _chance(value: float) -> str:
+    return f"{value:.1g}" if value >= LEAST_CHANCE else f"below {LEAST_CHANCE:g}"

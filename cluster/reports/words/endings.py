@@ -1,0 +1,39 @@
+"""How jobs, runs and clusters ended, in words: a text for each way."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Ending = Literal[
+    "timed_out", "signal", "exit_status", "interrupted", "cut_short", "simulation_stopped",
+    "down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended", "no_python",
+    "lost_a_host", "host_lost", "not_started", "ended_by", "older_output", "job_ended",
+    "launch_ended",
+]  # fmt: skip
+
+ENDINGS: dict[Ending, str] = {
+    "timed_out": "It did not end within --timeout, and all ranks were stopped.",
+    "signal": "It was ended by {}, and all ranks were stopped.",
+    "exit_status": "It ended with exit status {}, and all ranks were stopped.",
+    "interrupted": "Ctrl-C was pressed.",
+    "cut_short": "The batch job ended before its ranks: at its time limit, or somebody deleted it.",
+    "simulation_stopped": "The simulation was stopped before its end.",
+    "down": "The cluster was taken down.",
+    "paused": "The cluster was paused.",
+    "rebuilt": "{} rebuilt the cluster.",
+    "launched_again": "Its launch was not finished, and was begun again.",
+    "no_clusters": "There are no clusters; nothing was taken down.",
+    "machines_ended": "{} of {} machines of {} have ended; {}.",
+    "no_python": "{} was launched with {}, which is gone.",
+    "lost_a_host": "It lost a host, and is started again.",
+    "host_lost": "Its host was lost.",
+    "not_started": "It could not be started on all hosts.",
+    "ended_by": "Ended by {}.",
+    "older_output": "{} bytes of older output are not kept.",
+    "job_ended": "The job has ended.",
+    "launch_ended": "This launch has ended.",
+}
+
+
+def ending_words(ending: Ending, *values: object) -> str:
+    return ENDINGS[ending].format(*values)
