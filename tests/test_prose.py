@@ -265,7 +265,7 @@ def _is_of_error(node: ast.AST) -> bool:
         ('means = "Nothing was sent to this host."', 0),
         ('error.remedy = f"Type: cluster down {name}."', 0),
         ('raise SpecError("The hosts have no network.")', 0),
-        ('ending_words("down")', 0),
+        ('outcome_words("down")', 0),
     ],
 )
 def test_the_check_sees_a_full_sentence(line: str, count: int) -> None:

@@ -56,7 +56,7 @@ from cluster.providers import (
 from cluster.remote.forward import Forward
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
-from cluster.reports.words.endings import ending_words
+from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ class Cluster:
                 remedy=f"Take it down instead: cluster down {self.name}",
             )
         with self.disk.lock():
-            self.end_jobs(ending_words("paused"))
+            self.end_jobs(outcome_words("paused"))
             self.close()
             provider.stop(self.name, self.machines)
             self.disk.record(journal.Switched(on=False, at=time.time()))
@@ -588,7 +588,7 @@ class Cluster:
             result = self.bench_jobs.watch(job, listener)
             return raise_unless_done(self.bench_jobs.close(job, result))
         except KeyboardInterrupt as interrupt:
-            reason = str(interrupt) or ending_words("interrupted")
+            reason = str(interrupt) or outcome_words("interrupted")
             with interrupts_ignored():
                 interrupted = result or JobResult(status="interrupted", reason=reason)
                 self.bench_jobs.close(job, interrupted, stop=True)
@@ -637,7 +637,7 @@ class Cluster:
             return
         with self.disk.lock():
             if reachable:
-                self._leave_hosts(reason or ending_words("down"))
+                self._leave_hosts(reason or outcome_words("down"))
             self.close()
             began = time.monotonic()
             self._looked_for = self.looked_for

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cluster.orchestration.bench.listener import Listener
-from cluster.reports.words.endings import ending_words
+from cluster.reports.words.outcomes import outcome_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ class NotebookProgress(Listener):
 
     def ended(self) -> None:
         """Show the end; the bar stays where it was, as a job may fail."""
-        text = ending_words("job_ended" if self._jobs == 1 else "launch_ended")
+        text = outcome_words("job_ended" if self._jobs == 1 else "launch_ended")
         self._line.show(self._numbered(text), self._part, now=True)
 
     def _show(self, text: str, part: float, *, now: bool = False) -> None:

@@ -38,7 +38,7 @@ from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.hosts.setup import ReadyHosts, with_common_addresses
 from cluster.remote.jobs import BATCH_PREFIXES, MpiJob
 from cluster.remote.shells.local import LocalShell
-from cluster.reports.words.endings import ending_words
+from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
 
@@ -56,7 +56,7 @@ REPORT = (
     'cd -- "$1" && facts="facts.${SLURMD_NODENAME:-$(uname -n)}" && '
     '"$2" -P -m cluster.agent facts "$1" > ".$facts" && mv -- ".$facts" "$facts"'
 )
-CUT_SHORT = JobResult(status="interrupted", reason=ending_words("cut_short"))
+CUT_SHORT = JobResult(status="interrupted", reason=outcome_words("cut_short"))
 
 
 def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:

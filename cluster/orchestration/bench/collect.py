@@ -22,8 +22,8 @@ from cluster.core.model.measurements import Definition, Measurement, Output, Pro
 from cluster.core.model.records import NOTES_FILE, Status
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark, measurements
-from cluster.reports.words.endings import ending_words
 from cluster.reports.words.launches import slowdown_words
+from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 from cluster.runs.run import RAW, Run
 
@@ -53,11 +53,11 @@ def job_result(status: int) -> JobResult:
     if status == 0:
         return JobResult(status="done", exit_status=0)
     if status == TIMED_OUT:
-        reason = ending_words("timed_out")
+        reason = outcome_words("timed_out")
     elif by := _signal(status):
-        reason = ending_words("signal", by)
+        reason = outcome_words("signal", by)
     else:
-        reason = ending_words("exit_status", status)
+        reason = outcome_words("exit_status", status)
     return JobResult(status="failed", reason=reason, exit_status=status)
 
 

@@ -10,8 +10,8 @@ import msgspec
 from cluster.core import decoders
 from cluster.core.model.notes import Note
 from cluster.orchestration.bench.plan import JobRequest, make_record
-from cluster.reports.words.endings import ending_words
 from cluster.reports.words.notes import note_words
+from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def simulate(state: ClusterState, request: JobRequest, listener: JobListener) ->
         make_record(spec, state.machines, request, run=folder.name, status="running", at=start),
         notes=(note_words(Note("simulated", (_words(spec),))),),
     )
-    unfinished = ending_words("simulation_stopped")  # nobody can wait for it
+    unfinished = outcome_words("simulation_stopped")  # nobody can wait for it
     store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))
     waiting = []
     for measurement in values:

@@ -16,7 +16,7 @@ from cluster.orchestration.bench.collect import JobListener, raise_unless_done
 from cluster.orchestration.jobs.hang import look_on
 from cluster.orchestration.jobs.job import Job, Line
 from cluster.remote.threads import start
-from cluster.reports.words.endings import ending_words
+from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class BenchJob(Job):
         del hosts
         if not self.is_kept:
             self._jobs.end(
-                self.bench, reason or ending_words("ended_by", claims.this_process().words)
+                self.bench, reason or outcome_words("ended_by", claims.this_process().words)
             )
 
     def fetch(self) -> Path:

@@ -26,8 +26,8 @@ from cluster.remote.forward import Forward
 from cluster.remote.parallel import on_each, results, try_each
 from cluster.remote.tasks import HostTasks
 from cluster.remote.threads import start
-from cluster.reports.words.endings import ending_words
 from cluster.reports.words.hang import answer_line
+from cluster.reports.words.outcomes import outcome_words
 
 if TYPE_CHECKING:
     from cluster.core.model.hang import HangAnswer
@@ -436,7 +436,7 @@ class Job:
         state = self._kept_states().get(task.host)
         dropped = state.end.dropped if state and state.end else 0
         if offset < dropped:
-            yield _note(task, ending_words("older_output", dropped - offset))
+            yield _note(task, outcome_words("older_output", dropped - offset))
         with suppress(FileNotFoundError), self._output_file(task).open("rb") as file:
             file.seek(max(0, offset - dropped))
             for raw in file:
@@ -459,7 +459,7 @@ def worst(states: Iterable[TaskState | ClusterError]) -> State:
 def arrived(output: TaskOutput, task: Task) -> Iterator[Line]:
     """Read the lines of output that arrives now, with times by the clock of this machine."""
     if output.dropped:
-        yield _note(task, ending_words("older_output", output.dropped))
+        yield _note(task, outcome_words("older_output", output.dropped))
     yield from parse(output.text, task, time.time() - output.now)
 
 

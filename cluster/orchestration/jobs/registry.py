@@ -21,7 +21,7 @@ from cluster.orchestration.jobs.bench_job import PREFIX, BenchJob
 from cluster.orchestration.jobs.job import Job, Lost, may_run, worst
 from cluster.remote.parallel import on_each
 from cluster.remote.tasks import HostTasks
-from cluster.reports.words.endings import ending_words
+from cluster.reports.words.outcomes import outcome_words
 
 if TYPE_CHECKING:
     from cluster.core.model.records import JobRecord
@@ -146,10 +146,10 @@ class NamedJobs(Mapping[str, Job]):
             hosts = self._hosts[",".join(task.host for task in record.tasks)]
             silent = [host for host, state in lost.items() if isinstance(state, ClusterError)]
             answering = [host for host in hosts.names if host not in silent]
-            job.stop_on(answering, ending_words("lost_a_host"))
+            job.stop_on(answering, outcome_words("lost_a_host"))
             replaced = self._bring_back(silent) if silent else ()
             job.stop_on(
-                [host for host in silent if host not in replaced], ending_words("host_lost")
+                [host for host in silent if host not in replaced], outcome_words("host_lost")
             )
             if replaced and answering and record.spec.cwd:
                 with tempfile.TemporaryDirectory() as staging:
@@ -252,7 +252,7 @@ class NamedJobs(Mapping[str, Job]):
         except ClusterError:
             # The state of the job says what became of it.
             job = Job(record, self._remote, self.restart)
-            _stop([job], ending_words("not_started"))
+            _stop([job], outcome_words("not_started"))
             raise
         return record
 
@@ -268,7 +268,7 @@ class NamedJobs(Mapping[str, Job]):
                 "End all: --replace. Measure beside them: --busy",
             )
         if running:
-            self._end(running, ending_words("ended_by", claims.this_process().words))
+            self._end(running, outcome_words("ended_by", claims.this_process().words))
 
     def _running(self) -> list[Job]:
         unfinished = [job for job in self.values() if not job.is_kept]

@@ -27,7 +27,7 @@ from cluster.orchestration.launch.proof import prove_launch
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.providers import ENDED, CountsHosts, Provider, Resumes, Revocable, RevokedAtOnce
 from cluster.remote.parallel import connect_all
-from cluster.reports.words.endings import ending_words
+from cluster.reports.words.outcomes import outcome_words
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
@@ -199,7 +199,7 @@ def launch_spec(
         if existing.state.launched:
             if _is_usable(existing, spec, replace=replace):
                 return existing
-            existing.down(reason=ending_words("rebuilt", this_process().words))
+            existing.down(reason=outcome_words("rebuilt", this_process().words))
             plan = provider.plan(spec)
         elif not resuming:
             _remove_unfinished(existing)
@@ -268,7 +268,7 @@ def _why_unusable(cluster: Cluster) -> str:
     if cluster.state.is_off:
         return f"{cluster.name} is paused. To switch it on: cluster more resume {cluster.name}"
     if any(map(_has_no_python, machines)):
-        why = ending_words("no_python", cluster.name, machines[0].bin)
+        why = outcome_words("no_python", cluster.name, machines[0].bin)
     elif isinstance(provider, RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
         return revoked
     elif ended := _ended(cluster):
@@ -308,7 +308,7 @@ def _remove_unfinished(cluster: Cluster) -> None:
             remedy=f"Take it down and launch again: cluster down {cluster.name}; "
             "or choose another --name.",
         )
-    cluster.down(reason=ending_words("launched_again"))
+    cluster.down(reason=outcome_words("launched_again"))
 
 
 def _make(
@@ -403,4 +403,4 @@ def _ended(cluster: Cluster) -> str:
     if not ended:
         return ""
     rest = "what else it had may still be there" if ended == total else "the others cost money"
-    return ending_words("machines_ended", ended, total, cluster.name, rest)
+    return outcome_words("machines_ended", ended, total, cluster.name, rest)

@@ -18,7 +18,7 @@ from cluster.orchestration.hosts.state import ClusterState
 from cluster.orchestration.hosts.teardown import destroy
 from cluster.orchestration.launch.replacement import finish_replacement, is_half_replaced
 from cluster.providers import NeedsCredentials, Provider, Regional, Replaces, Searchable, in_regions
-from cluster.reports.words.endings import ending_words
+from cluster.reports.words.outcomes import outcome_words
 
 AGAIN = "cluster more gc -y"
 LOOK_AGAIN = 1.0  # seconds between two searches for what a cloud may list late
@@ -142,7 +142,7 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Ask every provider what exists, where no journal here knows of a cluster (SpecError)."""
     search_ = search(regions)
     raise_all(search_.errors, FAILED)
-    nothing = ending_words("no_clusters")
+    nothing = outcome_words("no_clusters")
     searched = searched_lines(search_.searched)
     names = [orphan.name for orphan in search_.orphans if orphan.provider != THIS_MACHINE]
     if names:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-Ending = Literal[
+Outcome = Literal[
     "timed_out", "signal", "exit_status", "interrupted", "cut_short", "simulation_stopped",
     "down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended", "no_python",
     "lost_a_host", "host_lost", "not_started", "ended_by", "older_output", "job_ended",
     "launch_ended",
 ]  # fmt: skip
 
-ENDINGS: dict[Ending, str] = {
+OUTCOMES: dict[Outcome, str] = {
     "timed_out": "It did not end within --timeout, and all ranks were stopped.",
     "signal": "It was ended by {}, and all ranks were stopped.",
     "exit_status": "It ended with exit status {}, and all ranks were stopped.",
@@ -35,5 +35,5 @@ ENDINGS: dict[Ending, str] = {
 }
 
 
-def ending_words(ending: Ending, *values: object) -> str:
-    return ENDINGS[ending].format(*values)
+def outcome_words(outcome: Outcome, *values: object) -> str:
+    return OUTCOMES[outcome].format(*values)
