@@ -194,7 +194,7 @@ class NamedJobs(Mapping[str, Job]):
         on = ", ".join(host for host in names if may_run(states[host]))
         if not on:
             if state == "lost" or not job.is_kept:
-                job.stop("It is started again.")
+                job.stop(outcome_words("started_again"))
             return None
         is_same = (job.record.spec, names, job.record.restarts) == (spec, hosts.names, restarts)
         if is_same and state in ("starting", "running"):

@@ -7,7 +7,7 @@ from typing import Literal
 Outcome = Literal[
     "timed_out", "signal", "exit_status", "interrupted", "cut_short", "simulation_stopped",
     "down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended", "no_python",
-    "lost_a_host", "host_lost", "not_started", "ended_by", "older_output", "job_ended",
+    "lost_a_host", "host_lost", "started_again", "not_started", "ended_by", "older_output", "job_ended",
     "launch_ended",
 ]  # fmt: skip
 
@@ -27,6 +27,7 @@ OUTCOMES: dict[Outcome, str] = {
     "no_python": "{} was launched with {}, which is gone.",
     "lost_a_host": "It lost a host, and is started again.",
     "host_lost": "Its host was lost.",
+    "started_again": "It is started again.",
     "not_started": "It could not be started on all hosts.",
     "ended_by": "Ended by {}.",
     "older_output": "{} bytes of older output are not kept.",
