@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from cluster.analysis.statistics.factors import IDENTITY, flat
 from cluster.core.model.fleet import Drift, FleetFinding
+from cluster.core.model.hosts import Facts
 from cluster.core.units import format_rate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.core.model.hosts import Facts
 
 UNLIKE = {"physical_cores", "gpu_slots", "variables"}  # alike hosts number and set these otherwise
 GIB = 1 << 30

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.core.model.fleet import CounterChange
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Way
+from cluster.core.model.fleet import CounterChange, FleetFinding, FleetVerdict, PairTest, Way
 
 FEWEST = 3  # tests of each kind that can be compared
 OFTEN, TIMES = 0.9, 3.0  # the share of good tests that stay below, and how often more is unusual

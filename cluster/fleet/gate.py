@@ -7,13 +7,9 @@ look healthy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, ReasonCode
 from cluster.core.model.gate import Gate, GateCode, GateWord
 from cluster.fleet.diagnosis import USUAL
-
-if TYPE_CHECKING:
-    from cluster.core.model.fleet import FleetFinding, FleetVerdict, ReasonCode
 
 FALSE_ALARMS = 0.002  # of healthy fleets, at most; docs/explanation/gate.md says how often it was
 LIMITED = 0.5  # of the tests: from this on, processors limit what most hosts reach, and no link

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import PairMetric, PairTest
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Definition
 from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.core.units import format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 LATENCY_SIZE = 8  # bytes, of which latencies are compared, if the logs have them
 RIVAL = 0.5  # of the pairs of the most frequent test: with more, another test could be meant

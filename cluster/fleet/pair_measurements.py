@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import median, median_high, median_low
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core.model.fleet import PairTest
 from cluster.core.model.measurements import Definition, Measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from cluster.core.model.value import Scalar
+from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
 LOST = re.compile(r"host:(\d+) is lost: (.*)", re.DOTALL)  # as `PairTest.why` writes it

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.core.model.fleet import Fleet, PairTest, Way
 from cluster.fleet.simulation import FabricLinks, FleetSimulator, max_min_rates
 from cluster.fleet.solver import (
     DEEP,
@@ -23,12 +25,6 @@ from cluster.fleet.solver import (
     solve,
     usual_spread,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.core.model.fleet import Fleet, PairTest, Way
-
 
 Numbers = NDArray[np.int64]
 Values = NDArray[np.float64]

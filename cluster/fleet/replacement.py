@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
 
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest
 
 KINDS = ("BAD", "HUNG")  # of a host by itself: a new machine helps
 PARTNERS = 3  # good hosts that a new machine is tested with

@@ -6,15 +6,12 @@ import builtins
 import time
 from collections import Counter
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from cluster.core.model.measurements import Progress
 from cluster.orchestration.bench.listener import Listener
 from cluster.reports.words.outcomes import outcome_words
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.measurements import Progress
 
 BETWEEN = 0.2  # seconds between two updates, at least
 

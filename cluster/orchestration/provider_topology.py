@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.hosts import Machine
 from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.spec import ClusterSpec
 from cluster.fleet.proximity import switch_groups
 from cluster.providers import KnowsTopology, Provider
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
 
 
 def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:

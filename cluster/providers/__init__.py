@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cluster.core import decoders
 from cluster.core.errors import ProvisionError, SpecError
+from cluster.core.journal import Journal
+from cluster.core.model.checks import DoctorCheck
+from cluster.core.model.hosts import Machine
+from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.plugins import Plugin
 from cluster.core.units import format_seconds
-
-if TYPE_CHECKING:
-    from cluster.core.journal import Journal
-    from cluster.core.model.checks import DoctorCheck
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.placement import ProviderTopology
-    from cluster.core.model.resources import Plan, RemoteCluster, Resource
 
 
 class NoOptions(Value, frozen=True, kw_only=True):

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
+from cluster.core.journal import Journal
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan, Resource
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
 from cluster.providers import CLOUD_OPTIONS, ExistingHosts, HintsReplacement, Provider, refuse
-
-if TYPE_CHECKING:
-    from cluster.core.journal import Journal
-    from cluster.core.model.spec import ClusterSpec
 
 MOST_PER_CORE = 32  # ranks; with more, most would only wait for a core
 REFUSED_OPTIONS = {

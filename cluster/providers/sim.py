@@ -6,7 +6,7 @@ Nothing is created and nothing is measured: every run on these hosts is marked `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
@@ -15,6 +15,7 @@ from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, pars
 from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
 from cluster.providers import (
@@ -26,9 +27,6 @@ from cluster.providers import (
     Simulates,
     refuse,
 )
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
 
 REFUSED_OPTIONS = {
     **CLOUD_OPTIONS,

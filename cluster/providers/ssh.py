@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
+from cluster.core.journal import Journal
 from cluster.core.model.hosts import Access, Machine, parse_access
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
@@ -23,9 +24,6 @@ from cluster.providers import (
     Provider,
     refuse,
 )
-
-if TYPE_CHECKING:
-    from cluster.core.journal import Journal
 
 REFUSED_OPTIONS = {
     **CLOUD_OPTIONS,

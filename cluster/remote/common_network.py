@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from ipaddress import IPv4Address, IPv4Network
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Facts, Interface, Machine
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Facts, Interface, Machine
 
 SINGLE = 32  # prefix length of an interface whose network is only its own address
 

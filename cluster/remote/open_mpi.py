@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
+from cluster.core.model.hosts import Machine
 
 PARAMETERS = "etc/openmpi-mca-params.conf"  # below the prefix of an Open MPI
 OWN_PARAMETERS = ".openmpi/mca-params.conf"  # below the user's home folder

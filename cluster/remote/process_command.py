@@ -7,13 +7,11 @@ import os
 import subprocess
 import threading
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Machine
 from cluster.remote.remote_shell import ENDS_WITHIN, RemoteCommand, RemoteShell
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
 
 TERMINATES_WITHIN = 2.0  # seconds for the process to end its command after SIGTERM
 

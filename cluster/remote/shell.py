@@ -6,13 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Completed, Machine
 from cluster.core.plugins import Plugin
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Completed, Machine
 
 
 class Stream(Protocol):

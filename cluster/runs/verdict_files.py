@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from cluster.core import decoders
 from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.placement import Placement
-    from cluster.core.model.value import Value
+from cluster.core.model.placement import Placement
+from cluster.core.model.value import Value
 
 VERDICT = "verdict.json"  # of a check of a fleet
 PLACEMENT = "placement.json"  # which hosts are near one another

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from cluster.core.errors import SpecError
+from cluster.core.model.batch import BatchRequest
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.core.model.batch import BatchRequest
 
 MARGIN = 60  # seconds of the job's time that are left to collect what the ranks wrote
 MODULE = "cluster.orchestration.batch.job"

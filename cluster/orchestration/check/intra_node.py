@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN
 from cluster.core import decoders
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest, Reason
+from cluster.core.model.logs import Topology
+from cluster.core.model.measurements import Measurement
 from cluster.fleet.devices import diagnose_devices
 from cluster.logs.hosts import host_order
 from cluster.orchestration.check.fleet_check import written
@@ -17,12 +19,6 @@ from cluster.reports.words.devices import KINDS, nothing_compared
 from cluster.reports.words.fleet import with_words
 from cluster.runs.raw_files import topologies
 from cluster.runs.run import RAW, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.logs import Topology
-    from cluster.core.model.measurements import Measurement
 
 
 class WithinRunParams(msgspec.Struct, frozen=True, kw_only=True):

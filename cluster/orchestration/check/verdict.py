@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from cluster.core.model.fleet import FleetVerdict
 from cluster.runs.run import PAIRS, WITHIN, Run
-
-if TYPE_CHECKING:
-    from cluster.core.model.fleet import FleetVerdict
 
 
 def judge_check(run: Run) -> FleetVerdict:

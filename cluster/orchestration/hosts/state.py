@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
+from cluster.core.journal import Entry
 from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.jobs import NamedJob
 from cluster.core.model.records import JobRecord
@@ -20,11 +21,6 @@ from cluster.core.model.resources import Plan, Price, Receipt
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.money import dollars
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.core.journal import Entry
 
 
 class ClusterState(Value, frozen=True, kw_only=True):

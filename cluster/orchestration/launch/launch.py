@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -16,6 +15,8 @@ from cluster.core import journal, plugins
 from cluster.core.claims import this_process
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import Capacity, ClusterError, HostErrors, LaunchLeft, SpecError
+from cluster.core.model.hosts import Machine
+from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, group_words
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
@@ -28,10 +29,6 @@ from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.providers import ENDED, CountsHosts, Provider, Resumes, Revocable, RevokedAtOnce
 from cluster.remote.parallel import connect_all
 from cluster.reports.words.outcomes import outcome_words
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.resources import Plan
 
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
 PAIR = 2  # hosts if the user gives no number, so that there is a pair to measure

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from cluster.core import idle_watch
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.core.ssh_keys import SshKeyPair
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.ssh_keys import SshKeyPair
 
 INSTALL_WITHIN = 180  # seconds within which a failed installation of packages is tried again
 EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
@@ -19,6 +19,7 @@ from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Price, RemoteCluster, Resource
+from cluster.core.model.spec import ClusterSpec, SpecPart
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.money import lifetime
 from cluster.providers import (
@@ -49,9 +50,6 @@ from cluster.providers._cloud.launch import (
 from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.public_address import open_lines
 from cluster.providers._cloud.tags import Selection, Tags, new_tags, timestamp
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec, SpecPart
 
 ClientT = TypeVar("ClientT", bound=Client)
 OptionsT = TypeVar("OptionsT", bound=CloudOptions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
-from cluster.providers.aws.network_cards import CardInterface  # noqa: TC001 - msgspec reads it
+from cluster.providers.aws.network_cards import CardInterface
 
 
 class AwsOptions(CloudOptions, frozen=True, kw_only=True):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
 
 WANTED = re.compile(r"([a-z0-9]+)(?::(\d{1,2}))?")
 

@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.kubectl import parse_namespace, parse_pod
+from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.hosts import Machine
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
@@ -45,9 +46,6 @@ from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_not
 from cluster.providers.kubernetes.refusals import Passing, refusal
 from cluster.providers.kubernetes.startup import POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
-
-if TYPE_CHECKING:
-    from cluster.core.model.checks import DoctorCheck
 
 BY_LABEL = "choose nodes by their labels: --option nodes=LABEL=VALUE"
 REFUSED_OPTIONS = {

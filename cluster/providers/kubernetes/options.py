@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
 
 TIME = 4 * 3600.0  # seconds after which the Job ends, without --ttl
 MULTUS = "multus:"

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.core.model.hosts import Access, Machine
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
 from cluster.providers import (
@@ -64,10 +65,6 @@ from cluster.providers.lab.options import (
 )
 from cluster.providers.lab.processes import START, kill_all, processes_of
 from cluster.providers.lab.rootfs import IDLE, INIT, SLURM, SSHD_CONFIG, private, text_of
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-
 
 REFUSED_OPTIONS = {
     **{option: why for option, why in CLOUD_OPTIONS.items() if option != "idle"},

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
 from cluster.core.units import parse_rate
 from cluster.providers.lab.network import host_number, inside, line_rate, shape_uplink
 from cluster.providers.lab.options import LabOptions
 from cluster.providers.lab.processes import HostProcess, kill_all, processes_of
 from cluster.providers.lab.rootfs import shape, text_of
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-
 
 Verb = Literal["slow", "cut", "heal", "kill"]
 Direction = Literal["tx", "rx", "both"]

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError
 from cluster.core.model.hosts import Access, Machine, machine_name, ssh_command
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import (
@@ -64,10 +65,6 @@ from cluster.providers.slurm.states import (
     why_put_back,
     words_of,
 )
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-
 
 REFUSED_OPTIONS = {
     "instance": "Slurm's nodes are what they are; choose with --option partition or constraint",

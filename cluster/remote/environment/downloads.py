@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from cluster.core import plugins
 from cluster.core.errors import LargeDownload
+from cluster.core.model.hosts import Completed
 from cluster.remote.shells import Shell
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Completed
 
 LARGE = 100e6  # bytes, above which nothing is downloaded without a question
 FOR_PROCESSORS = "https://download.pytorch.org/whl/cpu"  # elsewhere torch brings CUDA: gigabytes

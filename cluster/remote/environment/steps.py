@@ -9,14 +9,11 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
+from cluster.core.model.spec import Environment
 from cluster.core.model.value import Value
 from cluster.remote import open_mpi
 from cluster.remote.environment import benchmark_libraries, containers, wheels
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import Environment
 
 NEEDED = "Python 3.11 or newer"
 NEW = "new"  # folder for the files of a step, in the machine's folder

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import fabric
 import paramiko
@@ -23,12 +23,9 @@ from paramiko.auth_strategy import AuthFailure, AuthSource, AuthStrategy, InMemo
 from paramiko.packet import Packetizer
 
 from cluster.core.errors import STATES, Unreachable
+from cluster.core.model.hosts import Access
 from cluster.remote.ssh import openssh_files
 from cluster.remote.threads import start
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Access
-
 
 CONNECT_TIMEOUT = 10.0  # seconds for one step of one attempt
 KEEPALIVE = 3  # seconds of silence, after which a keepalive is sent
