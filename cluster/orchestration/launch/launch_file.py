@@ -16,6 +16,7 @@ from cluster.orchestration.jobs.host_group import select
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.launch import launch_spec, make_spec
 from cluster.orchestration.launch.proof import prove_launch
+from cluster.reports.words.outcomes import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -256,7 +257,7 @@ def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> 
             errors.append(error)
     if plan.down:
         cluster.down()
-        on_step(f"{cluster.name} is down.")
+        on_step(outcome_words("is_down", cluster.name))
     raise_all(errors, "steps failed")
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 Outcome = Literal[
     "timed_out", "signal", "exit_status", "interrupted", "cut_short", "simulation_stopped",
-    "down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended", "no_python",
+    "down", "is_down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended", "no_python",
     "lost_a_host", "host_lost", "started_again", "not_started", "ended_by", "older_output",
     "job_ended", "launch_ended",
 ]  # fmt: skip
@@ -19,6 +19,7 @@ OUTCOMES: dict[Outcome, str] = {
     "cut_short": "The batch job ended before its ranks: at its time limit, or somebody deleted it.",
     "simulation_stopped": "The simulation was stopped before its end.",
     "down": "The cluster was taken down.",
+    "is_down": "{} is down.",
     "paused": "The cluster was paused.",
     "rebuilt": "{} rebuilt the cluster.",
     "launched_again": "Its launch was not finished, and was begun again.",
