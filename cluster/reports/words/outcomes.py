@@ -6,9 +6,9 @@ from typing import Literal
 
 Outcome = Literal[
     "timed_out", "signal", "exit_status", "interrupted", "cut_short", "simulation_stopped",
-    "down", "is_down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended", "no_python",
-    "lost_a_host", "host_lost", "started_again", "not_started", "ended_by", "older_output",
-    "job_ended", "launch_ended",
+    "down", "is_down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended",
+    "no_python", "lost_a_host", "host_lost", "started_again", "not_started", "ended_by",
+    "older_output", "job_ended", "launch_ended",
 ]  # fmt: skip
 
 OUTCOMES: dict[Outcome, str] = {
