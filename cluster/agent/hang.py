@@ -17,6 +17,9 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
+
+from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import read_text
 from cluster.agent.supervise import find_ranks
 from cluster.agent.task import marked
@@ -54,9 +57,11 @@ RAS_QUESTION = b"CLIENT PROTOCOL 2\nTIMEOUT 3\nSET FORMAT json\nVERBOSE STATUS\n
 RECORDS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 LARGEST = 1 << 24  # bytes of a dump
 HEAD = struct.Struct("=4i")  # `struct calls` of cluster/measure/kernels/profile.c
-SLOT = struct.Struct("=Qqqii32s")
+SLOT = struct.Struct("=Qqqii32sq")
+SLOTS = 64
 INSPECTED = b"inspector_output_format_version"  # in each line of NCCL's inspector
 LATEST = 1 << 22  # bytes of its file, which grows while the job runs
+WORLD = "MPI_COMM_WORLD"
 MOST_FILES = 8  # that are open, of a process
 MOST_LEVELS = 32  # of a stack in the kernel, which only root may read
 SEEN = ("/dev/", "/proc/", "/sys/", "/memfd:", "/usr/", "/SYSV")
@@ -72,11 +77,15 @@ def report(folder: Path) -> HostReport:
     """Look at the ranks of a job, whose folder it is."""
     pids = {*marked(folder), *find_ranks(folder)}
     ranks = _ranks(pids)
-    processes = [_process(rank) for rank in ranks]
+    addresses = tuple(interface.address for interface in list_interfaces())
+    processes = [_process(rank, addresses) for rank in ranks]
     calls = [call for rank in ranks if (call := _calls(rank)) is not None]
     sources = [(*_records(rank), *_inspected(rank), *_stack(rank, folder)) for rank in ranks]
     files = [file for several in sources for file in several]
-    size = max((int(rank.env.get(name, 0)) for rank in ranks for name in SIZES), default=0)
+    sizes = (rank.env.get(name, "") for rank in ranks for name in SIZES)
+    size = max((int(text) for text in sizes if text.isdecimal()), default=0)
+    job = (Membership(group="", ranks=tuple(range(size))),) if size else ()
+    processes[:1] = [msgspec.structs.replace(first, groups=job) for first in processes[:1]]
     return HostReport(
         snapshots=(*processes, *calls), files=(*files, *(_ras() if ranks else ())), size=size
     )
@@ -125,7 +134,7 @@ def _stat(pid: int) -> list[str]:
     return read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or ["X", "0"]
 
 
-def _process(rank: _FoundRank) -> Snapshot:
+def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> Snapshot:
     proc = Path(f"/proc/{rank.pid}")
     opened: list[str] = []
     full: list[str] = []
@@ -144,6 +153,7 @@ def _process(rank: _FoundRank) -> Snapshot:
         source="processes",
         rank=rank.rank,
         host=platform.node(),
+        addresses=addresses,
         pid=rank.pid,
         at=time.time(),
         state=STATES.get(_stat(rank.pid)[0], ""),
@@ -165,17 +175,22 @@ def _calls(found_rank: _FoundRank) -> Snapshot | None:
     try:
         raw = Path(path).read_bytes()
         pid, rank, size, _ = HEAD.unpack_from(raw)
-        slots = list(SLOT.iter_unpack(raw[HEAD.size :]))
-    except (OSError, struct.error):
+        slots = list(SLOT.iter_unpack(raw[HEAD.size : HEAD.size + SLOTS * SLOT.size]))
+        listed = memoryview(raw[HEAD.size + SLOTS * SLOT.size :]).cast("i").tolist()
+    except (OSError, struct.error, TypeError):
         return None
     if (pid, rank) != (found_rank.pid, found_rank.rank):
         return None
-    every = tuple(range(size))
-    used = [
-        ("MPI_COMM_WORLD" if slot[3] == size else f"{slot[0]:016x}", slot)
-        for slot in slots[1:]
-        if slot[1]
-    ]
+    every, begin = tuple(range(size)), 0
+    groups = [Membership(group=WORLD, ranks=every)]
+    used = []
+    for slot in slots[1:]:
+        ranks = tuple(listed[begin : begin + slot[3]])
+        begin += slot[3]
+        group = WORLD if ranks == every else f"{slot[0]:016x}"
+        if slot[1]:
+            used.append((group, slot))
+            groups += [Membership(group=group, ranks=ranks)] if len(ranks) == slot[3] else []
     return Snapshot(
         source="mpi_calls",
         rank=rank,
@@ -188,11 +203,12 @@ def _calls(found_rank: _FoundRank) -> Snapshot | None:
             )
             for group, slot in used
         ),
-        groups=tuple(Membership(group=g, ranks=every) for g, slot in used if slot[3] == size),
+        groups=tuple(groups),
+        pause=max((slot[6] for slot in slots[1:]), default=0) / 1e9,
     )
 
 
-def _text(slot: tuple[int, int, int, int, int, bytes]) -> str:
+def _text(slot: tuple[int, int, int, int, int, bytes, int]) -> str:
     return slot[5].partition(b"\0")[0].decode(errors="replace")
 
 

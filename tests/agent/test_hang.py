@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.agent.hang import HEAD, LATEST, SLOT, report
+from cluster.agent.hang import HEAD, LATEST, SLOT, SLOTS, report
 from cluster.logs.dumps import read_dump
 from tests.conftest import until
 
@@ -44,10 +45,13 @@ def looked_at(tmp_path: Path) -> Iterator[HostReport]:
     (tmp_path / "job").mkdir()
     head = HEAD.pack(0, 3, 4, 0)
     slots = (
-        SLOT.pack(0, 0, 0, 0, 0, b""),
-        SLOT.pack(1, 812, 1_790_000_000 * 10**9, 4, 1, b"MPI_Allreduce"),
+        SLOT.pack(0, 0, 0, 0, 0, b"", 0),
+        SLOT.pack(1, 812, 1_790_000_000 * 10**9, 4, 1, b"MPI_Allreduce", 7 * 10**9),
+        SLOT.pack(5, 9, 1_790_000_000 * 10**9, 2, 0, b"MPI_Bcast", 0),
     )
-    (tmp_path / "mpi_calls.3").write_bytes(head + b"".join(slots))
+    empty = bytes((SLOTS - len(slots)) * SLOT.size)
+    members = struct.pack("=6i", 0, 1, 2, 3, 3, 1)
+    (tmp_path / "mpi_calls.3").write_bytes(head + b"".join(slots) + empty + members)
     (tmp_path / "n0-pid5.log").write_bytes(LINE * (LATEST // len(LINE) + 9))
     words = [
         sys.executable,
@@ -71,6 +75,11 @@ def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) ->
     (read,) = read_dump(inspected.name, inspected.content, inspected.at)
 
     assert (calls.source, calls.rank, calls.operations[0].number) == ("mpi_calls", 3, 812)
+    assert calls.pause == 7
+    members = {group.group: group.ranks for group in calls.groups}
+    assert members == {"MPI_COMM_WORLD": (0, 1, 2, 3), f"{5:016x}": (3, 1)}
+    assert state.groups[0].ranks == (0, 1, 2, 3)
+    assert state.addresses
     assert len(inspected.content) <= LATEST
     assert (read.rank, read.operations[-1].number) == (3, 41)
     assert state.wchan in state.kernel or os.geteuid() != 0

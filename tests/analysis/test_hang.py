@@ -139,7 +139,7 @@ def test_nothing_known_is_unknown_and_nobody_waiting_is_moving() -> None:
     assert diagnose([]).verdict == "unknown"
     assert diagnose([Snapshot(source="processes", rank=0, state="sleeping")]).verdict == "unknown"
     ended = [last(one, done=True) for one in job(4, 1.0, 5, waits=1)]
-    assert diagnose(ended).verdict == "moving"
+    assert diagnose(ended).verdict == "unknown"  # they may wait for a message, or not at all
 
 
 def recorded(pattern: str) -> list[Snapshot]:
@@ -208,7 +208,7 @@ def test_a_rank_that_ended_normally_makes_no_hang_of_a_job_for_which_nobody_wait
 
 def test_a_rank_that_is_gone_while_others_wait_for_it_is_certain() -> None:
     ranks = job(4, 0.1, 50, waits=1)
-    ended = absent(ranks[3], state="gone")
+    ended = absent(ranks[3], state="gone", pid=7)
 
     answer = diagnose([*ranks[:3], ended])
 

@@ -42,8 +42,10 @@ def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
         if (cause := find(situation)) is not None
     )
     sources = tuple(sorted({snapshot.source for snapshot in snapshots}))
-    if "processes" not in sources:
+    if not situation.complete:
         causes = tuple(map(_less_sure, causes))
+    elif "processes" not in sources:
+        causes = tuple(one if one.hard else _less_sure(one) for one in causes)
     return HangAnswer(
         verdict=_verdict(situation, causes),
         cause=causes[0] if causes else None,
@@ -57,8 +59,8 @@ def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
 
 
 def _less_sure(cause: Cause) -> Cause:
-    """Lower what is certain only if the process is still there, of which nothing is known."""
-    if cause.hard or cause.confidence != "certain":
+    """Lower what is certain only if all ranks, and their processes, are known."""
+    if cause.confidence != "certain":
         return cause
     return msgspec.structs.replace(cause, confidence="likely")
 
@@ -68,7 +70,8 @@ def _verdict(situation: Situation, causes: Sequence[Cause]) -> Verdict:
         return "unknown"
     if situation.progress:
         return "slow"
-    if not causes:
-        has_operations = any(view.operations or view.counts for view in situation.views)
-        return "moving" if has_operations and not situation.stuck else "unknown"
+    if any(cause.hard for cause in causes):
+        return "hung"
+    if not situation.stuck:
+        return "moving" if situation.moving and not situation.unread else "unknown"
     return "hung" if situation.long or any(cause.hard for cause in causes) else "undecided"

@@ -40,7 +40,7 @@ def first_difference(
         members = {*stuck.waiting, *stuck.absent, *stuck.ended}
         for view in map(situation.view, sorted(members)):
             for operation in view.operations:
-                value = value_of(operation)
+                value = "" if operation.peer >= 0 else value_of(operation)
                 if value and operation.group == stuck.group:
                     values[operation.number][view.rank] = value
                     names[operation.number].add(operation.name)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 
 import msgspec
 
+from cluster.analysis.hang.processes import with_ranks
 from cluster.core.model.hang import (
     Cause,
     Confidence,
@@ -26,6 +27,8 @@ TWICE = 10.0, 3.0  # the same, if a second look found that nothing went on
 APART = 1.0  # seconds, after which a second snapshot of one source is a later one
 COLLECTIVES = "torch/distributed/distributed_c10d.py"
 Key = tuple[str, tuple[int, ...]]  # of a group: its name, and its ranks, as names are used twice
+_ENDED: tuple[ProcessState, ...] = ("gone", "stopped")  # it enters nothing
+_SILENT = ("dead", "unreachable", "unresponsive")
 _GONE: tuple[ProcessState, ...] = ("gone", "dead", "unreachable", "stopped", "disk", "unresponsive")
 
 
@@ -40,6 +43,22 @@ class Situation(Value, frozen=True, kw_only=True):
     rate: float = 0.0  # collectives per second
     progress: bool = False  # between two snapshots
     repeated: bool = False  # there are two snapshots, and nothing went on between them
+    moving: bool = False  # some ranks went on between them
+    settled: bool = False  # no rank of the first of `stuck` went on between them
+    unread: tuple[int, ...] = ()  # ranks of which no source says what they have entered
+    earlier: tuple[Snapshot, ...] = ()  # as `views`, of the sources that have looked twice
+
+    @property
+    def complete(self) -> bool:
+        """Whether no rank is unread that others may wait for."""
+        unseen = {rank for stuck in self.stuck for rank in stuck.unseen}
+        has_all = all(stuck.has_members and stuck.group for stuck in self.stuck)
+        return has_all and not self.unread and unseen <= {*self.in_state(*_ENDED)}
+
+    @property
+    def awaited(self) -> set[int]:
+        """The ranks that others wait for, or may wait for."""
+        return {rank for stuck in self.stuck for rank in (*stuck.absent, *stuck.unseen)}
 
     def view(self, rank: int) -> Snapshot:
         """Return all that is known of a rank."""
@@ -67,6 +86,15 @@ class Situation(Value, frozen=True, kw_only=True):
         """Return the ranks whose process is in one of these states."""
         return [view.rank for view in self.views if view.state in states]
 
+    def blocked_in(self, state: ProcessState) -> list[int]:
+        """Return the ranks in a state, at both looks, that may keep others waiting."""
+        before = {view.rank: view.state for view in self.earlier if view.state}
+        return [
+            rank
+            for rank in self.in_state(state)
+            if before.get(rank, state) == state and (not self.root or rank in self.awaited)
+        ]
+
     def cause(
         self, ranks: Sequence[int], confidence: Confidence, *, hard: bool = False
     ) -> Cause | None:
@@ -93,19 +121,19 @@ def own_frame(stack: Sequence[Frame]) -> Frame | None:
 
 def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     """Join snapshots by rank; look for what went on between earlier and later ones."""
-    named = list(_with_ranks(snapshots))
-    first, last = _first_and_last(named)
-    views = _views(last)
-    stuck = _stuck(views)
-    before = _views(first)
-    root, ordered = _root(stuck)
-    earlier = _stuck(before)
+    first, last = _first_and_last(with_ranks(snapshots))
+    views, before = _views(last), _views(first)
     further = _further(before, views)
-    lasting = bool({*map(_place, earlier)} & {*map(_place, stuck)})
+    stuck = _stuck(views, further)
+    root, ordered = _root(stuck, views)
+    earlier = _stuck(before, {})
+    lasting = {*map(_place, earlier)} & {*map(_place, stuck)}
     moved = bool(further) and (_ended(earlier, stuck, further) or all(further.values()))
-    repeated = bool(before) and (lasting or not any(further.values()))
+    repeated = bool(further) and (bool(lasting) or not any(further.values()))
     gap, rate = _pace(views)
-    waited = _waited(views, ordered) or (_span(before, views) if repeated else 0.0)
+    waited = max((one.waited for one in ordered), default=0.0)
+    if repeated and not waited and any(one.group for one in ordered):  # stacks may be alike
+        waited = _span(before, views)
     least, gaps = TWICE if repeated else ONCE
     long = waited >= max(least, gaps * gap)
     return Situation(
@@ -117,33 +145,40 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
         rate=(_measured_rate(before, views) if moved else 0.0) or rate,
         progress=moved and not long,
         repeated=repeated,
+        moving=any(further.values()),
+        settled=repeated and any(_is_settled(one, lasting, further) for one in ordered[:1]),
+        unread=_unread(views),
+        earlier=before,
     )
 
 
-def _waited(views: Sequence[Snapshot], stuck: Sequence[Stuck]) -> float:
-    """Return since how many seconds ranks wait; 0 if no source says."""
-    at = max((view.at for view in views), default=0.0)
-    since = min((stuck_op.since for stuck_op in stuck if stuck_op.since), default=at)
-    return max(0.0, at - since)
+def _is_settled(
+    stuck: Stuck, lasting: Collection[tuple[str, str, int]], further: Mapping[int, bool]
+) -> bool:
+    """Tell whether it was waited in before, and those that are absent have entered nothing."""
+    return (
+        _place(stuck) in lasting
+        and {*stuck.waiting, *stuck.absent} <= {*further}
+        and not any(further[rank] for rank in stuck.absent)
+    )
+
+
+def _unread(views: Sequence[Snapshot]) -> tuple[int, ...]:
+    ranks = {rank for view in views for group in view.groups for rank in group.ranks}
+    read = {
+        view.rank
+        for view in views
+        if (
+            (view.operations or view.counts or any(group.group for group in view.groups))
+            and view.state not in _SILENT
+        )
+        or view.state in _ENDED
+    }
+    return tuple(sorted(ranks.union(view.rank for view in views) - read))
 
 
 def _span(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:
     return max(view.at for view in after) - max(view.at for view in before)
-
-
-def _with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:
-    """Give a rank to those of which only the process is known, by the others."""
-    by_pid: dict[int, set[tuple[str, int]]] = defaultdict(set)
-    for snapshot in snapshots:
-        if snapshot.rank >= 0 and snapshot.pid:
-            by_pid[snapshot.pid].add((snapshot.host, snapshot.rank))
-    for snapshot in snapshots:
-        if snapshot.rank >= 0:
-            yield snapshot
-            continue
-        owners = {rank for host, rank in by_pid[snapshot.pid] if snapshot.host in ("", host)}
-        if len(owners) == 1:
-            yield msgspec.structs.replace(snapshot, rank=owners.pop())
 
 
 def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:
@@ -201,11 +236,12 @@ def _joined(sources: Sequence[Snapshot]) -> Snapshot:
     lists = ("operations", "groups", "counts", "files", "full", "threads")
     first = {name: next(filter(None, values), values[0]) for name, values in columns.items()}
     state = next((word for word in _GONE if word in columns["state"]), first["state"])
+    entered = [source.at for source in sources if source.operations or source.counts]
     return Snapshot(
         **first
         | {name: tuple(chain.from_iterable(columns[name])) for name in lists}
         | {"source": ",".join(sorted(columns["source"])), "rank": sources[0].rank}
-        | {"at": max(columns["at"]), "state": state}
+        | {"at": max(entered or columns["at"]), "state": state, "pause": max(columns["pause"])}
     )
 
 
@@ -230,6 +266,8 @@ def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
     pending: dict[Key, dict[int, Operation]] = defaultdict(dict)
     for view in views:
         for operation in view.operations:
+            if operation.peer >= 0:
+                continue
             key = operation.group, members.get((operation.group, view.rank), ())
             numbers[key][view.rank] = max(numbers[key].get(view.rank, 0), operation.number)
             first = pending[key].get(view.rank)
@@ -246,36 +284,81 @@ def _add_absent(
     """Add the members that have entered none; of the only group, all that have a dump are."""
     members = {*key[1]} or ({view.rank for view in views} if alone else set())
     for view in views:
-        if view.operations and view.rank in members:
+        if view.operations and view.rank in members and not view.partial:
             entered.setdefault(view.rank, 0)
 
 
-def _stuck(views: Sequence[Snapshot]) -> list[Stuck]:
-    operations = [stuck for group in _groups(views) if (stuck := _of_operations(group)) is not None]
-    return operations or list(_of_counts(views))
+def _stuck(views: Sequence[Snapshot], twice: Collection[int]) -> list[Stuck]:
+    """Find what is waited in; `twice` are ranks that have been looked at before."""
+    at = {view.rank: view.at for view in views}
+    groups = [_of_operations(group, at, twice) for group in _groups(views)]
+    stuck = [*filter(None, groups), *_of_messages(views)]
+    return stuck or list(_of_counts(views))
 
 
-def _of_operations(group: _Entered) -> Stuck | None:
+def _of_operations(
+    group: _Entered, at: Mapping[int, float], twice: Collection[int]
+) -> Stuck | None:
+    """Return what a group waits in; a rank that was last read before that began is unseen."""
     if not group.pending:
         return None
     number = min(operation.number for operation in group.pending.values())
     waiting = tuple(rank for rank, operation in group.pending.items() if operation.number == number)
     names = Counter(group.pending[rank].name for rank in waiting)
     first = group.pending[waiting[0]]
-    times = [group.pending[rank].since for rank in waiting if group.pending[rank].since]
+    entered = {rank: group.pending[rank].since for rank in waiting if group.pending[rank].since}
+    since = min(entered.values(), default=0.0)
+    behind = {rank for rank, last in group.numbers.items() if last < number}
+    older = {rank for rank in behind if at[rank] < since and rank not in twice}
     return Stuck(
         group=group.key[0],
         number=number,
         name=names.most_common(1)[0][0],
         waiting=tuple(sorted(waiting)),
-        absent=tuple(sorted(r for r, entered in group.numbers.items() if entered < number)),
+        absent=tuple(sorted(behind - older)),
         ended=tuple(
             sorted(r for r, n in group.numbers.items() if n >= number and r not in waiting)
         ),
-        unseen=tuple(rank for rank in group.key[1] if rank not in group.numbers),
-        since=min(times, default=0.0),
+        unseen=tuple(sorted(older.union(group.key[1]) - (group.numbers.keys() - older))),
+        has_members=bool(group.key[1]),
+        since=since,
+        waited=max((at[rank] - began for rank, began in entered.items()), default=0.0),
         place=first.place,
     )
+
+
+def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
+    """Find messages that one rank waits for and the other has not sent, or not received."""
+    members = _members(views)
+    entered: Counter[tuple[str, int, int, str]] = Counter()
+    waits: list[tuple[int, int, int, Operation, float]] = []
+    for view in views:
+        messages = [one for one in view.operations if one.peer >= 0]
+        first = next((one.number for one in messages if not one.done), None)
+        for one in messages:
+            ranks = members.get((one.group, view.rank), ())
+            peer = ranks[one.peer] if one.peer < len(ranks) else -1
+            entered[one.group, view.rank, peer, one.name[:4]] += 1
+            nth = entered[one.group, view.rank, peer, one.name[:4]]
+            if not one.done and one.number == first:
+                waits.append((view.rank, peer, nth, one, view.at - one.since))
+    counted = {view.rank for view in views if view.operations and not view.partial}
+    for rank, peer, nth, one, waited in waits:
+        kind = "recv" if one.name.startswith("send") else "send"
+        both = entered[one.group, peer, rank, kind] >= nth
+        is_read = {rank, peer} <= counted
+        yield Stuck(
+            group=one.group,
+            number=one.number,
+            name=one.name,
+            waiting=(rank, peer) if both else (rank,),
+            absent=(peer,) if is_read and not both else (),
+            unseen=() if is_read or both or peer < 0 else (peer,),
+            has_members=peer >= 0,
+            since=one.since,
+            waited=waited,
+            place=one.place,
+        )
 
 
 def _of_counts(views: Sequence[Snapshot]) -> Iterator[Stuck]:
@@ -298,13 +381,17 @@ def _of_counts(views: Sequence[Snapshot]) -> Iterator[Stuck]:
                 waiting=tuple(sorted(rank for rank, n in entered.items() if n >= number)),
                 absent=tuple(sorted(rank for rank, n in entered.items() if n < number)),
                 unseen=unseen,
+                has_members=bool(ranks),
             )
 
 
-def _root(stuck: Sequence[Stuck]) -> tuple[tuple[int, ...], tuple[Stuck, ...]]:
+def _root(
+    stuck: Sequence[Stuck], views: Sequence[Snapshot]
+) -> tuple[tuple[int, ...], tuple[Stuck, ...]]:
     """Return the ranks for which others wait and which wait for nobody, and where that begins.
 
-    A rank that is absent from one collective may wait in another; the chain ends at the cause.
+    A rank that is absent from one may wait in another, or for one other rank; the chain ends at
+    the cause.
     """
     waiting = {rank for stuck_op in stuck for rank in stuck_op.waiting}
     free = {
@@ -322,8 +409,9 @@ def _root(stuck: Sequence[Stuck]) -> tuple[tuple[int, ...], tuple[Stuck, ...]]:
     if not ordered:
         return (), ()
     first = ordered[0]
-    culprits = tuple(rank for rank in first.absent if rank in free)
-    return culprits or tuple(rank for rank in first.unseen if rank in free), ordered
+    in_call = {view.rank for view in views if view.call}
+    culprits = [r for r in first.absent if r in free] or [r for r in first.unseen if r in free]
+    return tuple(r for r in culprits if r not in in_call) or tuple(culprits), ordered
 
 
 def _pace(views: Sequence[Snapshot]) -> tuple[float, float]:
@@ -331,6 +419,7 @@ def _pace(views: Sequence[Snapshot]) -> tuple[float, float]:
     gaps: list[float] = []
     for view in views:
         times = sorted(operation.since for operation in view.operations if operation.since)
+        gaps += [view.pause] if view.pause else []
         gaps += [b - a for a, b in pairwise(times) if b > a]
     if not gaps:
         return 0.0, 0.0
@@ -344,10 +433,8 @@ def _far(view: Snapshot) -> dict[tuple[str, str], int]:
         (count.group, count.name): count.entered for count in view.counts
     }
     for operation in view.operations:
-        for key in (
-            (operation.group, ""),
-            (operation.group, "done") if operation.done else (operation.group, ""),
-        ):
+        kind = "" if operation.peer < 0 else operation.name
+        for key in ((operation.group, kind), (operation.group, f"{kind} done" * operation.done)):
             far[key] = max(far.get(key, 0), operation.number)
     return far
 

@@ -24,6 +24,7 @@ class Operation(Value, frozen=True, kw_only=True):
     sizes: tuple[tuple[int, ...], ...] = ()  # of the inputs
     dtypes: tuple[str, ...] = ()
     place: str = ""  # in the program: FILE:LINE in FUNCTION
+    peer: int = -1  # of a message, the other rank as its group numbers it; -1: a collective
 
 
 class Membership(Value, frozen=True, kw_only=True):
@@ -56,11 +57,14 @@ class Snapshot(Value, frozen=True, kw_only=True):
     source: str
     rank: int = -1  # global; -1 if only the process is known
     host: str = ""
+    addresses: tuple[str, ...] = ()  # of its host
     pid: int = 0
     at: float = 0.0  # in seconds since the epoch; 0 if not known
     operations: tuple[Operation, ...] = ()
     groups: tuple[Membership, ...] = ()
     counts: tuple[Count, ...] = ()
+    pause: float = 0.0  # seconds, the longest between two collectives, if the source says it
+    partial: bool = False  # older collectives were overwritten
     state: ProcessState = ""
     wchan: str = ""  # where in the kernel it waits
     kernel: tuple[str, ...] = ()  # the functions that led there, the innermost first
@@ -98,7 +102,9 @@ class Stuck(Value, frozen=True, kw_only=True):
     absent: tuple[int, ...]  # members that have not entered it
     ended: tuple[int, ...] = ()  # members for which it has ended
     unseen: tuple[int, ...] = ()  # members of which no source says whether they have
+    has_members: bool = True  # which ranks the group has is known
     since: float = 0.0  # when the first of them entered it
+    waited: float = 0.0  # seconds, the longest of them, each by its own clock
     place: str = ""
 
 

@@ -9,6 +9,7 @@ the end of an operation for gloo, whose `state` stays `scheduled`.
 from __future__ import annotations
 
 import pickletools
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -20,6 +21,7 @@ from cluster.logs.dumps import DumpReader, rank_in
 
 NS = 1e9
 FORMAT = 2  # the major version
+_PEER = re.compile(r"\d+(?:->|<-)(\d{1,6})$")  # send 0->1, recv 1<-0
 DEFAULT = "0"  # the group of all ranks, whose name is empty with gloo
 
 
@@ -29,6 +31,8 @@ class _Entry(msgspec.Struct):
     profiling_name: str = ""
     state: str = ""
     is_p2p: bool = False
+    p2p_seq_id: int = 0
+    record_id: int = 0
     retired: bool = False
     time_created_ns: int = 0
     input_sizes: list[list[int]] = []
@@ -69,7 +73,12 @@ class FlightRecorder(DumpReader):
             rank=rank,
             host=dump.host_name,
             at=at,
-            operations=tuple(_operation(entry) for entry in dump.entries if not entry.is_p2p),
+            operations=tuple(
+                operation
+                for entry in dump.entries
+                if (operation := _operation(entry)).peer >= 0 or not entry.is_p2p
+            ),
+            partial=min((entry.record_id for entry in dump.entries), default=0) > 0,
             groups=tuple(
                 Membership(group=group.name or key or DEFAULT, ranks=ranks)
                 for key, group in dump.pg_config.items()
@@ -82,11 +91,14 @@ class FlightRecorder(DumpReader):
 def _operation(entry: _Entry) -> Operation:
     frames = [frame for frame in entry.frames if "site-packages" not in str(frame.get("filename"))]
     frame = next(iter(frames or entry.frames), {})
+    name = entry.profiling_name.rpartition(":")[2]
+    peer = _PEER.search(name) if entry.is_p2p else None
     place = f"{frame.get('filename', '')}:{frame.get('line', 0)} in {frame.get('name', '')}"
     return Operation(
         group=entry.process_group[0] if entry.process_group else "",
-        number=entry.collective_seq_id,
-        name=entry.profiling_name.rpartition(":")[2],
+        number=entry.p2p_seq_id if entry.is_p2p else entry.collective_seq_id,
+        name=name,
+        peer=int(peer[1]) if peer else -1,
         done=entry.retired or entry.state == "completed",
         since=entry.time_created_ns / NS,
         sizes=tuple(map(tuple, entry.input_sizes)),

@@ -2,6 +2,7 @@
 
 The fields are those of plugins/profiler/inspector/inspector_json.cc (format v4.0, NCCL 2.30.7).
 Only what ended is in it, so it says which collective was the last, when, and how often they came.
+Ranks are those of a communicator: that of a process in its largest is taken for the job's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import defaultdict, deque
 import msgspec
 
 from cluster.core.model.hang import Operation, Snapshot
-from cluster.logs.dumps import DumpReader
+from cluster.logs.dumps import DumpReader, rank_in
 
 US = 1e6
 LAST = 200  # of each rank and communicator
@@ -47,21 +48,22 @@ class NcclInspector(DumpReader):
 
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
         """Keep the last collectives of each rank."""
-        del name
         decoder = msgspec.json.Decoder(_Line)
-        by_rank: dict[int, deque[Operation]] = defaultdict(lambda: deque(maxlen=LAST))
-        process: dict[int, _Metadata] = {}
+        ended: dict[tuple[str, int], deque[Operation]] = defaultdict(lambda: deque(maxlen=LAST))
+        largest: dict[tuple[str, int], _Header] = {}
         lines = [line for line in content.splitlines() if line.strip()]
         for number, text in enumerate(lines):
             try:
                 line = decoder.decode(text)
             except msgspec.DecodeError:
-                if number == len(lines) - 1 and by_rank:
+                if number == len(lines) - 1 and ended:
                     break  # it was being written
                 raise
-            process[line.header.rank] = line.metadata
+            process = line.metadata.hostname, line.metadata.pid
+            if line.header.n_ranks >= largest.setdefault(process, line.header).n_ranks:
+                largest[process] = line.header
             if line.coll_perf is not None:
-                by_rank[line.header.rank].append(
+                ended[process].append(
                     Operation(
                         group=line.header.id,
                         number=line.coll_perf.coll_sn,
@@ -70,14 +72,15 @@ class NcclInspector(DumpReader):
                         since=line.metadata.dump_timestamp_us / US,
                     )
                 )
+        named = rank_in(name)
         return tuple(
             Snapshot(
                 source="nccl_inspector",
-                rank=rank,
-                host=process[rank].hostname,
-                pid=process[rank].pid,
+                rank=named if named >= 0 and len(largest) == 1 else header.rank,
+                host=host,
+                pid=pid,
                 at=at,
-                operations=tuple(by_rank[rank]),
+                operations=tuple(ended[host, pid]),
             )
-            for rank in process
+            for (host, pid), header in largest.items()
         )

@@ -139,7 +139,8 @@ static void record(int which, int64_t start, int64_t end, int64_t bytes)
         __atomic_clear(&lock, __ATOMIC_RELEASE);
 }
 
-enum { SLOTS = 64 }; /* the first is of calls that are no collectives */
+enum { SLOTS = 64, /* the first is of calls that are no collectives */
+       RANKS = 1 << 15 };
 
 static struct calls {
     int32_t pid, rank, size, unused;
@@ -148,10 +149,12 @@ static struct calls {
         int64_t number, since;
         int32_t size, inside;
         char name[32];
+        int64_t pause; /* the longest between two of them, in ns */
     } slots[SLOTS];
+    int32_t ranks[RANKS]; /* of the groups, one after another, as many as there is room for */
 } *calls;
 static MPI_Comm known[SLOTS]; /* communicators, each with its slot */
-static int slot_of_known[SLOTS], communicators;
+static int slot_of_known[SLOTS], communicators, listed; /* ranks of all groups */
 static const MPI_Comm c; /* in CALLED, of a routine without a communicator */
 
 static uint64_t members(MPI_Comm comm, int size)
@@ -163,6 +166,8 @@ static uint64_t members(MPI_Comm comm, int size)
     for (int i = 0, rank = 0; i < size; i++) {
         PMPI_Group_translate_ranks(group, 1, &i, world, &rank);
         hash = (hash ^ (uint64_t)rank) * 1099511628211u;
+        if (listed + size <= RANKS)
+            calls->ranks[listed + i] = rank;
     }
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
@@ -185,6 +190,8 @@ static int slot_of(MPI_Comm comm)
         slot++;
     if (slot == SLOTS - 1)
         return 0;
+    if (!calls->slots[slot].size)
+        listed += size;
     calls->slots[slot].group = group;
     calls->slots[slot].size = size;
     known[communicators] = comm;
@@ -195,12 +202,16 @@ static struct slot *enter(int which, MPI_Comm comm)
 {
     struct timespec now;
     struct slot *slot;
+    int64_t at;
     if (!calls)
         return 0;
     slot = &calls->slots[which >= R_Barrier && which <= R_Ialltoallw && comm ? slot_of(comm) : 0];
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     strncpy(slot->name, names[which], sizeof slot->name - 1);
-    slot->since = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    at = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (slot->number && at - slot->since > slot->pause)
+        slot->pause = at - slot->since;
+    slot->since = at;
     slot->number++;
     slot->inside = 1;
     return slot;
@@ -848,6 +859,19 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     return outcome;
 }
 BY_BOTH_NAMES(Init_thread)
+
+/* A handle may be used again, for other ranks. */
+int MPI_Comm_free(MPI_Comm *comm)
+{
+    BEHIND(Comm_free);
+    for (int i = 0; i < communicators; i++)
+        if (known[i] == *comm) {
+            known[i] = known[--communicators];
+            slot_of_known[i] = slot_of_known[communicators];
+        }
+    return real(comm);
+}
+BY_BOTH_NAMES(Comm_free)
 
 int MPI_Finalize(void)
 {

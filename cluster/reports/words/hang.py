@@ -35,9 +35,9 @@ NAMES = {  # of each rule: what it means, and what confirms it
 VERDICTS = {
     "hung": "HUNG",
     "slow": "SLOW, not hung: it goes on",
-    "undecided": "UNDECIDED: ranks wait, but not longer than this job's collectives take",
-    "moving": "NOT HUNG: no rank waits",
-    "unknown": "UNKNOWN: no source says which collective a rank waits in",
+    "undecided": "UNDECIDED: ranks wait, but it is not known to be longer than this job's collectives take",
+    "moving": "NOT HUNG: it goes on, and no rank waits",
+    "unknown": "UNKNOWN: no source says that a rank waits in a collective",
 }
 SOURCES = {
     "flight_recorder": "Flight Recorder (TORCH_FR_BUFFER_SIZE=2000)",

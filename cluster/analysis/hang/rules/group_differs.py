@@ -33,6 +33,5 @@ def find_cause(situation: Situation) -> Cause | None:
                 confidence="likely",
                 usual_ranks=usual[0][0],
                 other_ranks=members[odd[0]],
-                hard=True,
             )
     return None

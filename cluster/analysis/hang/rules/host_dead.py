@@ -13,4 +13,7 @@ PRECEDENCE = 10
 
 def find_cause(situation: Situation) -> Cause | None:
     """No connection to its host."""
-    return situation.cause(situation.in_state("unreachable"), "likely", hard=True)
+    ranks = situation.blocked_in("unreachable")
+    if not situation.stuck:
+        return situation.cause(ranks, "possible")
+    return situation.cause(ranks, "likely", hard=situation.repeated)

@@ -14,7 +14,8 @@ PRECEDENCE = 110
 
 def find_cause(situation: Situation) -> Cause | None:
     """Nobody is absent: what is between the ranks, or a device, is at fault."""
-    if not situation.stuck or situation.root:
+    if not situation.stuck or situation.awaited:
         return None
-    sure: Confidence = "likely" if situation.repeated else "possible"
+    is_sure = situation.settled and situation.complete
+    sure: Confidence = "likely" if is_sure else "possible"
     return Cause(stuck=situation.stuck[0], confidence=sure)

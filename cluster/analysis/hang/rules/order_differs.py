@@ -24,12 +24,13 @@ def find_cause(situation: Situation) -> Cause | None:
         confidence="likely" if differing.even else "certain",
         usual=differing.usual,
         other=differing.other,
-        hard=True,
+        hard=situation.repeated and differing.stuck.has_members,
     )
 
 
 def _crossed(situation: Situation) -> Cause | None:
-    """Ranks that wait for one another in two groups."""
+    """Ranks that wait for one another in several groups, or for messages."""
+    cycle = [stuck for stuck in situation.stuck if stuck.absent and not situation.root]
     for stuck in situation.stuck:
         for other in situation.stuck:
             awaited, missing = (
@@ -43,6 +44,9 @@ def _crossed(situation: Situation) -> Cause | None:
                     confidence="likely",
                     usual=stuck.name,
                     other=other.name,
-                    hard=True,
+                    hard=situation.repeated,
                 )
-    return None
+    if not cycle:
+        return None
+    ranks = sorted({rank for stuck in cycle for rank in stuck.absent})
+    return situation.cause(ranks, "likely", hard=situation.repeated)

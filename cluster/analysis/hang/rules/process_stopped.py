@@ -13,4 +13,6 @@ PRECEDENCE = 30
 
 def find_cause(situation: Situation) -> Cause | None:
     """State T of proc(5)."""
-    return situation.cause(situation.in_state("stopped"), "certain", hard=True)
+    ranks = situation.blocked_in("stopped")
+    twice = {view.rank for view in situation.earlier if view.state} >= {*ranks}
+    return situation.cause(ranks, "certain" if twice else "likely", hard=twice)

@@ -15,4 +15,6 @@ def find_cause(situation: Situation) -> Cause | None:
     """The ranks at the end of the chain of waiting; unseen ones are less sure."""
     if not situation.root or {*situation.root} & {*situation.stuck[0].unseen}:
         return situation.cause(situation.root, "possible")
-    return situation.cause(situation.root, "certain" if situation.repeated else "likely")
+    waits = any(situation.view(rank).call for rank in situation.root)  # for one other rank
+    sure = situation.settled and not waits
+    return situation.cause(situation.root, "certain" if sure else "likely")

@@ -33,7 +33,7 @@ def find_cause(situation: Situation) -> Cause | None:
         confidence="possible" if differing.even else "likely",
         usual=differing.usual,
         other=differing.other,
-        hard=True,
+        hard=situation.repeated and differing.stuck.has_members,
     )
 
 
