@@ -24,7 +24,7 @@ from cluster.runs.dumps import read_dumps
 from tests.conftest import answer, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.jobs.job import Job
@@ -185,26 +185,58 @@ class OneAnswer:
         return self.answer
 
 
+def looks_of(*ranks: Iterable[int]) -> Completed:
+    """Return what a host says of its ranks, of eight, at each of its looks."""
+    reports = [
+        HostReport(
+            snapshots=tuple(
+                Snapshot(source="processes", rank=rank, host="n", pid=7, at=time.time())
+                for rank in of_look
+            ),
+            size=8,
+        )
+        for of_look in ranks
+    ]
+    lines = b"\n".join(map(msgspec.json.encode, reports)).decode()
+    return Completed(argv=(), status=0, stdout=lines, stderr="")
+
+
+SILENT, FAILED = Unreachable("It does not answer."), ShellError("It took more than 30 s.")
+BLOCKS = looks_of((0, 1), (0, 1))
+
+
 @pytest.mark.parametrize(
-    ("error", "states"),
+    ("answers", "absent"),
     [
-        (Unreachable("1.mpi does not answer."), {0: "running", 1: "unreachable"}),
-        (ShellError("1.mpi took more than 30 s."), {0: "running"}),
+        ((BLOCKS, looks_of((2, 3), (2, 3)), FAILED, SILENT), {}),
+        (
+            (BLOCKS, looks_of((2, 3), (2, 3)), SILENT, SILENT),
+            {4: "2.mpi", 5: "2.mpi", 6: "3.mpi", 7: "3.mpi"},
+        ),
+        ((looks_of((0, 2, 4, 6), (0, 2, 4, 6)), SILENT), dict.fromkeys((1, 3, 5, 7), "1.mpi")),
+        (
+            (looks_of((0, 3, 5), (0, 3, 5)), SILENT, SILENT),
+            dict.fromkeys((1, 2, 4, 6, 7), "1.mpi, 2.mpi"),
+        ),
+        (
+            (looks_of((0, 1, 2, 3), (0, 1, 2)), SILENT),
+            {3: "", **dict.fromkeys((4, 5, 6, 7), "1.mpi")},
+        ),
     ],
 )
 def test_only_a_host_that_does_not_answer_makes_its_ranks_unreachable(
-    tmp_path: Path, error: ClusterError, states: dict[int, str]
+    tmp_path: Path, answers: tuple[Completed | ClusterError, ...], absent: dict[int, str]
 ) -> None:
-    rank = Snapshot(
-        source="processes", rank=0, host="0.mpi", pid=7, at=time.time(), state="running"
-    )
-    report = msgspec.json.encode(HostReport(snapshots=(rank,), size=2)).decode()
-    done = Completed(argv=(), status=0, stdout=report, stderr="")
-    answers: dict[str, Completed | ClusterError] = {"0.mpi": done, "1.mpi": error}
-    shells: Any = {name: OneAnswer(answer) for name, answer in answers.items()}
-    machines: Any = {name: SimpleNamespace(bin="bin") for name in answers}
+    """By how the others have their ranks; one that was there at the first look is gone."""
+    named = {f"{number}.mpi": answer for number, answer in enumerate(answers)}
+    shells: Any = {name: OneAnswer(answer) for name, answer in named.items()}
+    machines: Any = {name: SimpleNamespace(bin="bin") for name in named}
 
-    look_on(shells, machines, dict.fromkeys(answers, "folder"), tmp_path)
+    look_on(shells, machines, dict.fromkeys(named, "folder"), tmp_path)
 
-    snapshots, _ = read_dumps([tmp_path / "hang"])
-    assert {snapshot.rank: snapshot.state for snapshot in snapshots} == states
+    snapshots, _ = read_dumps([*(tmp_path / "hang").glob("*/absent")])
+    states = {one.rank: (one.state, one.host, one.pid) for one in snapshots}
+    assert states == {
+        rank: ("unreachable", host, 0) if host else ("gone", "n", 7)
+        for rank, host in absent.items()
+    }

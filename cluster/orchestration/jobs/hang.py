@@ -11,7 +11,7 @@ from cluster.agent.protocol import AGENT
 from cluster.analysis.hang import diagnose
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, ShellError, SpecError, Unreachable
-from cluster.core.model.hang import HangAnswer, HostReport, Snapshot
+from cluster.core.model.hang import HangAnswer, HostReport, ProcessState, Snapshot
 from cluster.core.paths import make_private
 from cluster.remote.parallel import try_each
 from cluster.runs.dumps import FOLDER, read_dumps, write_answer, write_report
@@ -56,13 +56,14 @@ def look_on(
     make_private(evidence)
     answers = try_each(shells, ask)
     failed = {name: why for name, why in answers.items() if isinstance(why, ClusterError)}
-    last = []
-    for name, looks in answers.items():
-        for number, report in enumerate(looks if isinstance(looks, list) else ()):
+    looks = {
+        name: said if isinstance(said, list) else [HostReport()] for name, said in answers.items()
+    }
+    for name, reports in looks.items():
+        for number, report in enumerate(reports):
             write_report(evidence / str(number + 1) / name, report)
-        last += looks[-1:] if isinstance(looks, list) else []
-    write_report(evidence / "absent", _absent(last, failed))
-    if not any(report.snapshots for report in last):
+    write_report(evidence / "absent", _absent(looks, failed))
+    if not any(reports[-1].snapshots for reports in looks.values()):
         raise SpecError("No rank of this job runs.", means="; ".join(map(str, failed.values())))
     snapshots, _ = read_dumps([evidence])
     answer = diagnose(snapshots)
@@ -70,7 +71,9 @@ def look_on(
     return answer, evidence
 
 
-def _absent(reports: Sequence[HostReport], failed: Mapping[str, ClusterError]) -> HostReport:
+def _absent(
+    looks: Mapping[str, Sequence[HostReport]], failed: Mapping[str, ClusterError]
+) -> HostReport:
     """Return the ranks that no host has: ended, or on a host that does not answer.
 
     A host that answers and cannot say what its ranks do leaves them unread, which is not absent.
@@ -78,13 +81,25 @@ def _absent(reports: Sequence[HostReport], failed: Mapping[str, ClusterError]) -
     silent = [name for name, error in failed.items() if isinstance(error, Unreachable)]
     if len(silent) < len(failed):
         return HostReport()
-    present = {snapshot.rank for report in reports for snapshot in report.snapshots}
-    size = max((report.size for report in reports), default=0)
-    absent = Snapshot(
-        source="processes",
-        host=", ".join(silent),
-        at=time.time(),
-        state="unreachable" if silent else "gone",
-    )
-    ranks = [rank for rank in range(size) if rank not in present]
-    return HostReport(snapshots=tuple(structs.replace(absent, rank=rank) for rank in ranks))
+    size = max((report.size for reports in looks.values() for report in reports), default=0)
+    before = {one.rank: one for reports in looks.values() for one in reports[0].snapshots[::-1]}
+    on = {name: {one.rank for one in reports[-1].snapshots} for name, reports in looks.items()}
+    hosts = _hosts_of_ranks(size, on)
+    absent = []
+    for rank in {*range(size)}.difference(*on.values()):
+        one = before.get(rank) or Snapshot(source="processes", rank=rank)
+        is_silent = bool(silent) and hosts.get(rank, silent[0]) in silent
+        host = hosts.get(rank, ", ".join(silent)) if is_silent else one.host
+        state: ProcessState = "unreachable" if is_silent else "gone"
+        absent.append(structs.replace(one, at=time.time(), host=host, state=state))
+    return HostReport(snapshots=tuple(absent))
+
+
+def _hosts_of_ranks(size: int, on: Mapping[str, set[int]]) -> dict[int, str]:
+    """Return where the ranks are if they were dealt to hosts in blocks, or in turns."""
+    names = list(on)
+    for share in (size // len(names), 1):
+        dealt = {rank: names[rank // share % len(names)] for rank in range(size) if share}
+        if dealt and all(dealt[rank] == name for name, ranks in on.items() for rank in ranks):
+            return dealt
+    return {}

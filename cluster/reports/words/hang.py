@@ -35,7 +35,7 @@ NAMES = {  # of each rule: what it means, and what confirms it
 VERDICTS = {
     "hung": "HUNG",
     "slow": "SLOW, not hung: it goes on",
-    "undecided": "UNDECIDED: ranks wait, but it is not known to be longer than this job's collectives take",
+    "undecided": "UNDECIDED: ranks wait, perhaps no longer than this job's collectives take",
     "moving": "NOT HUNG: it goes on, and no rank waits",
     "unknown": "UNKNOWN: no source says that a rank waits in a collective",
 }
