@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
 import time
@@ -22,6 +21,8 @@ from cluster.measure.kernels import compile_kernel
 from cluster.orchestration.jobs.hang import look_on
 from cluster.runs.dumps import read_dumps
 from tests.conftest import answer, until
+from tests.contracts.sshd import befriend, sshd
+from tests.slurm_here import slurm_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.jobs.job import Job
 
+__all__ = ["slurm_here", "sshd"]
 TORCH_PYTHON = os.environ.get("CLUSTER_TORCH_PYTHON", sys.executable)
 pytestmark = pytest.mark.usefixtures("tools", "compiler")
 PROGRAM = """
@@ -62,18 +64,32 @@ def c() -> Iterator[Cluster]:
         yield made
 
 
+@pytest.fixture(params=["slurm", "ssh"])
+def far(
+    request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Cluster]:
+    options = {"reach": "srun", "time": "5m"}
+    if request.param == "slurm":
+        monkeypatch.setenv("SLURM_CONF", str(request.getfixturevalue("slurm_here").conf))
+    else:
+        friend = befriend(request.getfixturevalue("sshd"), home)
+        options = {"hosts": friend, "trust": "first-use", "bin": str(Path(sys.executable).parent)}
+    with cluster.launch("far", provider=request.param, hosts=1, options=options) as made:
+        yield made
+
+
 def start(c: Cluster, library: Path, what: str) -> Job:
     """Start two ranks, and wait until both have entered the sixth all-reduce, or one of them."""
     c.hosts[0].write(PROGRAM, "hang.py")
-    line = f"mpirun --oversubscribe -n 2 {shlex.quote(sys.executable)} hang.py {what}"
+    folder = Path(c.hosts[0].run("pwd").stdout.strip())
+    words = ["mpirun", "--oversubscribe", "--wdir", str(folder), "-n", "2"]
     env = {
         "LD_PRELOAD": str(library),
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
     }
-    job = c.start(line, name=what, env=env)
-    folder = Path(c.hosts[0].run("pwd").stdout.strip())
+    job = c.start([*words, sys.executable, "hang.py", what], name=what, env=env)
     until(lambda: len(list(folder.glob("mpi_calls.?"))) == 2, "both ranks call MPI")
     return job
 
@@ -96,6 +112,19 @@ def test_the_rank_that_the_others_wait_for(c: Cluster, library: Path, what: str,
     assert cause["stuck"]["name"] == "MPI_Allreduce"
     assert cause["stuck"]["waiting"] == [0]
     assert (Path(found["evidence"]) / "answer.json").exists()
+
+
+def test_a_job_on_other_hosts(far: Cluster, library: Path) -> None:
+    start(far, library, "sleeps")
+
+    def hung() -> Any:
+        found = answer("hang", far.name, "sleeps", status=None)
+        return found["answer"]["cause"] if found["answer"]["verdict"] == "hung" else None
+
+    cause = until(hung, "the wait is long")
+    assert (cause["kind"], cause["confidence"]) == ("rank_absent", "certain")
+    assert [one["rank"] for one in cause["stragglers"]] == [1]
+    far.jobs["sleeps"].stop()
 
 
 def test_a_job_that_goes_on_is_not_hung(c: Cluster, library: Path) -> None:

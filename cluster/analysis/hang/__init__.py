@@ -45,7 +45,7 @@ def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
     if not situation.complete:
         causes = tuple(map(_less_sure, causes))
     elif "processes" not in sources:
-        causes = tuple(one if one.hard else _less_sure(one) for one in causes)
+        causes = tuple(c if c.hard else _less_sure(c) for c in causes)
     return HangAnswer(
         verdict=_verdict(situation, causes),
         cause=causes[0] if causes else None,

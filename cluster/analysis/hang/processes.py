@@ -15,25 +15,29 @@ OF_COMMUNICATORS = ("nccl_ras", "nccl_inspector")  # the sources that have such 
 def with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:
     """Give each snapshot the rank that another source knows for its process, if one does."""
     owners: dict[int, list[Snapshot]] = defaultdict(list)
-    known = [one for one in snapshots if one.rank >= 0 and one.source not in OF_COMMUNICATORS]
-    for one in known:
-        owners[one.pid].append(one)
+    in_job = [
+        snapshot
+        for snapshot in snapshots
+        if snapshot.rank >= 0 and snapshot.source not in OF_COMMUNICATORS
+    ]
+    for snapshot in in_job:
+        owners[snapshot.pid].append(snapshot)
     owners.pop(0, None)  # no process is known
     ranks: dict[str, dict[int, int]] = {source: {} for source in OF_COMMUNICATORS}
-    for one in snapshots:
-        if one.source in ranks and (rank := _owner(one, owners[one.pid])) >= 0:
-            ranks[one.source][one.rank] = rank
-    for one in snapshots:
-        if one.source in ranks:
-            yield from _numbered(one, ranks[one.source])
+    for snapshot in snapshots:
+        if snapshot.source in ranks and (rank := _owner(snapshot, owners[snapshot.pid])) >= 0:
+            ranks[snapshot.source][snapshot.rank] = rank
+    for snapshot in snapshots:
+        if snapshot.source in ranks:
+            yield from _numbered(snapshot, ranks[snapshot.source])
         else:
-            rank = one.rank if one.rank >= 0 else _owner(one, owners[one.pid])
-            yield from (msgspec.structs.replace(one, rank=rank),) * (rank >= 0)
+            rank = snapshot.rank if snapshot.rank >= 0 else _owner(snapshot, owners[snapshot.pid])
+            yield from (msgspec.structs.replace(snapshot, rank=rank),) * (rank >= 0)
 
 
-def _owner(one: Snapshot, owners: Sequence[Snapshot]) -> int:
+def _owner(snapshot: Snapshot, owners: Sequence[Snapshot]) -> int:
     """Return the rank of a process; -1 if no source knows it, or several do."""
-    ranks = {owner.rank for owner in owners if _is_same_host(one.host, owner)}
+    ranks = {owner.rank for owner in owners if _is_same_host(snapshot.host, owner)}
     return ranks.pop() if len(ranks) == 1 else -1
 
 
@@ -47,14 +51,14 @@ def _is_same_host(name: str, owner: Snapshot) -> bool:
     return name.partition(".")[0] == owner.host.partition(".")[0]
 
 
-def _numbered(one: Snapshot, ranks: Mapping[int, int]) -> Iterator[Snapshot]:
+def _numbered(snapshot: Snapshot, ranks: Mapping[int, int]) -> Iterator[Snapshot]:
     """Give it the ranks of the job; nothing if those are others, and its own is not known."""
     if all(old == new for old, new in ranks.items()):
-        yield from (one,) * (one.rank >= 0)
-    elif one.rank in ranks:
+        yield from (snapshot,) * (snapshot.rank >= 0)
+    elif snapshot.rank in ranks:
         groups = tuple(
             Membership(group=group.group, ranks=tuple(sorted(ranks[rank] for rank in group.ranks)))
-            for group in one.groups
+            for group in snapshot.groups
             if {*group.ranks} <= {*ranks}
         )
-        yield msgspec.structs.replace(one, rank=ranks[one.rank], groups=groups)
+        yield msgspec.structs.replace(snapshot, rank=ranks[snapshot.rank], groups=groups)

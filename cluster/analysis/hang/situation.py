@@ -131,8 +131,10 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     moved = bool(further) and (_ended(earlier, stuck, further) or all(further.values()))
     repeated = bool(further) and (bool(lasting) or not any(further.values()))
     gap, rate = _pace(views)
-    waited = max((one.waited for one in ordered), default=0.0)
-    if repeated and not waited and any(one.group for one in ordered):  # stacks may be alike
+    waited = max((stuck_op.waited for stuck_op in ordered), default=0.0)
+    if (
+        repeated and not waited and any(stuck_op.group for stuck_op in ordered)
+    ):  # stacks may be alike
         waited = _span(before, views)
     least, gaps = TWICE if repeated else ONCE
     long = waited >= max(least, gaps * gap)
@@ -146,7 +148,7 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
         progress=moved and not long,
         repeated=repeated,
         moving=any(further.values()),
-        settled=repeated and any(_is_settled(one, lasting, further) for one in ordered[:1]),
+        settled=repeated and any(_is_settled(top, lasting, further) for top in ordered[:1]),
         unread=_unread(views),
         earlier=before,
     )
@@ -333,31 +335,31 @@ def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
     entered: Counter[tuple[str, int, int, str]] = Counter()
     waits: list[tuple[int, int, int, Operation, float]] = []
     for view in views:
-        messages = [one for one in view.operations if one.peer >= 0]
-        first = next((one.number for one in messages if not one.done), None)
-        for one in messages:
-            ranks = members.get((one.group, view.rank), ())
-            peer = ranks[one.peer] if one.peer < len(ranks) else -1
-            entered[one.group, view.rank, peer, one.name[:4]] += 1
-            nth = entered[one.group, view.rank, peer, one.name[:4]]
-            if not one.done and one.number == first:
-                waits.append((view.rank, peer, nth, one, view.at - one.since))
+        messages = [message for message in view.operations if message.peer >= 0]
+        first = next((message.number for message in messages if not message.done), None)
+        for message in messages:
+            ranks = members.get((message.group, view.rank), ())
+            peer = ranks[message.peer] if message.peer < len(ranks) else -1
+            entered[message.group, view.rank, peer, message.name[:4]] += 1
+            nth = entered[message.group, view.rank, peer, message.name[:4]]
+            if not message.done and message.number == first:
+                waits.append((view.rank, peer, nth, message, view.at - message.since))
     counted = {view.rank for view in views if view.operations and not view.partial}
-    for rank, peer, nth, one, waited in waits:
-        kind = "recv" if one.name.startswith("send") else "send"
-        both = entered[one.group, peer, rank, kind] >= nth
+    for rank, peer, nth, message, waited in waits:
+        kind = "recv" if message.name.startswith("send") else "send"
+        both = entered[message.group, peer, rank, kind] >= nth
         is_read = {rank, peer} <= counted
         yield Stuck(
-            group=one.group,
-            number=one.number,
-            name=one.name,
+            group=message.group,
+            number=message.number,
+            name=message.name,
             waiting=(rank, peer) if both else (rank,),
             absent=(peer,) if is_read and not both else (),
             unseen=() if is_read or both or peer < 0 else (peer,),
             has_members=peer >= 0,
-            since=one.since,
+            since=message.since,
             waited=waited,
-            place=one.place,
+            place=message.place,
         )
 
 
