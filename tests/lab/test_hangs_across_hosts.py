@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import cluster
 from tests.background import Background
 from tests.conftest import command, until
 
@@ -21,10 +26,85 @@ import numpy as np
 from mpi4py import MPI
 c = MPI.COMM_WORLD
 for number in range(400):
-    if c.rank == 1 and number == 5:
-        time.sleep(40)
+    if c.rank == c.size - 1 and number == 5:
+        time.sleep(90)
     c.Allreduce(np.zeros(64), np.zeros(64))
 """
+
+
+TORCH = """
+import datetime, os, threading, time, torch, torch.distributed as dist
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=600))
+def dump():
+    while True:
+        time.sleep(0.5)
+        name = os.environ["TORCH_FR_DUMP_TEMP_FILE"] + os.environ["RANK"]
+        with open(name + ".part", "wb") as file:
+            file.write(torch._C._distributed_c10d._dump_fr_trace_json())
+        os.replace(name + ".part", name)
+threading.Thread(target=dump, daemon=True).start()
+for _ in range(3):
+    dist.all_reduce(torch.ones(4))
+if dist.get_rank() == 2:
+    time.sleep(600)
+dist.all_reduce(torch.ones(4))
+"""
+
+
+def hung(*words: str) -> Any:
+    """Return what `cluster hang` says if it is a hang."""
+    said = command("hang", *words, "--json", status=None).stdout  # nothing before it runs
+    found = json.loads(said) if said else {}
+    return found if found.get("answer", {}).get("verdict") == "hung" else None
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.timed
+def test_sixteen_hosts_answer_in_ten_seconds(home: Path) -> None:
+    """The late rank of the last host is named: certain, as all ranks were read, twice."""
+    (home / "late.py").write_text(PROGRAM)
+    with cluster.launch("wide", provider="lab", hosts=16) as wide:
+        wide.put(home / "late.py", "/root/late.py")
+        words = [
+            "run",
+            wide.name,
+            "--profile",
+            "--timeout",
+            "150",
+            "--",
+            "python3",
+            "/root/late.py",
+        ]
+        with Background(*words) as ran:
+            found = until(lambda: hung(wide.name), "the wait is long")
+            began = time.monotonic()
+            assert hung(wide.name)
+            seconds = time.monotonic() - began
+            ran.end()
+    cause = found["answer"]["cause"]
+    assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(15, "wide-15")]
+    assert (cause["kind"], cause["confidence"]) == ("rank_absent", "certain")
+    assert cause["stuck"]["waiting"] == [*range(15)]
+    assert seconds < 10
+
+
+@pytest.mark.usefixtures("own")
+def test_the_late_rank_of_torch_by_its_flight_recorder(home: Path) -> None:
+    python = os.environ.get("CLUSTER_TORCH_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import torch"], check=False, capture_output=True).returncode:
+        pytest.skip("no torch")
+    (home / "late.py").write_text(TORCH)
+    env = {"TORCH_FR_BUFFER_SIZE": "200", "TORCH_FR_DUMP_TEMP_FILE": "/root/record_"}
+    with cluster.launch("gloo", provider="lab", hosts=3) as gloo:
+        gloo.put(home / "late.py", "/root/late.py")
+        gloo.start([python, "/root/late.py"], name="late", env=env)
+        found = until(lambda: hung(gloo.name, "late"), "the wait is long")
+
+    cause = found["answer"]["cause"]
+    assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(2, "gloo-2")]
+    assert (cause["kind"], cause["confidence"]) == ("rank_absent", "certain")
+    assert (cause["stuck"]["name"], cause["stuck"]["waiting"]) == ("all_reduce", [0, 1])
+    assert "flight_recorder" in found["answer"]["sources"]
 
 
 def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
@@ -32,13 +112,8 @@ def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
     lab.put(home / "late.py", "/root/late.py")
     words = ["run", lab.name, "--profile", "--timeout", "90", "--", "python3", "/root/late.py"]
 
-    def hung() -> object:
-        said = command("hang", lab.name, "--json", status=None).stdout  # nothing before it runs
-        found = json.loads(said) if said else {}
-        return found if found.get("answer", {}).get("verdict") == "hung" else None
-
     with Background(*words) as ran:
-        found = until(hung, "the wait is long")
+        found = until(lambda: hung(lab.name), "the wait is long")
         ran.end()
     cause = found["answer"]["cause"]
     assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(1, "shared-1")]
