@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cluster.analysis.hang import diagnose
-from cluster.core.model.hang import Frame, HangAnswer, Membership, Operation, Snapshot
+from cluster.core.model.hang import Count, Frame, HangAnswer, Membership, Operation, Snapshot
 from tests.analysis.test_hang import NOW, absent, job, last
 
 Snapshots = list[Snapshot]
@@ -164,6 +164,78 @@ def slow_mpi() -> Snapshots:
     return [*twice(kept), *states()]
 
 
+def one_recorder() -> Snapshots:
+    """Only rank 0 has a Flight Recorder; that the others call MPI says nothing of its group."""
+    ranks = job(4, 0.1, 50, 60)
+    calls = [
+        replace(
+            one,
+            source="mpi_calls",
+            groups=(Membership(group="MPI_COMM_WORLD", ranks=(0, 1, 2, 3)),),
+            operations=(Operation(group="MPI_COMM_WORLD", number=9, name="MPI_Bcast", done=True),),
+        )
+        for one in ranks
+    ]
+    return [*twice([ranks[0], *calls]), *states()]
+
+
+def dump_before_counts() -> Snapshots:
+    """The Flight Recorder was written an hour ago, in a short wait; NCCL counts now."""
+    ranks = [replace(one, at=one.at - HOUR) for one in late(waits=1 + HOUR)]
+    counts = [
+        Snapshot(
+            source="nccl_ras",
+            rank=rank,
+            at=NOW,
+            groups=(Membership(group="0x1", ranks=(0, 1, 2, 3)),),
+            counts=(Count(group="0x1", name="AllReduce", entered=9),),
+        )
+        for rank in range(4)
+    ]
+    return [*ranks, *twice(counts), *states()]
+
+
+def half_overwritten() -> Snapshots:
+    """Rank 1 waits for a message; the dump of rank 0 has lost how many it has sent."""
+    first, second = stages(("+send 0->1",), ("recv 1<-0",))
+    return twice([replace(first, partial=True), second])
+
+
+def other_order() -> Snapshots:
+    """One dump of each rank, of which 1 calls another collective; two looks at the processes."""
+    ranks = job(4, 0.1, 50, 60)
+    ranks[1] = last(ranks[1], name="all_to_all")
+    return [*ranks, *states()]
+
+
+def ras_by_address() -> Snapshots:
+    """NCCL numbers the ranks of each group of two hosts by itself, and names hosts by address."""
+    ranks = [
+        Snapshot(
+            source="nccl_ras",
+            rank=number,
+            host=f"10.0.0.{number}",
+            pid=7,  # in a container of each
+            at=NOW,
+            groups=(Membership(group="0x1", ranks=(0, 1)),),
+            counts=(Count(group="0x1", name="AllReduce", entered=9 - number),),
+        )
+        for number in range(2)
+    ]
+    known = [
+        Snapshot(
+            source="processes",
+            rank=rank,
+            host=f"n{number}.cloud",
+            addresses=(f"10.0.0.{number}",),
+            pid=7,
+            at=NOW,
+        )
+        for number, rank in enumerate((2, 5))
+    ]
+    return twice([*ranks, *known], 60.0)
+
+
 def not_hung(answer: HangAnswer) -> bool:
     return answer.verdict != "hung"
 
@@ -184,6 +256,10 @@ def blames(kind: str, *ranks: int, sure: str = "") -> Callable[[HangAnswer], boo
         )
 
     return check
+
+
+def is_on(host: str) -> Callable[[HangAnswer], bool]:
+    return lambda answer: answer.cause is not None and answer.cause.stragglers[0].host == host
 
 
 def has_verdict(*verdicts: str) -> Callable[[HangAnswer], bool]:
@@ -213,6 +289,12 @@ def has_verdict(*verdicts: str) -> Callable[[HangAnswer], bool]:
         (early_dump(), [not_certain, blames("rank_absent", 1, sure="possible")]),
         (ended_only(), [has_verdict("unknown")]),
         (slow_mpi(), [not_hung]),
+        (one_recorder(), [not_certain, blames("rank_absent", 1, 2, 3, sure="possible")]),
+        (dump_before_counts(), [not_hung, not_certain]),
+        (half_overwritten(), [blames("rank_absent", 0, sure="possible")]),
+        (other_order(), [blames("order_differs", 1, sure="likely")]),
+        (twice(other_order()), [blames("order_differs", 1, sure="certain")]),
+        (ras_by_address(), [has_verdict("hung"), blames("rank_absent", 5), is_on("n1.cloud")]),
         # rank 0 sleeps, each stage waits for the one before it
         (twice(stages((), ("recv 1<-0",), ("recv 2<-1",))), [blames("rank_absent", 0)]),
         # all wait for one another

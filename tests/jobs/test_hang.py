@@ -251,6 +251,10 @@ BLOCKS = looks_of((0, 1), (0, 1))
             (looks_of((0, 1, 2, 3), (0, 1, 2)), SILENT),
             {3: "", **dict.fromkeys((4, 5, 6, 7), "1.mpi")},
         ),
+        (
+            (looks_of((0, 3, 5), (0, 3)), SILENT),
+            {5: "", **dict.fromkeys((1, 2, 4, 6, 7), "1.mpi")},
+        ),
     ],
 )
 def test_only_a_host_that_does_not_answer_makes_its_ranks_unreachable(

@@ -28,6 +28,7 @@ APART = 1.0  # seconds, after which a second snapshot of one source is a later o
 COLLECTIVES = "torch/distributed/distributed_c10d.py"
 Key = tuple[str, tuple[int, ...]]  # of a group: its name, and its ranks, as names are used twice
 _ENDED: tuple[ProcessState, ...] = ("gone", "stopped")  # it enters nothing
+_RECORDERS = {"flight_recorder", "mpi_calls", "nccl_inspector"}
 _SILENT = ("dead", "unreachable", "unresponsive")
 _GONE: tuple[ProcessState, ...] = ("gone", "dead", "unreachable", "stopped", "disk", "unresponsive")
 
@@ -180,7 +181,7 @@ def _unread(views: Sequence[Snapshot]) -> tuple[int, ...]:
 
 
 def _span(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:
-    return max(view.at for view in after) - max(view.at for view in before)
+    return max(0.0, max(view.at for view in after) - max(view.at for view in before))
 
 
 def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:
@@ -200,7 +201,7 @@ def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list
 def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
     """Join the sources of each rank."""
     grouped: dict[int, list[Snapshot]] = defaultdict(list)
-    for snapshot in snapshots:
+    for snapshot in sorted(snapshots, key=lambda one: one.source != "processes"):  # knows its host
         grouped[snapshot.rank].append(snapshot)
     return _with_calls(tuple(_joined(grouped[rank]) for rank in sorted(grouped)))
 
@@ -238,12 +239,16 @@ def _joined(sources: Sequence[Snapshot]) -> Snapshot:
     lists = ("operations", "groups", "counts", "files", "full", "threads")
     first = {name: next(filter(None, values), values[0]) for name, values in columns.items()}
     state = next((word for word in _GONE if word in columns["state"]), first["state"])
-    entered = [source.at for source in sources if source.operations or source.counts]
+    entered = [source.at for source in sources if source.operations]
     return Snapshot(
         **first
         | {name: tuple(chain.from_iterable(columns[name])) for name in lists}
         | {"source": ",".join(sorted(columns["source"])), "rank": sources[0].rank}
-        | {"at": max(entered or columns["at"]), "state": state, "pause": max(columns["pause"])}
+        | {
+            "at": min(entered, default=max(columns["at"])),
+            "state": state,
+            "pause": max(columns["pause"]),
+        }
     )
 
 
@@ -283,11 +288,20 @@ def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
 def _add_absent(
     key: Key, entered: dict[int, int], views: Sequence[Snapshot], *, alone: bool
 ) -> None:
-    """Add the members that have entered none; of the only group, all that have a dump are."""
+    """Add the members that have entered none, of which there is each source that the others have.
+
+    Of the only group, all that have a dump are members.
+    """
     members = {*key[1]} or ({view.rank for view in views} if alone else set())
+    needed = set.intersection(*(_recorders(view) for view in views if view.rank in entered))
     for view in views:
-        if view.operations and view.rank in members and not view.partial:
+        is_read = _recorders(view) >= needed if needed else bool(view.operations)
+        if is_read and view.rank in members and not view.partial:
             entered.setdefault(view.rank, 0)
+
+
+def _recorders(view: Snapshot) -> set[str]:
+    return _RECORDERS.intersection(view.source.split(","))
 
 
 def _stuck(views: Sequence[Snapshot], twice: Collection[int]) -> list[Stuck]:
@@ -347,15 +361,15 @@ def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
     counted = {view.rank for view in views if view.operations and not view.partial}
     for rank, peer, nth, message, waited in waits:
         kind = "recv" if message.name.startswith("send") else "send"
-        both = entered[message.group, peer, rank, kind] >= nth
         is_read = {rank, peer} <= counted
+        both = is_read and entered[message.group, peer, rank, kind] >= nth
         yield Stuck(
             group=message.group,
             number=message.number,
             name=message.name,
             waiting=(rank, peer) if both else (rank,),
             absent=(peer,) if is_read and not both else (),
-            unseen=() if is_read or both or peer < 0 else (peer,),
+            unseen=() if is_read or peer < 0 else (peer,),
             has_members=peer >= 0,
             since=message.since,
             waited=waited,

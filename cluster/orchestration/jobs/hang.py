@@ -83,12 +83,16 @@ def _absent(
         return HostReport()
     size = max((report.size for reports in looks.values() for report in reports), default=0)
     before = {one.rank: one for reports in looks.values() for one in reports[0].snapshots[::-1]}
-    on = {name: {one.rank for one in reports[-1].snapshots} for name, reports in looks.items()}
+    there = {one.rank for reports in looks.values() for one in reports[-1].snapshots}
+    on = {
+        name: {one.rank for report in reports for one in report.snapshots}
+        for name, reports in looks.items()
+    }
     hosts = _hosts_of_ranks(size, on)
     absent = []
-    for rank in {*range(size)}.difference(*on.values()):
-        one = before.get(rank) or Snapshot(source="processes", rank=rank)
-        is_silent = bool(silent) and hosts.get(rank, silent[0]) in silent
+    for rank in {*range(size)} - there:
+        one = before.get(rank, Snapshot(source="processes", rank=rank))
+        is_silent = bool(silent) and rank not in before and hosts.get(rank, silent[0]) in silent
         host = hosts.get(rank, ", ".join(silent)) if is_silent else one.host
         state: ProcessState = "unreachable" if is_silent else "gone"
         absent.append(structs.replace(one, at=time.time(), host=host, state=state))

@@ -21,7 +21,7 @@ def find_cause(situation: Situation) -> Cause | None:
     return Cause(
         stragglers=tuple(map(situation.straggler, differing.ranks)),
         stuck=differing.stuck,
-        confidence="likely" if differing.even else "certain",
+        confidence="certain" if situation.repeated and not differing.even else "likely",
         usual=differing.usual,
         other=differing.other,
         hard=situation.repeated and differing.stuck.has_members,
