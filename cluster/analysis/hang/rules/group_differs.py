@@ -15,7 +15,8 @@ PRECEDENCE = 60
 
 def find_cause(situation: Situation) -> Cause | None:
     """Two sets of members that share a rank, of a group that is waited in."""
-    for stuck in situation.stuck:
+    of_group = {stuck.group: stuck for stuck in situation.stuck[::-1]}  # the first of each
+    for stuck in sorted(of_group.values(), key=situation.stuck.index):
         members = {
             view.rank: group.ranks
             for view in situation.views
