@@ -201,7 +201,7 @@ def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list
 def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
     """Join the sources of each rank."""
     grouped: dict[int, list[Snapshot]] = defaultdict(list)
-    for snapshot in sorted(snapshots, key=lambda one: one.source != "processes"):  # knows its host
+    for snapshot in sorted(snapshots, key=lambda s: s.source != "processes"):  # hosts by name
         grouped[snapshot.rank].append(snapshot)
     return _with_calls(tuple(_joined(grouped[rank]) for rank in sorted(grouped)))
 

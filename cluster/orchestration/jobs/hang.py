@@ -48,7 +48,7 @@ def look_on(
     def ask(name: str, shell: Shell) -> list[HostReport]:
         words = [f"{machines[name].bin}/python3", *AGENT, "hang", folders[name], str(BETWEEN)]
         done = shell.run(words, timeout=WITHIN)
-        if done.status != 0:
+        if done.status != 0 or not done.stdout.strip():
             raise ShellError(f"{name} cannot say what its ranks do.", means=done.stderr.strip())
         return [decoders.decode(line, HostReport) for line in done.stdout.splitlines()]
 
@@ -57,7 +57,8 @@ def look_on(
     answers = try_each(shells, ask)
     failed = {name: why for name, why in answers.items() if isinstance(why, ClusterError)}
     looks = {
-        name: said if isinstance(said, list) else [HostReport()] for name, said in answers.items()
+        name: answer if isinstance(answer, list) else [HostReport()]
+        for name, answer in answers.items()
     }
     for name, reports in looks.items():
         for number, report in enumerate(reports):
@@ -82,28 +83,29 @@ def _absent(
     if len(silent) < len(failed):
         return HostReport()
     size = max((report.size for reports in looks.values() for report in reports), default=0)
-    before = {one.rank: one for reports in looks.values() for one in reports[0].snapshots[::-1]}
-    there = {one.rank for reports in looks.values() for one in reports[-1].snapshots}
-    on = {
-        name: {one.rank for report in reports for one in report.snapshots}
+    every = list(looks.values())
+    before = {process.rank: process for first, *_ in every for process in first.snapshots[::-1]}
+    there = {process.rank for *_, last in every for process in last.snapshots}
+    ranks = {
+        name: {process.rank for report in reports for process in report.snapshots}
         for name, reports in looks.items()
     }
-    hosts = _hosts_of_ranks(size, on)
+    hosts = _hosts_of_ranks(size, ranks)
     absent = []
     for rank in {*range(size)} - there:
-        one = before.get(rank, Snapshot(source="processes", rank=rank))
+        process = before.get(rank, Snapshot(source="processes", rank=rank))
         is_silent = bool(silent) and rank not in before and hosts.get(rank, silent[0]) in silent
-        host = hosts.get(rank, ", ".join(silent)) if is_silent else one.host
+        host = hosts.get(rank, ", ".join(silent)) if is_silent else process.host
         state: ProcessState = "unreachable" if is_silent else "gone"
-        absent.append(structs.replace(one, at=time.time(), host=host, state=state))
+        absent.append(structs.replace(process, at=time.time(), host=host, state=state))
     return HostReport(snapshots=tuple(absent))
 
 
-def _hosts_of_ranks(size: int, on: Mapping[str, set[int]]) -> dict[int, str]:
+def _hosts_of_ranks(size: int, seen: Mapping[str, set[int]]) -> dict[int, str]:
     """Return where the ranks are if they were dealt to hosts in blocks, or in turns."""
-    names = list(on)
+    names = list(seen)
     for share in (size // len(names), 1):
         dealt = {rank: names[rank // share % len(names)] for rank in range(size) if share}
-        if dealt and all(dealt[rank] == name for name, ranks in on.items() for rank in ranks):
+        if dealt and all(dealt[rank] == name for name, ranks in seen.items() for rank in ranks):
             return dealt
     return {}
