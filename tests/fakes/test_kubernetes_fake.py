@@ -140,6 +140,99 @@ def test_names_are_taken_once(kubectl: Session) -> None:
     )
 
 
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "s"},
+    "spec": {"clusterIP": "None", "selector": {"app": "work"}},
+}
+SESSIONS: dict[str, list[tuple[str, object, str]]] = {  # commands, their input, what is printed
+    "applied by the client": [
+        ("apply -f - --validate=false", job("more"), "job.batch/more created"),
+        ("apply -f - --validate=false", job("more"), "job.batch/more unchanged"),
+        ("diff -f -", job("more"), ""),
+        ("delete job more", "", '"more" deleted'),
+    ],
+    "applied by the server": [
+        ("apply --server-side --validate=false -f -", job("more"), "job.batch/more serverside-app"),
+        ("apply --server-side --validate=false -f -", job("more"), "serverside-applied"),
+        ("get job more -o jsonpath={.spec.parallelism}", "", "2"),
+    ],
+    "waited for by a path": [
+        ("wait --for=jsonpath={.status.active}=2 job/work --timeout=20s", "", "condition met"),
+        ("get job work -o custom-columns=N:.metadata.name,A:.status.active", "", "work   2"),
+    ],
+    "lists": [
+        ("get pods -o wide", "", "work-1"),
+        ("get pods --show-labels", "", "job-completion-index=1"),
+        ("get jobs -A", "", "team-a      work"),
+        ("get pods --field-selector=spec.nodeName=moon", "", "No resources found"),
+        ("get jobs -l app!=work", "", "No resources found"),
+    ],
+    "events in order": [
+        ("get events --sort-by=.metadata.creationTimestamp", "", "work"),
+        ("get events --field-selector=reason=SuccessfulCreate -o name", "", "event/"),
+        ("get events --field-selector=type=Warning", "", "No resources found"),
+    ],
+    "descriptions": [
+        ("describe pods -l job-name=work", "", "job-completion-index: 1"),
+        ("describe nodes", "", "Unschedulable:      false"),
+        ("get nodes -o wide", "", "node1"),
+        ("cluster-info", "", "control plane is running at https://127.0.0.1"),
+    ],
+    "taints": [
+        ("taint nodes node0 key=value:NoSchedule", "", "node/node0 tainted"),
+        ("describe node node0", "", "key=value:NoSchedule"),
+        ("taint nodes node0 key-", "", "node/node0 untainted"),
+        ("get node node0 -o jsonpath={.spec.taints}", "", ""),
+    ],
+    "annotations": [
+        ("annotate node node0 x.example/a=b", "", "node/node0 annotated"),
+        ("get node node0 -o jsonpath={.metadata.annotations}", "", '{"x.example/a":"b"}'),
+        ("annotate node node0 x.example/a-", "", "node/node0 annotated"),
+        ("label job work pool=a", "", "job.batch/work labeled"),
+        ("label job work pool=b --overwrite", "", "job.batch/work labeled"),
+    ],
+    "settings": [
+        ("create -f - --validate=false", CONFIG, "configmap/c created"),
+        ("get configmap c -o jsonpath={.data.a}", "", "1"),
+        ("delete cm c", "", '"c" deleted'),
+    ],
+    "a service without an address": [
+        ("create -f - --validate=false", SERVICE, "service/s created"),
+        ("get service s -o jsonpath={.spec.clusterIP}", "", "None"),
+        ("delete svc s", "", '"s" deleted'),
+    ],
+    "a drained node": [
+        ("drain node1 --ignore-daemonsets --force --timeout=60s", "", "node/node1 drained"),
+        ("get pods --field-selector=spec.nodeName=node1,status.phase=Running", "", "No resources"),
+        ("uncordon node1", "", "node/node1 uncordoned"),
+    ],
+    "some that are not there": [
+        ("get resourcequota", "", "No resources found"),
+        ("delete job nothing --ignore-not-found", "", ""),
+        ("get ns team-a -o name", "", "namespace/team-a"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_what_people_type(kubectl: Session, name: str) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job())
+    kubectl.pod(1)
+    for line, text, printed in SESSIONS[name]:
+        assert printed in kubectl(*line.split(), text=text), line
+
+
+def test_jobs_of_a_set_of_labels(kubectl: Session) -> None:
+    for name in ("one", "two", "three"):
+        kubectl("create", "-f", "-", "--validate=false", text=job(name, suspend=True))
+    names = ["job.batch/one", "job.batch/two"]
+    assert kubectl("get", "jobs", "-l", "app in (one, two)", "-o", "name").split() == names
+    assert kubectl("get", "jobs", "-l", "app notin (three)", "-o", "name").split() == names
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

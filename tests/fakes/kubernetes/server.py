@@ -46,6 +46,7 @@ QUERY = {  # what each verb may be asked with
     "list": {
         *("labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"),
         *("timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch", "pretty"),
+        "includeObject",
     },
     "create": {"dryRun", "fieldManager", "fieldValidation", "timeout", "pretty"},
     "update": {"dryRun", "fieldManager", "fieldValidation", "timeout"},
@@ -54,6 +55,7 @@ QUERY = {  # what each verb may be asked with
     "exec": {"command", "container", "stdin", "stdout", "stderr", "tty", "timeout"},
 }
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"  # kubectl writes JSON, which is YAML
 
 
 class Asked(NamedTuple):
@@ -121,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
         if not text:
             return {}
         kind = self.headers.get("Content-Type", "application/json").partition(";")[0]
-        if kind not in ("application/json", MERGE, STRATEGIC):
+        if kind not in ("application/json", MERGE, STRATEGIC, APPLY):
             raise Gap(f"bodies of {kind}")
         return json.loads(text)
 
@@ -221,7 +223,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _act(self, asked: Asked) -> tuple[int, Any, list[str]]:
         store, kind = self.kubernetes.store, asked.kind
-        if asked.verb == "create":
+        is_new = (kind, asked.namespace, asked.name) not in store.objects
+        if asked.verb == "create" or (is_new and self.headers["Content-Type"] == APPLY):
             return self._create(asked)
         if asked.verb == "list":
             items = [
@@ -256,9 +259,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _patched(self, old: Object) -> Object:
         kind, patch = self.headers["Content-Type"], self._body()
-        if kind == STRATEGIC and _has_list(patch):
-            raise Gap("strategic patches of lists")
-        if kind not in (MERGE, STRATEGIC):
+        if kind == STRATEGIC and patch.get("spec", {}).keys() != {"taints"} and _has_list(patch):
+            raise Gap("strategic patches of lists other than taints, which are replaced whole")
+        if kind not in (MERGE, STRATEGIC, APPLY):
             raise Gap(f"patches of {kind}")
         new: Object = merged(old, patch)
         return new

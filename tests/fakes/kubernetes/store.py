@@ -199,10 +199,16 @@ def check_names(kind: Kind, item: Object) -> None:
             )
 
 
+SETS = re.compile(r"([-\w./]+) (in|notin) \(([^)]*)\),?")
+
+
 def matches_labels(item: Object, selector: str) -> bool:
     """Tell whether an object has the labels of a selector such as `a=b,c`."""
     labels = item["metadata"].get("labels") or {}
-    for part in filter(None, selector.split(",")):
+    for key, operator, values in SETS.findall(selector):
+        if (labels.get(key) in re.split(r",\s*", values)) != (operator == "in"):
+            return False
+    for part in filter(None, SETS.sub("", selector).split(",")):
         if not re.fullmatch(r"[-\w./]+((=|==|!=)[-\w.]*)?", part):
             raise Gap(f"the label selector {selector!r}")
         key, equals, value = part.replace("==", "=").partition("=")
