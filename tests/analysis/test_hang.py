@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cluster.analysis.hang import diagnose
-from cluster.core.model.hang import Count, Membership, Operation, Snapshot
+from cluster.core.model.hang import Count, Frame, Membership, Operation, Snapshot
 from cluster.logs.dumps import read_dump
 from tests.conftest import ROOT
 
@@ -269,14 +269,49 @@ def test_a_group_that_waits_is_a_hang_though_another_goes_on() -> None:
     assert [straggler.rank for straggler in answer.cause.stragglers] == [0]
 
 
-def test_the_kernel_says_that_a_rank_reads_from_a_file_server() -> None:
-    ranks = job(3, 0.1, 50, waits=60)
-    reads = absent(ranks[1], state="sleeping", wchan="wait_bit", kernel=("wait_bit", "nfs_read"))
+def stack(*frames: str) -> tuple[Frame, ...]:
+    """Return frames of `FUNCTION FILE`, the innermost first."""
+    return tuple(Frame(function=f.split()[0], file=f.split()[1], line=7) for f in frames)
 
-    answer = diagnose([ranks[0], reads, ranks[2]])
 
-    assert answer.cause is not None
-    assert answer.cause.kind == "slow_input"
+MAIN = "main /job/train.py"
+LOADER = "_next_data torch/utils/data/dataloader.py"
+
+
+@pytest.mark.parametrize(
+    ("does", "kind"),
+    [
+        ({"state": "sleeping", "wchan": "wait_bit", "kernel": ("wait_bit", "nfs_read")}, "input"),
+        ({"state": "sleeping", "wchan": "nfs_wait_bit"}, "input"),
+        ({"state": "disk"}, "input"),
+        ({"state": "sleeping", "wchan": "pipe_read"}, "absent"),
+        ({"stack": stack("read /job/io.py", "__getitem__ /job/data.py", MAIN)}, "input"),
+        ({"stack": stack("shards /x/site-packages/webdataset/tariterators.py", MAIN)}, "input"),
+        ({"stack": stack("wait selectors.py", LOADER, MAIN)}, "input"),
+        ({"stack": stack("wait /usr/lib/python3.11/threading.py", MAIN)}, "lock"),
+        ({"stack": stack("wait threading.py", MAIN)}, "lock"),  # as py-spy shortens it
+        ({"stack": stack("wait threading.py", "get queue.py", MAIN)}, "lock"),
+        ({"stack": stack("result concurrent/futures/_base.py", MAIN)}, "lock"),
+        ({"stack": stack("acquire /x/site-packages/filelock/_api.py", MAIN)}, "lock"),
+        ({"stack": stack("wait /job/my_threading.py", MAIN)}, "absent"),
+        ({"stack": stack("run threading.py", MAIN)}, "absent"),  # it works in a thread's function
+        ({"stack": stack("fit /job/fit.py", "call /job/f.py", "get queue.py")}, "absent"),
+        ({"full": ("/checkpoints/7.pt",)}, "full"),
+        ({"stack": stack(MAIN)}, "absent"),
+    ],
+)
+def test_what_a_rank_does_instead_is_the_cause(does: dict[str, Any], kind: str) -> None:
+    """Of the rank that is late; of those that wait for it, the same is no cause."""
+    kinds = {"input": "slow_input", "lock": "deadlock", "full": "disk_full"}
+    ranks = job(4, 0.1, 50, waits=60)
+    late = absent(ranks[1], **does)
+    waits = [msgspec.structs.replace(rank, **does) for rank in (ranks[0], *ranks[2:])]
+
+    found = [diagnose([ranks[0], late, *ranks[2:]]), diagnose([absent(ranks[1]), *waits])]
+
+    causes = [answer.cause for answer in found if answer.cause]
+    assert [cause.kind for cause in causes] == [kinds.get(kind, "rank_absent"), "rank_absent"]
+    assert [[one.rank for one in cause.stragglers] for cause in causes] == [[1], [1]]
 
 
 @pytest.mark.parametrize("hours", [-8, 0, 5.5])

@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from cluster.core.model.hang import Cause, Snapshot
 
 PRECEDENCE = 90
-MODULES = ("threading.py", "queue.py", "synchronize.py", "_base.py", "filelock")
+MODULES = (
+    *("/threading.py", "/queue.py", "/multiprocessing/synchronize.py", "/futures/_base.py"),
+    "/filelock/_api.py",
+)
 WAITS = ("acquire", "__enter__", "join", "wait", "get", "put", "result", "_wait_for_tstate_lock")
 
 
@@ -20,4 +23,6 @@ def find_cause(situation: Situation) -> Cause | None:
 
 
 def _waits(view: Snapshot) -> bool:
-    return any(frame.function in WAITS and frame.file.endswith(MODULES) for frame in view.stack[:2])
+    return any(
+        frame.function in WAITS and f"/{frame.file}".endswith(MODULES) for frame in view.stack[:2]
+    )
