@@ -258,7 +258,7 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
         return []
     if spy := shutil.which("py-spy"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            words = [spy, "dump", "--nonblocking", "--pid", str(rank.pid)]
+            words = [spy, "dump", "--nonblocking", "--full-filenames", "--pid", str(rank.pid)]
             done = subprocess.run(words, capture_output=True, timeout=WITHIN, check=True)
             return [DumpFile(name=name, content=done.stdout, at=time.time())]
     path = folder / STACKS / str(rank.pid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -41,32 +42,40 @@ time.sleep(60)
 
 @pytest.fixture
 def looked_at(tmp_path: Path) -> Iterator[HostReport]:
-    """A rank that has changed its folder since it began to call MPI."""
+    """A rank below a shell, that has changed its folder since it began to call MPI."""
     (tmp_path / "job").mkdir()
     head = HEAD.pack(0, 3, 4, 0)
     slots = (
         SLOT.pack(0, 0, 0, 0, 0, b"", 0),
         SLOT.pack(1, 812, 1_790_000_000 * 10**9, 4, 1, b"MPI_Allreduce", 7 * 10**9),
         SLOT.pack(5, 9, 1_790_000_000 * 10**9, 2, 0, b"MPI_Bcast", 0),
+        SLOT.pack(6, 2, 1_790_000_000 * 10**9, 4, 0, b"MPI_Bcast", 0),
     )
     empty = bytes((SLOTS - len(slots)) * SLOT.size)
-    members = struct.pack("=6i", 0, 1, 2, 3, 3, 1)
+    members = struct.pack("=10i", 0, 1, 2, 3, 3, 1, 3, 2, 1, 0)
     (tmp_path / "mpi_calls.3").write_bytes(head + b"".join(slots) + empty + members)
     (tmp_path / "n0-pid5.log").write_bytes(LINE * (LATEST // len(LINE) + 9))
     words = [
+        *("sh", "-c", '"$@"; true', "sh"),
         sys.executable,
         "-c",
         RANK,
         str(tmp_path / "mpi_calls.3"),
         str(tmp_path / "n0-pid5.log"),
     ]
-    env = {**os.environ, "PMI_RANK": "3", "PMI_SIZE": "4", "NCCL_INSPECTOR_ENABLE": "1"}
+    records = {"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "dump_"), "XDG_CACHE_HOME": str(tmp_path)}
+    (tmp_path / "dump_3").write_bytes(b"of a job before")
+    os.utime(tmp_path / "dump_3", (1_700_000_000, 1_700_000_000))
+    env = os.environ | records | {"PMI_RANK": "3", "PMI_SIZE": "4", "NCCL_INSPECTOR_ENABLE": "1"}
     with subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         until(lambda: report(tmp_path).snapshots[0].wchan, "it sleeps")
-        yield report(tmp_path)
-        process.kill()
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch" / "comm_lib_trace_rank_3").write_bytes(b"of this job")
+        found = report(tmp_path)
+        yield found
+        os.kill(found.snapshots[0].pid, signal.SIGKILL)
 
 
 def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) -> None:
@@ -77,9 +86,12 @@ def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) ->
     assert (calls.source, calls.rank, calls.operations[0].number) == ("mpi_calls", 3, 812)
     assert calls.pause == 7
     members = {group.group: group.ranks for group in calls.groups}
-    assert members == {"MPI_COMM_WORLD": (0, 1, 2, 3), f"{5:016x}": (3, 1)}
+    others = {f"{5:016x}": (3, 1), f"{6:016x}": (3, 2, 1, 0)}
+    assert members == {"MPI_COMM_WORLD": (0, 1, 2, 3), **others}
     assert state.groups[0].ranks == (0, 1, 2, 3)
     assert state.addresses
+    (record,) = [file for file in looked_at.files if file.name.startswith("trace_rank_3")]
+    assert record.content == b"of this job"
     assert len(inspected.content) <= LATEST
     assert (read.rank, read.operations[-1].number) == (3, 41)
     assert state.wchan in state.kernel or os.geteuid() != 0

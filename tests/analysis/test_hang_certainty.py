@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cluster.analysis.hang import diagnose
+from cluster.analysis.hang.processes import with_ranks
 from cluster.core.model.hang import Count, Frame, HangAnswer, Membership, Operation, Snapshot
 from tests.analysis.test_hang import NOW, absent, job, last
 
@@ -236,6 +237,30 @@ def ras_by_address() -> Snapshots:
     return twice([*ranks, *known], 60.0)
 
 
+def brought(name: str, size: tuple[int, ...]) -> Snapshots:
+    """All ranks are in one collective, to which rank 1 brings another size than 4 x 8."""
+    ranks = [last(one, name=name, sizes=((4, 8),)) for one in job(4, 0.1, 50, 60)]
+    ranks[1] = last(ranks[1], sizes=(size,))
+    return [*twice(ranks), *states()]
+
+
+def in_calls(*functions: str) -> Snapshots:
+    """Ranks whose stacks are in these calls of torch.distributed, the innermost first."""
+    return [
+        Snapshot(
+            source="python_stacks",
+            rank=rank,
+            at=NOW,
+            stack=tuple(
+                Frame(function=name, file="/x/torch/distributed/distributed_c10d.py")
+                for name in names.split()
+            )
+            or (Frame(function="step", file="/job/train.py", line=7),),
+        )
+        for rank, names in enumerate(functions)
+    ]
+
+
 def not_hung(answer: HangAnswer) -> bool:
     return answer.verdict != "hung"
 
@@ -245,7 +270,11 @@ def not_certain(answer: HangAnswer) -> bool:
     return not any(cause is not None and cause.confidence == "certain" for cause in causes)
 
 
-def blames(kind: str, *ranks: int, sure: str = "") -> Callable[[HangAnswer], bool]:
+def has_no_other(answer: HangAnswer) -> bool:
+    return not answer.others
+
+
+def blames(kind: str, *ranks: int, sure: str = "", call: str = "") -> Callable[[HangAnswer], bool]:
     def check(answer: HangAnswer) -> bool:
         cause = answer.cause
         return (
@@ -253,6 +282,7 @@ def blames(kind: str, *ranks: int, sure: str = "") -> Callable[[HangAnswer], boo
             and cause.kind == kind
             and tuple(one.rank for one in cause.stragglers) == ranks
             and cause.confidence == (sure or cause.confidence)
+            and (not call or (cause.stuck is not None and cause.stuck.name == call))
         )
 
     return check
@@ -269,12 +299,14 @@ def has_verdict(*verdicts: str) -> Callable[[HangAnswer], bool]:
 @pytest.mark.parametrize(
     ("snapshots", "checks"),
     [
-        (late_in(), [blames("rank_absent", 1, sure="certain")]),
+        (late_in(), [blames("rank_absent", 1, sure="certain"), has_no_other]),
+        ([*twice(job(4, 0.1, 50, 60)), *states()], [blames("link_cut", sure="likely")]),
+        ([*job(4, 0.1, 50, 60), *states()], [blames("link_cut", sure="possible")]),
         (old_dump(), [not_hung, not_certain]),
         (clock_ahead(), [not_hung, blames("rank_absent", 1)]),
         (unread_host(), [has_verdict("hung"), not_certain]),
         (unread_majority(), [has_verdict("hung"), not_certain]),
-        (halves(members=True), [not_hung, not_certain]),
+        (halves(members=True), [not_hung, not_certain, blames("link_cut")]),
         (halves(members=False), [not_hung, not_certain]),
         (overwritten(), [not_certain]),
         (stopped_in_collective(), [blames("rank_absent", 2)]),
@@ -282,6 +314,31 @@ def has_verdict(*verdicts: str) -> Callable[[HangAnswer], bool]:
         (late_in(state="stopped"), [blames("process_stopped", 1, sure="certain")]),
         ([*late(), *states(state="stopped")[4:]], [blames("process_stopped", 1, sure="likely")]),
         (in_recv(), [blames("rank_absent", 2)]),
+        (
+            [*late(waits=3), *states(state="stopped")[4:]],
+            [has_verdict("undecided"), blames("process_stopped", 1, sure="likely")],
+        ),
+        (
+            [*twice(late(waits=3)), *states(state="stopped")],
+            [has_verdict("hung"), blames("process_stopped", 1, sure="certain")],
+        ),
+        (
+            [*twice(late(waits=3)), *states(state="unreachable")],
+            [has_verdict("hung"), blames("host_dead", 1, sure="likely")],
+        ),
+        (
+            [*late(waits=3), *states(state="unreachable")[4:]],
+            [has_verdict("undecided"), blames("host_dead", 1, sure="likely")],
+        ),
+        (late_in(call="MPI_Recv"), [blames("rank_absent", 1, sure="likely")]),
+        (
+            in_calls("all_gather barrier", "gather barrier", ""),
+            [blames("rank_absent", 2, call="barrier")],
+        ),
+        (in_calls("all_reduce", "broadcast", ""), [has_verdict("unknown")]),
+        (brought("all_reduce", (32,)), [blames("link_cut")]),
+        (brought("all_reduce", (9,)), [blames("shape_differs", 1, sure="likely")]),
+        (brought("all_to_all", (9,)), [blames("link_cut")]),
         (late_in(state="gone", pid=0), [blames("process_gone", 1, sure="likely")]),
         (late_in(state="dead"), [blames("process_gone", 1, sure="likely")]),
         (states(state="unreachable"), [has_verdict("unknown"), not_certain]),
@@ -313,3 +370,14 @@ def test_no_more_is_certain_than_was_read(
     answer = diagnose(snapshots)
     for check in checks:
         assert check(answer), (answer.verdict, answer.cause)
+
+
+def test_a_stack_of_a_process_that_two_hosts_have_is_of_no_rank() -> None:
+    """Two containers have a process 7, and a stack does not say its host."""
+    ranks = [replace(one, pid=7, host=f"n{one.rank}") for one in states(2)]
+    stack = Snapshot(
+        source="python_stacks", pid=7, at=NOW, stack=(Frame(function="f", file="f.py"),)
+    )
+
+    assert "python_stacks" not in {one.source for one in with_ranks([*ranks, stack])}
+    assert [one.rank for one in with_ranks([ranks[1], stack])] == [1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -112,12 +113,14 @@ class Situation(Value, frozen=True, kw_only=True):
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
     """Return the innermost frame of the program itself, not of the libraries that it waits in."""
-    frames = [
-        frame
-        for frame in stack
-        if "site-packages" not in frame.file and "/lib/python" not in frame.file
-    ]
+    frames = [frame for frame in stack if not _is_library(frame.file)]
     return next(iter(frames or stack), None)
+
+
+def _is_library(file: str) -> bool:
+    """Tell whether it is of a package or of Python, whose path py-spy shortens: threading.py."""
+    module = file.partition("/")[0].removesuffix(".py")
+    return "site-packages" in file or "/lib/python" in file or module in sys.stdlib_module_names
 
 
 def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:

@@ -69,5 +69,6 @@ def _frame(line: str) -> Frame | None:
     if match := _FRAME.match(line):
         return Frame(function=match[3][:200], file=match[1][:500], line=int(match[2]))
     if match := _LEVEL.match(line):
-        return Frame(function=match[1][:200], file=match[2][:500], line=int(match[3] or 0))
+        name = match[1].rpartition(".")[2]  # 0.4 writes the class before it
+        return Frame(function=name[:200], file=match[2][:500], line=int(match[3] or 0))
     return None

@@ -45,8 +45,9 @@ PY_SPY = b"""Process 4711: python train.py
 Python v3.11.2 (/usr/bin/python3.11)
 
 Thread 4711 (idle): "MainThread"
-    _recv_bytes (multiprocessing/connection.py:395)
-    __next__ (torch/utils/data/dataloader.py:701)
+    Connection._recv_bytes (/usr/lib/python3.11/multiprocessing/connection.py:395)
+    _BaseDataLoaderIter.__next__ (/x/site-packages/torch/utils/data/dataloader.py:701)
+    main (/job/train.py:7)
 Thread 4712 (idle): "pin"
     select (selectors.py:415)
 """
