@@ -237,9 +237,9 @@ def ras_by_address() -> Snapshots:
     return twice([*ranks, *known], 60.0)
 
 
-def brought(name: str, size: tuple[int, ...]) -> Snapshots:
+def brought(name: str, size: tuple[int, ...], waits: float = 60) -> Snapshots:
     """All ranks are in one collective, to which rank 1 brings another size than 4 x 8."""
-    ranks = [last(one, name=name, sizes=((4, 8),)) for one in job(4, 0.1, 50, 60)]
+    ranks = [last(one, name=name, sizes=((4, 8),)) for one in job(4, 0.1, 50, waits)]
     ranks[1] = last(ranks[1], sizes=(size,))
     return [*twice(ranks), *states()]
 
@@ -338,6 +338,8 @@ def has_verdict(*verdicts: str) -> Callable[[HangAnswer], bool]:
         (in_calls("all_reduce", "broadcast", ""), [has_verdict("unknown")]),
         (brought("all_reduce", (32,)), [blames("link_cut")]),
         (brought("all_reduce", (9,)), [blames("shape_differs", 1, sure="likely")]),
+        (brought("all_reduce", (9,), 3)[4:], [has_verdict("undecided")]),
+        (brought("all_reduce", (9,), 3), [has_verdict("hung")]),
         (brought("all_to_all", (9,)), [blames("link_cut")]),
         (late_in(state="gone", pid=0), [blames("process_gone", 1, sure="likely")]),
         (late_in(state="dead"), [blames("process_gone", 1, sure="likely")]),

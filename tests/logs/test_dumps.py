@@ -42,6 +42,28 @@ def test_both_forms_of_a_flight_recorder_say_the_same() -> None:
         assert rows == [(1, "all_reduce", True, ((4,),)), (2, "all_reduce", False, ((4,),))]
 
 
+def test_messages_and_ends_in_a_flight_recorder() -> None:
+    """A message has its number and the other rank; what is completed or retired has ended."""
+    rows = [
+        {"profiling_name": "nccl:send 3->12", "is_p2p": True, "p2p_seq_id": 7, "record_id": 90},
+        {"profiling_name": "nccl:recv 3<-2", "is_p2p": True, "p2p_seq_id": 8, "retired": True},
+        {"profiling_name": "gloo:all_reduce", "collective_seq_id": 5, "state": "completed"},
+        {"profiling_name": "nccl:coalesced", "is_p2p": True, "p2p_seq_id": 9},
+    ]
+    entries = [{"process_group": ["0", "default_pg"], "record_id": 91} | row for row in rows]
+    dump = {"version": "2.10", "pg_config": {}, "entries": entries}
+
+    (rank,) = read_dump("dump_3", json.dumps(dump).encode(), 0.0)
+
+    found = [(one.name, one.number, one.peer, one.done) for one in rank.operations]
+    assert found == [
+        ("send 3->12", 7, 12, False),
+        ("recv 3<-2", 8, 2, True),
+        ("all_reduce", 5, -1, True),
+    ]
+    assert rank.partial  # the oldest record is not the first
+
+
 def test_a_hostile_pickle_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for protocol in range(6):
