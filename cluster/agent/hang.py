@@ -141,7 +141,7 @@ def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> Snapshot:
     for link in (proc / "fd").glob("*"):
         with contextlib.suppress(OSError, ValueError):
             path = str(link.readlink())
-            if not path.startswith("/") or path.startswith(SEEN):
+            if not path.startswith("/") or path.startswith(SEEN) or f"/{STACKS}/" in path:
                 continue
             writes = int(read_text(proc / "fdinfo" / link.name).split()[3], 8) & os.O_ACCMODE
             opened.append(path)

@@ -51,7 +51,8 @@ def write_report(folder: Path, report: HostReport) -> None:
         path = folder / Path(dump.name).name
         path.write_bytes(dump.content)
         os.utime(path, (dump.at, dump.at))
-    (folder / "processes.json").write_bytes(msgspec.json.encode(report.snapshots))
+    if report.snapshots:
+        (folder / "processes.json").write_bytes(msgspec.json.encode(report.snapshots))
 
 
 def kept_answers(folder: Path) -> list[HangAnswer]:

@@ -168,6 +168,9 @@ def test_a_job_without_a_line_is_ended_with_the_answer() -> None:
         assert "No line for 3 s." in str(ended.value)
         stacks = sorted(Path(job.record.folder).glob("hang/*/2/1.*/stack_rank1.txt"))
         assert " in load" in stacks[0].read_text()
+        states = stacks[0].parent / "processes.json"
+        assert "sleeping" in states.read_text()
+        assert "/stacks/" not in states.read_text()  # what we have it write is nothing it reads
 
 
 def test_a_job_that_prints_is_not_ended() -> None:
@@ -267,7 +270,8 @@ def test_only_a_host_that_does_not_answer_makes_its_ranks_unreachable(
 
     look_on(shells, machines, dict.fromkeys(named, "folder"), tmp_path)
 
-    snapshots, _ = read_dumps([*(tmp_path / "hang").glob("*/absent")])
+    snapshots, unread = read_dumps([*(tmp_path / "hang").glob("*/absent")])
+    assert not unread
     states = {one.rank: (one.state, one.host, one.pid) for one in snapshots}
     assert states == {
         rank: ("unreachable", host, 0) if host else ("gone", "n", 7)
