@@ -22,6 +22,7 @@ from cluster.orchestration.jobs.hang import look_on
 from cluster.runs.dumps import read_dumps
 from tests.conftest import answer, until
 from tests.contracts.sshd import befriend, sshd
+from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 from tests.slurm_here import slurm_here
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.jobs.job import Job
 
-__all__ = ["slurm_here", "sshd"]
+__all__ = ["kubernetes", "kubernetes_server", "slurm_here", "sshd"]
 TORCH_PYTHON = os.environ.get("CLUSTER_TORCH_PYTHON", sys.executable)
 pytestmark = pytest.mark.usefixtures("tools", "compiler")
 PROGRAM = """
@@ -64,13 +65,16 @@ def c() -> Iterator[Cluster]:
         yield made
 
 
-@pytest.fixture(params=["slurm", "ssh"])
+@pytest.fixture(params=["slurm", "ssh", "kubernetes"])
 def far(
     request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cluster]:
     options = {"reach": "srun", "time": "5m"}
     if request.param == "slurm":
         monkeypatch.setenv("SLURM_CONF", str(request.getfixturevalue("slurm_here").conf))
+    elif request.param == "kubernetes":
+        request.getfixturevalue("kubernetes")
+        options = OPTIONS
     else:
         friend = befriend(request.getfixturevalue("sshd"), home)
         options = {"hosts": friend, "trust": "first-use", "bin": str(Path(sys.executable).parent)}
