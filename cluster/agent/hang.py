@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -52,7 +53,7 @@ STATES: dict[str, ProcessState] = {
 STACKS = "stacks"  # the folder of stacks below that of a task; python_start/sitecustomize.py
 STACK_SIGNAL = signal.SIGRTMIN + 9
 WITHIN = 4.0  # seconds for py-spy, and for NCCL to answer
-RAS = ("127.0.0.1", 28028)  # NCCL_RAS_ADDR
+RAS = "localhost:28028"  # unless NCCL_RAS_ADDR says another
 RAS_QUESTION = b"CLIENT PROTOCOL 2\nTIMEOUT 3\nSET FORMAT json\nVERBOSE STATUS\n"
 RECORDS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 LARGEST = 1 << 24  # bytes of a dump
@@ -86,9 +87,7 @@ def report(folder: Path) -> HostReport:
     size = max((int(text) for text in sizes if text.isdecimal()), default=0)
     job = (Membership(group="", ranks=tuple(range(size))),) if size else ()
     processes[:1] = [msgspec.structs.replace(first, groups=job) for first in processes[:1]]
-    return HostReport(
-        snapshots=(*processes, *calls), files=(*files, *(_ras() if ranks else ())), size=size
-    )
+    return HostReport(snapshots=(*processes, *calls), files=(*files, *_ras(ranks)), size=size)
 
 
 def _ranks(pids: set[int]) -> list[_FoundRank]:
@@ -277,12 +276,19 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
     return [DumpFile(name=name, content=content, at=time.time())] if content else []
 
 
-def _ras() -> list[DumpFile]:
+def _ras(ranks: Sequence[_FoundRank]) -> list[DumpFile]:
     """Ask NCCL for the state of its communicators, if a process of it listens here."""
-    reply = b""
-    with contextlib.suppress(OSError), socket.create_connection(RAS, 0.2) as connection:
-        connection.settimeout(WITHIN)
-        connection.sendall(RAS_QUESTION)
-        while (piece := connection.recv(1 << 16)) and len(reply) < LARGEST:
-            reply += piece
-    return [DumpFile(name="nccl_ras.txt", content=reply, at=time.time())] if reply else []
+    for address in sorted({rank.env.get("NCCL_RAS_ADDR", RAS) for rank in ranks}):
+        host, _, port = address.rpartition(":")
+        reply = b""
+        with (
+            contextlib.suppress(OSError, ValueError),
+            socket.create_connection((host.strip("[]"), int(port)), 0.2) as connection,
+        ):
+            connection.settimeout(WITHIN)
+            connection.sendall(RAS_QUESTION)
+            while (piece := connection.recv(1 << 16)) and len(reply) < LARGEST:
+                reply += piece
+        if reply:
+            return [DumpFile(name="nccl_ras.txt", content=reply, at=time.time())]
+    return []

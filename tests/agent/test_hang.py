@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socketserver
 import struct
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from cluster.agent.hang import HEAD, LATEST, SLOT, SLOTS, report
 from cluster.logs.dumps import read_dump
 from tests.conftest import until
+from tests.logs.dumps.samples import RAS, RAS_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,3 +98,49 @@ def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) ->
     assert len(inspected.content) <= LATEST
     assert (read.rank, read.operations[-1].number) == (3, 41)
     assert state.wchan in state.kernel or os.geteuid() != 0
+
+
+class Ras(socketserver.StreamRequestHandler):
+    """NCCL's RAS of one version: it answers each line, refuses what it does not know, and ends."""
+
+    def handle(self) -> None:
+        server = self.server
+        assert isinstance(server, RasServer)
+        for line in self.rfile:
+            words = line.decode().strip().lower()
+            if words == "verbose status":
+                self.wfile.write(server.answers[server.form])
+                return
+            if words == "set format json" and "json" in server.answers:
+                server.form = "json"
+            if words in ("client protocol 2", "timeout 3") or server.form == "json":
+                self.wfile.write(b"OK\n")
+            else:
+                self.wfile.write(f"ERROR: Unknown command {words}\n".encode())
+
+
+class RasServer(socketserver.TCPServer):
+    answers: dict[str, bytes]
+    form = "text"
+
+
+@pytest.mark.parametrize(
+    ("answers", "ranks"),
+    [({"text": RAS_TEXT.encode()}, 8), ({"text": b"", "json": RAS}, 2)],  # 2.24, and 2.28
+)
+def test_nccl_is_asked_for_its_communicators(
+    tmp_path: Path, answers: dict[str, bytes], ranks: int
+) -> None:
+    with RasServer(("127.0.0.1", 0), Ras) as server:
+        server.answers = answers
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_address[1]}"
+        env = {**os.environ, "PMI_RANK": "0", "NCCL_RAS_ADDR": address}
+        with subprocess.Popen(["sleep", "60"], cwd=tmp_path, env=env) as process:
+            (file,) = until(lambda: report(tmp_path).files, "it is asked")
+            process.kill()
+        server.shutdown()
+    found = read_dump(file.name, file.content, file.at)
+
+    assert [one.rank for one in found] == [*range(ranks)]
+    assert found[0].counts[0].entered > 0

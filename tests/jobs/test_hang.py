@@ -20,7 +20,7 @@ from cluster.core.model.hosts import Completed
 from cluster.measure.kernels import compile_kernel
 from cluster.orchestration.jobs.hang import look_on
 from cluster.runs.dumps import read_dumps
-from tests.conftest import answer, until
+from tests.conftest import answer, command, until
 from tests.contracts.sshd import befriend, sshd
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 from tests.slurm_here import slurm_here
@@ -182,6 +182,7 @@ def test_a_job_that_prints_is_not_ended() -> None:
         line = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done"
         c.start(line, name="loud", hang_after=2).wait(timeout=60)
         assert not list(Path(c.jobs["loud"].record.folder).glob("hang"))
+        assert "No job runs on loud." in command("hang", "loud", status=2).stderr
 
 
 def test_a_rank_of_torch_that_is_late() -> None:

@@ -89,4 +89,6 @@ def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
             f"Several jobs run on {cluster.name}: {', '.join(running)}.",
             remedy=f"Name one: cluster hang {cluster.name} {running[0]}",
         )
-    return cluster.jobs[name or next(iter(running), "")].look_for_hang()
+    if not name and not running:
+        raise SpecError(f"No job runs on {cluster.name}.", remedy=f"cluster status {cluster.name}")
+    return cluster.jobs[name or running[0]].look_for_hang()
