@@ -147,7 +147,7 @@ def _show_on_screen(
     reason = f": {run.record.reason}" if run.record.reason else ""
     print_lines(f"{place} ({run.status}{reason})")
     _show_profiles(run)
-    print_lines(*map(printable, map(answer_line, kept_answers(run.folder)[-1:])))
+    print_lines(*hang_lines(run))
     for verdict in judged.verdicts:
         if verdict.usual_source and verdict.usual is not None:
             usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
@@ -155,6 +155,12 @@ def _show_on_screen(
         if verdict.published is not None:
             print_lines(f"For {verdict.metric}, {verdict.published.text}")
     print_judgement(judged)
+
+
+def hang_lines(run: Run) -> list[str]:
+    """Say which rank the others waited for when somebody last looked."""
+    kept = list(kept_answers(run.folder).items())[-1:]
+    return [printable(f"cluster hang, {time}: {answer_line(answer)}") for time, answer in kept]
 
 
 def screen_width() -> int | None:

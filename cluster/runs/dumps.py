@@ -55,10 +55,10 @@ def write_report(folder: Path, report: HostReport) -> None:
         (folder / "processes.json").write_bytes(msgspec.json.encode(report.snapshots))
 
 
-def kept_answers(folder: Path) -> list[HangAnswer]:
-    """Return the answers that were kept in the folder of a run, the oldest first."""
+def kept_answers(folder: Path) -> dict[str, HangAnswer]:
+    """Return the answers that were kept in the folder of a run by their times, the oldest first."""
     files = sorted(folder.glob(f"{FOLDER}/*/{ANSWER}"))
-    return [decoders.decode(read_file(file), HangAnswer) for file in files]
+    return {file.parent.name: decoders.decode(read_file(file), HangAnswer) for file in files}
 
 
 def write_answer(folder: Path, answer: HangAnswer) -> None:

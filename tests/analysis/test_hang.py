@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.analysis.hang import diagnose
+from cluster.analysis import hang
+from cluster.analysis.hang import diagnose, rules
 from cluster.core.model.hang import Count, Frame, Membership, Operation, Snapshot
 from cluster.logs.dumps import read_dump
+from cluster.reports.words.hang import answer_lines
 from tests.conftest import ROOT
 
 DUMPS = ROOT / "tests" / "logs" / "dumps"
@@ -344,3 +346,34 @@ def test_ras_times_without_a_zone_are_of_the_zone_of_the_host(hours: float) -> N
     (ras,) = read_dump("nccl_ras.txt", msgspec.json.encode(report), NOW + 2)
 
     assert ras.at == NOW
+
+
+RULE = """
+from msgspec.structs import replace
+from cluster.core.model.hang import CauseWords
+
+PRECEDENCE = 5
+
+
+def find_cause(situation):
+    cause = situation.cause([rank for rank in situation.root if rank == 1], "likely")
+    words = CauseWords(name="its fan is loud", confirm="listen to it")
+    return cause and replace(cause, words=words)
+"""
+
+
+def test_a_rule_that_is_added_is_a_file_with_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loud_fan.py").write_text(RULE)
+    ranks = job(4, 0.1, 50, waits=60)
+    monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
+    monkeypatch.setattr(hang, "RULES", hang.find_rules())
+
+    answer = diagnose([ranks[0], absent(ranks[1]), *ranks[2:]])
+
+    assert answer.cause is not None
+    assert (answer.cause.kind, answer.others[0].kind) == ("loud_fan", "rank_absent")
+    shown = list(answer_lines(answer, ""))
+    assert any("rank 1 (0.mpi): its fan is loud" in line for line in shown)
+    assert "  to confirm: listen to it" in shown

@@ -30,7 +30,6 @@ for number in range(400):
     c.Allreduce(np.zeros(64), np.zeros(64))
 """
 
-
 TORCH = """
 import datetime, os, threading, time, torch, torch.distributed as dist
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=600))
@@ -94,10 +93,8 @@ def test_the_late_rank_of_torch_by_its_flight_recorder(home: Path) -> None:
     env = {"TORCH_FR_BUFFER_SIZE": "200", "TORCH_FR_DUMP_TEMP_FILE": "/root/record_"}
     with cluster.launch("gloo", provider="lab", hosts=3) as gloo:
         found = gloo.hosts.try_run([python, "-c", "import torch"]).values()
-        if any(
-            isinstance(done, Exception) or done.status for done in found
-        ):  # hosts of a lab have no /tmp, /root, ... of here
-            pytest.skip("no torch on the hosts of a lab")
+        if any(isinstance(done, Exception) or done.status for done in found):
+            pytest.skip("no torch on the hosts of a lab, which have no /tmp, /root, ... of here")
         gloo.put(home / "late.py", "/root/late.py")
         gloo.start([python, "/root/late.py"], name="late", env=env)
         found = until(lambda: hung(gloo.name, "late"), "the wait is long")
@@ -122,4 +119,7 @@ def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
     assert cause["stragglers"][0]["wchan"] == "hrtimer_nanosleep"
     assert cause["stuck"]["waiting"] == [0]
     run = Path(found["evidence"]).parents[1]
-    assert "it has not entered the collective" in command("show", str(run)).stdout
+    for verb in ("show", "judge"):
+        shown = command(verb, str(run), status=None).stdout
+        assert "HUNG; rank 1 (shared-1" in shown
+        assert "it has not entered the collective" in shown

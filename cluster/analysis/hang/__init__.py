@@ -17,20 +17,22 @@ from cluster.analysis.hang.situation import Situation, join_snapshots
 from cluster.core.model.hang import Cause, HangAnswer, Snapshot, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     Rule = Callable[[Situation], Cause | None]
 
 SOURCES = ("flight_recorder", "nccl_ras", "mpi_calls", "processes", "python_stacks")
 
 
-def _rules() -> Iterator[tuple[int, str, Rule]]:
-    for rule in pkgutil.iter_modules(rules.__path__):
-        module = importlib.import_module(f"{rules.__name__}.{rule.name}")
-        yield module.PRECEDENCE, rule.name, module.find_cause
+def find_rules() -> tuple[tuple[int, str, Rule], ...]:
+    """Return the rules, each with its precedence and the name of its file."""
+    names = [rule.name for rule in pkgutil.iter_modules(rules.__path__)]
+    modules = [(importlib.import_module(f"{rules.__name__}.{name}"), name) for name in names]
+    found = [(module.PRECEDENCE, name, module.find_cause) for module, name in modules]
+    return tuple(sorted(found, key=lambda rule: rule[:2]))
 
 
-RULES = tuple(sorted(_rules(), key=lambda rule: rule[:2]))
+RULES = find_rules()
 
 
 def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:

@@ -20,6 +20,7 @@ from cluster.cli.commands._log_files import progress
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.show import (
+    hang_lines,
     judge_launches,
     notes_of,
     print_json,
@@ -302,6 +303,7 @@ def _rest(
     if judged.not_judged:
         yield f"Not judged: {judged.not_judged}: too small a message to fill the link or memory."
     yield from finding_lines(run.findings(summaries))
+    yield from hang_lines(run) if place else ()
     yield from (f"Note: {note}" for note in (*run.record.notes, *run.warnings))
     where = named or run.record.hardware
     if where is not None:
