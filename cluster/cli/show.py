@@ -159,8 +159,8 @@ def _show_on_screen(
 
 def hang_lines(run: Run) -> list[str]:
     """Say which rank the others waited for when somebody last looked."""
-    kept = list(kept_answers(run.folder).items())[-1:]
-    return [printable(f"cluster hang, {time}: {answer_line(answer)}") for time, answer in kept]
+    newest = list(kept_answers(run.folder).items())[-1:]
+    return [printable(f"cluster hang, {time}: {answer_line(answer)}") for time, answer in newest]
 
 
 def screen_width() -> int | None:

@@ -28,8 +28,8 @@ def find_rules() -> tuple[tuple[int, str, Rule], ...]:
     """Return the rules, each with its precedence and the name of its file."""
     names = [rule.name for rule in pkgutil.iter_modules(rules.__path__)]
     modules = [(importlib.import_module(f"{rules.__name__}.{name}"), name) for name in names]
-    found = [(module.PRECEDENCE, name, module.find_cause) for module, name in modules]
-    return tuple(sorted(found, key=lambda rule: rule[:2]))
+    numbered = [(module.PRECEDENCE, name, module.find_cause) for module, name in modules]
+    return tuple(sorted(numbered, key=lambda rule: rule[:2]))
 
 
 RULES = find_rules()
