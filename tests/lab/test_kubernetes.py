@@ -13,9 +13,10 @@ from cluster.cli.repeat import BenchOptions
 from cluster.core.errors import SpecError
 from cluster.orchestration.launch.launch import make_spec
 from cluster.providers.lab.control import alter
+from cluster.remote.threads import start
 from cluster.runs import store
 from cluster.runs.raw_files import rank_processes
-from tests.conftest import answer, command
+from tests.conftest import answer, command, until
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
 from tests.fakes.kubernetes.kubelets import Image
 from tests.fakes.kubernetes.lab_pods import USER, LabPods
@@ -108,3 +109,42 @@ def _network(folder: Path) -> tuple[str, str]:
         for connection in process.connections
     }
     return store.record(folder).condition, network
+
+
+@pytest.mark.timed
+def test_jobs_and_files_of_pods_and_a_run_whose_pod_is_evicted(
+    kubernetes: Kubernetes, tmp_path: Path
+) -> None:
+    """60 s: the run says what Kubernetes says, and keeps the values that were measured."""
+    command("up", "mine", *UP)
+    mine = cluster.attach("mine")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "file").write_text("sent\n")
+    mine.hosts.sync(tmp_path / "code", "code")
+    job = mine.start("cat code/file; sleep 300", name="reader")
+    until(lambda: len(list(job.lines(follow=False))) == 2, "both pods print")
+    assert {(line.host, line.text) for line in job.lines(follow=False)} == {
+        ("0.mpi.mine", "sent"),
+        ("1.mpi.mine", "sent"),
+    }
+    job.stop()
+    mine.hosts[1].write("kept", "note")
+    mine.hosts[1].get("note", tmp_path)
+    assert (tmp_path / "note").read_text() == "kept"
+
+    def evict() -> None:
+        until(lambda: "bench-p2p" in cluster.attach("mine").jobs, "it begins")
+        job = cluster.attach("mine").jobs["bench-p2p"]
+        until(lambda: "running" in str(job.states()["0.mpi.mine"]), "it runs")
+        kubernetes.evict(kubernetes.pods()[1]["metadata"]["name"])
+
+    evicting = start(evict)
+    with pytest.raises(cluster.ClusterError) as failed:
+        mine.bench.p2p(metrics=["latency"], sizes="8:64MiB", iterations=99999, timeout=60)
+    evicting.result()
+    [folder] = (tmp_path / "runs").glob("mine*/*p2p")
+    record = store.record(folder)
+    assert record.status == "interrupted"
+    assert "1.mpi.mine ended: Evicted: The node was low on resource: memory." in record.reason
+    assert record.reason in str(failed.value)
+    mine.down()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.agent.task import BEGINS_WITHIN
 from cluster.core import claims
 from cluster.core.errors import ClusterError, JobError, ShellError, Timeout, Unreachable
 from cluster.core.model.jobs import NamedJob, State, Task, TaskEnd, TaskSpec, TaskState
@@ -90,16 +92,16 @@ class BenchJob(Job):
         try:
             status = start(partial(self._jobs.exit_status, self.bench)).result(ANSWERS_WITHIN)
         except JobError as lost:
-            return _ended("lost", -1, lost.what)
+            is_new = time.time() < self.bench.at + BEGINS_WITHIN  # its folder may not be there yet
+            return TaskState(state="starting") if is_new else _ended("lost", -1, lost.what)
         except TimeoutError:
             self._remote.close()  # ends what waits for the host, such as a step of srun
             first = self._remote.machines[0].name
             return Unreachable(f"{first} has not answered for {ANSWERS_WITHIN:g} s.")
         except ShellError as error:
             return error
-        if status is None:
-            return TaskState(state="running", began=self.bench.at)
-        return _ended("failed" if status else "done", status)
+        running = TaskState(state="running", began=self.bench.at)
+        return running if status is None else _ended("failed" if status else "done", status)
 
     def _kept_state(self) -> TaskState:
         try:
