@@ -187,6 +187,14 @@ def format_rate(rate: float) -> str:
     return f"{bits / BITS[unit]:.12g}{unit}"
 
 
+def parse_percent(text: str, flag: str) -> float:
+    """Read a share, such as `10%`, for a flag (SpecError)."""
+    number = text.removesuffix("%")
+    if not (text.endswith("%") and number.isdecimal() and 0 < int(number) <= 100):  # noqa: PLR2004
+        raise SpecError(f"{flag} {text} is no percentage.", remedy=f"Such as: {flag} 10%")
+    return int(number) / 100
+
+
 def parse_expected(text: str) -> ExpectedResult:
     """Read the value that a user expects: `12us`, `1.1GB/s`, `10gbit`, `220 images/s`, or `3`.
 

@@ -161,6 +161,7 @@ def close_mesh(shell: Shell, folder: str) -> None:
 def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> Endpoint:
     variables = {
         "CLUSTER_FOLDER": host.folder,
+        "CLUSTER_PATH": host.path,
         "PATH": f"{host.path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
         **host.variables,
     }

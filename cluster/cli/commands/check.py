@@ -28,7 +28,7 @@ from cluster.core.files import read_text
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.placement import Placement
 from cluster.core.model.value import Value
-from cluster.core.units import format_value, parse_size
+from cluster.core.units import format_value, parse_percent, parse_size
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
@@ -207,13 +207,10 @@ def _params(survey: Survey) -> dict[str, Any]:
 
 def _share(survey: Survey) -> float | None:
     """Return the share of all nodes that may be cordoned; None if none is to be."""
-    text = survey.at_most or "10%"
     if survey.at_most and not survey.cordon:
         raise SpecError("--at-most limits --cordon.", remedy="Add --cordon, or leave it out.")
-    number = text.removesuffix("%")
-    if not (text.endswith("%") and number.isdecimal() and 0 < int(number) <= 100):  # noqa: PLR2004
-        raise SpecError(f"--at-most {text} is no percentage.", remedy="Such as: --at-most 10%")
-    return int(number) / 100 if survey.cordon else None
+    share = parse_percent(survey.at_most or "10%", "--at-most")
+    return share if survey.cordon else None
 
 
 def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:

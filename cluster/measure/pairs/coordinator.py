@@ -326,6 +326,7 @@ def _lost_report(pair: tuple[int, int], lost: dict[int, str]) -> _Report | None:
 
 
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
+PATH = '"PATH=$CLUSTER_PATH:$PATH"'  # a shell's start-up file may have put another Python first
 START_WITHIN, END_WITHIN = 30.0, 1.0  # seconds for an agent to be ready, and for all to end
 START_SHARE = 0.25  # of the time for all tests, in which an agent is to be ready
 AT_ONCE = 32  # agents that start: connections of more may time out where a host has few cores
@@ -368,7 +369,7 @@ class HostLinks:
         words = [sys.executable, *AGENT]
         if self._ssh_config and number:
             ssh = ("ssh", "-F", self._ssh_config, *KEEPALIVE)
-            words = [*ssh, self._addresses[number], "exec", "python3", *AGENT]
+            words = [*ssh, self._addresses[number], "exec", "env", PATH, "python3", *AGENT]
         elif self._reach and number:
             words = [*self._reach[number], *words]
         process = subprocess.Popen(

@@ -29,6 +29,20 @@ while kill -0 "$job" 2> /dev/null; do wait "$job"; done
 "$python" -P -m {module} end "$folder"
 """
 
+SLURM_GATE = """\
+#!/bin/bash
+# Written by: {command}
+# PrologSlurmctld and EpilogSlurmctld of slurm.conf, run by SlurmUser on the host of slurmctld, who
+# reaches the nodes by SSH without a password. This Python with cluster is on all of them.
+# What gates have drained goes back to work by this script with the word undo.
+python="${{CLUSTER_PYTHON:-{python}}}"
+export CLUSTER_RUNS="${{CLUSTER_RUNS:-{runs}}}" HOME=~ PATH
+mkdir -p "$CLUSTER_RUNS"
+[ "$1" = undo ] || exec >> "$CLUSTER_RUNS/gates.log" 2>&1
+"$python" -P -m cluster.orchestration.batch.slurm_gate {request} "$@"
+[ $? != 100 ] # any other failure is not the fault of the nodes: the job starts
+"""
+
 
 class BatchOptions(Value, frozen=True, kw_only=True):
     """What a batch system needs to know besides what is measured."""
@@ -47,14 +61,22 @@ def shell_script(
     `paths` are `python`, `runs` and `command`: defaults of the script, and what printed it.
     """
     lines = [*HEADERS[system](request, options), *_extra(system, options)]
-    body = BODY.format(
+    return "\n".join(["#!/bin/bash", *lines, _filled(BODY, request, paths)])
+
+
+def gate_script(gate: Value, paths: Mapping[str, str]) -> str:
+    """Write the script for gates of Slurm; `paths` are those of `shell_script`."""
+    return _filled(SLURM_GATE, gate, paths)
+
+
+def _filled(text: str, request: Value, paths: Mapping[str, str]) -> str:
+    return text.format(
         command=" ".join(paths["command"].splitlines()),
         python=_default(paths["python"]),
         runs=_default(paths["runs"]),
         request=shlex.quote(msgspec.json.encode(request).decode()),
         module=MODULE,
     )
-    return "\n".join(["#!/bin/bash", *lines, body])
 
 
 def _default(path: str) -> str:

@@ -17,6 +17,19 @@ UNDECIDED: dict[GateCode, str] = {
     "no_time": "the time was too short for a test",
 }
 
+SLURM = {  # what gates around the jobs of Slurm write into their log
+    "held": "the job is held; to let it try again: scontrol release {}",
+    "no_pair": "UNDECIDED: {} node(s) that no other job uses are no pair",
+    "failed": "UNDECIDED: {}",
+    "too_many": "none is drained: --at-most allows {} of {} nodes, {} are, and {} would be",
+    "drained": "{} is drained",
+    "undrained": "Undrained: {}",
+}
+
+
+def slurm_words(event: str, *values: object) -> str:
+    return SLURM[event].format(*values)
+
 
 def with_words(gate: Gate, name: str) -> Gate:
     """Add the answer in one line: the verdict, its evidence, and what to type."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import click
@@ -16,7 +15,7 @@ from click.core import ParameterSource
 
 from cluster.cli import flags
 from cluster.cli.flags import Command, argument, group, make_command, option, param_flags
-from cluster.core import plugins
+from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.batch import BatchRequest
 from cluster.core.model.value import Value
@@ -25,6 +24,7 @@ from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.batch import script as batch_script
 from cluster.orchestration.batch.job import checked
 from cluster.orchestration.batch.script import BatchOptions
+from cluster.orchestration.batch.slurm_gate import SlurmGate
 from cluster.runs import store
 from cluster.runs.run import PAIRS
 
@@ -43,6 +43,7 @@ SYSTEMS = {
 }
 EMULATED = {"pbs": "PBS", "lsf": "LSF", "cray": "aprun and Cobalt"}
 CHECK = "check"
+SLURM_GATE = "gate-slurm"  # a script around jobs, and not one that measures
 
 
 class Written(Value, frozen=True, kw_only=True):
@@ -68,8 +69,8 @@ def _print_script(
         str,
         argument(
             "STARTER|SYSTEM",
-            "srun, mpirun, torchrun, aprun, slurm, pbs or lsf.",
-            autocompletion=lambda: list(SYSTEMS),
+            "srun, mpirun, torchrun, aprun, slurm, pbs, lsf or gate-slurm.",
+            autocompletion=lambda: [*SYSTEMS, SLURM_GATE],
         ),
     ],
     benchmark: Annotated[
@@ -78,10 +79,22 @@ def _print_script(
     *,
     written: Annotated[Written, group(Written)],
 ) -> None:
+    paths = {
+        "python": written.python or sys.executable,
+        "runs": str(store.root(written.runs)),
+        "command": shlex.join(["cluster", *sys.argv[1:]]),
+    }
+    if system == SLURM_GATE:
+        if written != Written(python=written.python, runs=written.runs):
+            raise SpecError("A gate takes --python and --runs beside its own flags, and no hosts.")
+        typed = _typed(system, SlurmGate, () if benchmark == "p2p" else (benchmark,))
+        gate = decoders.convert(typed, SlurmGate)
+        gate.figures()
+        sys.stdout.write(batch_script.gate_script(gate, paths))
+        return
     if system not in SYSTEMS:
-        raise SpecError(
-            f"There is no script for {system!r}.", remedy=f"There are: {', '.join(SYSTEMS)}"
-        )
+        there = ", ".join((*SYSTEMS, SLURM_GATE))
+        raise SpecError(f"There is no script for {system!r}.", remedy=f"There are: {there}")
     kind, usual = SYSTEMS[system]
     options = BatchOptions(
         seconds=int(parse_seconds(written.time)),
@@ -92,7 +105,7 @@ def _print_script(
     name = PAIRS if benchmark == CHECK else benchmark
     request = BatchRequest(
         benchmark=name,
-        params=_params(name, click.get_current_context().args),
+        params=_params(name),
         starter=written.starter or usual,
         timeout=batch_script.ranks_seconds(options),
         hosts=written.hosts,
@@ -101,11 +114,6 @@ def _print_script(
         describe=written.describe,
     )
     _check(kind, request)
-    paths = {
-        "python": written.python or sys.executable,
-        "runs": str(store.root(written.runs)),
-        "command": shlex.join(["cluster", *sys.argv[1:]]),
-    }
     sys.stdout.write(batch_script.shell_script(kind, request, options, paths))
     if kind in EMULATED:
         sys.stderr.write(
@@ -125,12 +133,18 @@ def _check(kind: str, request: BatchRequest) -> None:
         )
 
 
-def _params(benchmark: str, words: Sequence[str]) -> dict[str, str]:
+def _params(benchmark: str) -> dict[str, str]:
     kind: Benchmark[Any] = plugins.load(Benchmark, benchmark)
-    reader = Command(None, params=list(param_flags(kind.Params)))
-    context = reader.make_context(f"cluster bench {benchmark}", list(words))
+    typed = _typed(f"cluster bench {benchmark}", kind.Params)
+    return {name: _text(value) for name, value in typed.items()}
+
+
+def _typed(command: str, kind: type[Value], first: tuple[str, ...] = ()) -> dict[str, object]:
+    """Read the flags of these parameters from `first` and the words that this command leaves."""
+    reader = Command(None, params=list(param_flags(kind)))
+    context = reader.make_context(command, [*first, *click.get_current_context().args])
     return {
-        name: _text(value)
+        name: value
         for name, value in context.params.items()
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }

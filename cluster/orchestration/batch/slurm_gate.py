@@ -1,0 +1,180 @@
+"""A gate around each job of a Slurm, on the host of slurmctld: `cluster more script gate-slurm`.
+
+A prolog that fails there requeues the job and drains no node; on a node, it would drain that node.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from msgspec.structs import replace
+
+from cluster.core import decoders
+from cluster.core.errors import ClusterError, Timeout
+from cluster.core.messages import for_command_line
+from cluster.core.model.value import Value
+from cluster.core.units import parse_percent, parse_rate, parse_seconds
+from cluster.orchestration.launch.launch import launch
+from cluster.providers.slurm import drains
+from cluster.providers.slurm.client import SlurmClient
+from cluster.reports.words.gate import slurm_words, with_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.providers.slurm.node_states import SlurmNode
+
+FEWEST = 2  # hosts: a pair
+KEEP_OFF = 100  # the exit status of a prolog whose job may not start; all others let it start
+
+
+class SlurmGate(Value, frozen=True, kw_only=True):
+    """What gates of a Slurm do.
+
+    Args:
+        within: How long a gate may take; PrologEpilogTimeout of slurm.conf has to be longer.
+        limit: What a link should carry, such as 100gbit; if empty, what the hosts say.
+        drain: Drain bad nodes, with the reason.
+        at_most: Percentage of all nodes that gates may drain; one may be in any case.
+    """
+
+    within: str = "60s"
+    limit: str = ""
+    drain: bool = False
+    at_most: str = "10%"
+
+    def figures(self) -> tuple[float, float, float]:
+        """Return the seconds, the limit in bytes per second or 0, and the share (SpecError)."""
+        limit = parse_rate(self.limit) if self.limit else 0.0
+        return parse_seconds(self.within), limit, parse_percent(self.at_most, "--at-most")
+
+
+class _Job(Value, frozen=True, kw_only=True):
+    """A job of Slurm, and the gate around it."""
+
+    gate: SlurmGate
+    number: str
+    names: tuple[str, ...]  # of its nodes
+
+    def prolog(self) -> int:
+        """Return KEEP_OFF if the job may not start on its nodes, so that it is requeued."""
+        shared = self._shared_nodes()
+        is_bad, reasons = self._prove([name for name in self.names if name not in shared])
+        if is_bad and not self._drain(reasons):  # on the same nodes, it would fail again and again
+            SlurmClient().run(("scontrol", "requeuehold", self.number))
+            self.log(slurm_words("held", self.number))
+        return KEEP_OFF if is_bad else 0
+
+    def epilog(self) -> int:
+        """Prove the nodes that the job left, while a mark keeps other jobs off (ClusterError)."""
+        mark = (self.number, "measured")
+        names = [n.name for n in self._idle(self.names) if not n.flags]
+        if not self.gate.drain or len(names) < FEWEST:
+            return 0  # nothing may keep other jobs off, or there is no pair
+        try:
+            drains.drain(names, mark)  # a node on which another job has just begun is not idle
+            self._drain(self._prove([node.name for node in self._idle(names)])[1])
+        finally:
+            drains.give_back(mark)
+        return 0
+
+    def _idle(self, names: Sequence[str]) -> list[SlurmNode]:
+        return [n for n in SlurmClient().nodes(",".join(names)) if n.state == "IDLE"]
+
+    def log(self, text: str) -> None:
+        sys.stdout.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} job {self.number}: {text}\n")
+        sys.stdout.flush()
+
+    def _shared_nodes(self) -> set[str]:
+        """Return the nodes on which other jobs run, too (ClusterError)."""
+        jobs = ("squeue", "--noheader", f"--nodelist={','.join(self.names)}", "--format=%A %N")
+        words = [line.split() for line in SlurmClient().run(jobs).stdout.splitlines()]
+        nodes = ",".join(w[1] for w in words if w[1:] and w[0] != self.number)
+        return set(SlurmClient().names_in(nodes)) if nodes else set()
+
+    def _prove(self, names: Sequence[str]) -> tuple[bool, dict[str, str]]:
+        """Return whether a part of these nodes is bad, and which nodes are, each with the reason.
+
+        What could not be proven is only logged: it is no reason to keep a job off.
+        """
+        from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
+
+        began, (within, limit, _) = time.monotonic(), self.gate.figures()
+        if len(names) < FEWEST:
+            self.log(slurm_words("no_pair", len(names)))
+            return False, {}
+        options = {"hosts": ",".join(names), "bin": str(Path(sys.executable).parent)}
+        signal.signal(signal.SIGALRM, _ring)
+        signal.setitimer(signal.ITIMER_REAL, within)  # until the gate keeps the time itself
+        try:
+            with ExitStack() as stack:
+                cluster = launch(f"gate-{self.number}", provider="ssh", options=options)
+                stack.callback(cluster.down)
+                gate = prove(cluster, within, params={"limit": limit}, began=began)
+        except ClusterError as error:
+            self.log(slurm_words("failed", error))
+            return False, {}
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        bad = [
+            replace(finding, name=names[finding.place.host])
+            for finding in gate.bad
+            if finding.place.kind in ("host", "nic")
+        ]
+        named = replace(gate, bad=tuple(bad) or gate.bad, step=None)
+        self.log(with_words(named, f"{len(names)} nodes").answer)
+        return gate.verdict == "BAD", {finding.name: finding.evidence for finding in bad}
+
+    def _drain(self, reasons: Mapping[str, str]) -> bool:
+        """Drain bad nodes if that was asked for; return whether that was done (ClusterError)."""
+        if not reasons or not self.gate.drain:
+            return False
+        nodes, share = drains.nodes_by_name(), self.gate.figures()[2]
+        ours = {name for name, node in nodes.items() if drains.mark_of(node)[1:] == ("bad",)}
+        most = max(1, int(share * len(nodes)))
+        if len(ours | set(reasons)) > most:
+            named = ", ".join(reasons)
+            self.log(slurm_words("too_many", most, len(nodes), len(ours), named))
+            return False
+        for name, why in reasons.items():
+            if not nodes[name].reason or drains.mark_of(nodes[name]):  # else, it is somebody else's
+                drains.drain([name], (self.number, "bad"), why)
+                self.log(slurm_words("drained", name))
+        return True
+
+
+def _ring(_signal: int, _frame: object) -> NoReturn:
+    raise Timeout("The time of the gate was over before its hosts were ready.")
+
+
+def main(request: str, verb: str = "") -> int:
+    """Do what Slurm runs the script for, or `undo` what gates have drained.
+
+    An error keeps no job off its nodes: what Slurm or SSH did not do is not their fault.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # of Slurm, when its time is over
+    context, number, nodes = (
+        os.environ.get(f"SLURM_{name}", "") for name in ("SCRIPT_CONTEXT", "JOB_ID", "JOB_NODELIST")
+    )
+    with for_command_line():
+        try:
+            if verb == "undo":
+                names = drains.give_back()
+                sys.stdout.write(f"{slurm_words('undrained', ', '.join(names) or '-')}\n")
+                return 0
+            gate = decoders.decode(request, SlurmGate)
+            job = _Job(gate=gate, number=number, names=SlurmClient().names_in(nodes))
+            return job.prolog() if context == "prolog_slurmctld" else job.epilog()
+        except ClusterError as error:
+            sys.stdout.write(f"{error}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""Gates around the jobs of a real Slurm: a bad node is drained, and comes back by its mark only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import ANY
+
+import pytest
+
+import cluster
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.providers.lab import LabProvider
+from cluster.providers.slurm.node_states import parse_nodes
+from tests.conftest import command, until
+from tests.lab.conftest import must, on
+
+if TYPE_CHECKING:
+    from cluster.orchestration.cluster import Cluster
+
+TRIES = 4
+SLOW, FOREIGN = 2, 3
+# `//` is this machine's file system with this checkout in it, and its Python, as a site installs it
+OPTIONS = {"slurm": "1", "rate": "400mbit", "root": "//"}
+GATE = ("gate-slurm", "--within", "20s", "--limit", "400mbit", "--runs", "/root/runs")
+SETTINGS = "User root\nIdentityFile /root/.ssh/key\nIdentitiesOnly yes\n"
+START = """
+chmod 600 /root/.ssh/*; chmod +x /root/gate
+printf '%sSlurmctld=/root/gate\\n' Prolog Epilog >> /etc/slurm/slurm.conf
+scontrol shutdown slurmctld
+while kill -0 $(cat /run/slurmctld.pid) 2> /dev/null; do sleep 0.1; done
+slurmctld
+"""
+JOB = "sbatch --parsable --output=/dev/null -N4 --wrap true"
+
+
+@pytest.fixture
+def slurm(own: None, home: Path) -> Cluster:
+    try:
+        LabProvider().plan(ClusterSpec(name="nodes", provider="lab", options=OPTIONS))
+    except SpecError as error:
+        pytest.skip(str(error))
+    lab = cluster.launch("nodes", provider="lab", hosts=4, options=OPTIONS)
+    first, access = on(lab, 0), lab.machines[0].access
+    assert access
+    first.write(Path(access.key).read_text(), "/root/.ssh/key")
+    first.write(Path(access.known_hosts).read_text(), "/root/.ssh/known_hosts")
+    hosts = "".join(f"Host {m.id}\nHostName {m.address}\n" for m in lab.machines)
+    first.write(f"{hosts}Host *\n{SETTINGS}", "/root/.ssh/config")
+    script = command("more", "script", *GATE, "--drain", "--at-most", "50%").stdout
+    first.write(script, "/root/gate")
+    for number in range(4):  # as pyenv and conda do
+        on(lab, number).write("export PATH=/usr/bin:$PATH\n", "/root/.bashrc")
+    must(lab, 0, START)
+    until(lambda: states(lab) == ["IDLE"] * 4, "Slurm works again")
+    return lab
+
+
+def states(lab: Cluster) -> list[str]:
+    text = must(lab, 0, "scontrol --oneliner show node")
+    return [node.state + "".join(node.flags) for node in parse_nodes(text)]
+
+
+def drained(lab: Cluster) -> list[list[str]]:
+    """Give the names of nodes that have a reason, and its first word."""
+    lines = must(lab, 0, "sinfo --noheader --Node --format='%N %E'").splitlines()
+    return [line.split()[:2] for line in lines if not line.endswith(" none")]
+
+
+def run_job(lab: Cluster) -> tuple[str, ...]:
+    """Let Slurm run a job, or refuse it, and give what its gates said and who was drained."""
+    number = must(lab, 0, JOB).strip()
+    queue = f"squeue --noheader --jobs={number} --format=%r"
+    until(lambda: must(lab, 0, queue).strip() in ("", "BeginTime"), "the job is over, or requeued")
+    marked = [words[0] for words in drained(lab) if words[1] == f"cluster-gate:{number}:bad"]
+    must(lab, 0, f"scancel {number}")
+    until(lambda: not must(lab, 0, queue), "the job and its epilog are over")
+    log = must(lab, 0, "cat /root/runs/gates.log").splitlines()
+    return " ".join(line.split(": ")[1] for line in log if f" job {number}: " in line), *marked
+
+
+@pytest.mark.timed
+def test_a_slow_node_is_drained_and_comes_back_by_the_mark_of_the_gate(slurm: Cluster) -> None:
+    """90 s: a prolog finds it, `undo` gives it back, and an epilog keeps jobs off while it looks.
+
+    On a busy machine a gate may be UNDECIDED, and starts the job: the next one is asked, too.
+    """
+    command("lab", "nodes", "slow", str(SLOW), "--rate", "40mbit")
+    found = (run_job(slurm) for _ in range(TRIES))
+    assert next(words for words in found if "BAD" in words[0])[1:] == (f"nodes-{SLOW}",)
+    assert f"BAD host:{SLOW} both (nodes-{SLOW})" in must(slurm, 0, "cat /root/runs/gates.log")
+    assert drained(slurm) == [[f"nodes-{SLOW}", ANY]]
+
+    command("lab", "nodes", "heal", str(SLOW))
+    must(slurm, 0, f"scontrol update nodename=nodes-{FOREIGN} state=drain reason=fan")
+    assert must(slurm, 0, "/root/gate undo").strip() == f"Undrained: nodes-{SLOW}"
+    assert drained(slurm) == [[f"nodes-{FOREIGN}", "fan"]]
+    must(slurm, 0, f"scontrol update nodename=nodes-{FOREIGN} state=undrain")
+
+    assert ("PROVEN PROVEN",) in (run_job(slurm) for _ in range(TRIES))
+    assert not drained(slurm)
