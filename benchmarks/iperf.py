@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -25,8 +26,6 @@ from cluster.measure.main import main
 from cluster.measure.subprocesses import run_program, run_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mpi4py.MPI import Comm
 
     from cluster.core.model.hosts import Facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
@@ -11,8 +12,6 @@ from cluster.measure.kernels import address, timed_in_c
 from cluster.measure.payload import WrongDataError, aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mpi4py.MPI import Intracomm
 
     from cluster.benchmarks.collectives.series import CollectiveSeries

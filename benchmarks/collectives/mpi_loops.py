@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from cluster.benchmarks.collectives.loops import CollectiveLoops
 from cluster.benchmarks.collectives.operations import BARRIER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 

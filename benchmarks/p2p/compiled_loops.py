@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.measure.kernels import address, timed_in_c
 from cluster.measure.payload import WrongDataError, aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mpi4py.MPI import Datatype
 
     from cluster.benchmarks.p2p.memory import Messages, PairMemory

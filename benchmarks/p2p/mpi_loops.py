@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, BLOCKING, COPY, LATENCY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cluster.benchmarks.p2p.memory import Messages, PairMemory
     from cluster.core.model.measurements import Definition
     from cluster.measure.buffers import Piece

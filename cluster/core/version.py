@@ -23,3 +23,13 @@ def revision() -> str:
         digest.update(f"{path.relative_to(root)}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def version_of_library(name: str) -> str:
+    """Return the version of an installed package; empty without it."""
+    from importlib import metadata  # noqa: PLC0415 - slow to import
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

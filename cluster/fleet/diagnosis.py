@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Sequence
 
 from cluster.core.model.fleet import (
     FindingKind,
@@ -41,12 +41,8 @@ from cluster.fleet.pair_table import (
     pair_table,
     unit_value,
 )
+from cluster.fleet.simulation import FleetSimulator
 from cluster.fleet.solver import HOST, rounds_needed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from cluster.fleet.simulation import FleetSimulator
 
 USUAL = 0.8  # of the limit: what healthy hosts reach
 ORDER = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE", "SHARED", "UNTESTED")

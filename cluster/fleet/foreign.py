@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -28,8 +29,6 @@ from cluster.fleet.proximity import GAP, near_groups
 from cluster.fleet.solver import HOST, REFERENCE, blame_together
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     Rates = NDArray[np.float64]

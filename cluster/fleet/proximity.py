@@ -8,14 +8,13 @@ as many near pairs drawn at random would hardly ever be.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from cluster.core.model.placement import NetworkLayer

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, cycle, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -35,8 +36,6 @@ from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table
 from cluster.fleet.solver import DEEP, HOST, MANY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from cluster.core.model.fleet import Fleet, PairTest

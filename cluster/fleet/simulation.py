@@ -11,6 +11,7 @@ endpoint into the fabric (tx), then out of it (rx), then those between switches,
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,8 +20,6 @@ from cluster.core.model.fabric import Fabric, Fault, Noise
 from cluster.core.model.fleet import HOLE, SAME_ADDRESS, SILENT, PairMetric, PairTest, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.int64]

@@ -43,13 +43,12 @@ than half of the others is left undecided: all of its tests may have passed the 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.int64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Generic
@@ -16,8 +17,6 @@ from cluster.core.options import ParamsT, encode
 from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from cluster.core.model.hosts import Facts
     from cluster.fleet.simulation import FleetSimulator
     from cluster.measure.rank import Rank

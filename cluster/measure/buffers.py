@@ -9,6 +9,7 @@ GPU has finished it, on both sides.
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,8 +21,6 @@ from cluster.measure import gpu_libraries, gpu_requirements
 from cluster.measure.payload import Buffer, WrongDataError, aligned, check_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mpi4py.MPI import Comm
 
     from cluster.core.model.measurements import Definition

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,8 +23,6 @@ from cluster.measure.pmi import pmi_of, spoken_by
 from cluster.measure.rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mpi4py.MPI import Intracomm
 
     from cluster.measure.benchmark import Benchmark

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -25,8 +26,6 @@ from cluster.core.model.records import NOTES_FILE
 from cluster.measure.addresses import ADDRESSES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mpi4py.MPI import Comm, Intracomm
 
     from cluster.core.model.value import Scalar

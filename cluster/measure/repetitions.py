@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from cluster.analysis.statistics.distribution import has_converged
@@ -11,8 +12,6 @@ from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from mpi4py.MPI import Comm
 
 MOST = 20_000  # values at most, with --until-precise

@@ -5,8 +5,9 @@ The order is A B B A A B B A ...: each condition is the first of a pair as often
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
@@ -15,23 +16,19 @@ from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, THRESHOLD, Side
 from cluster.analysis.topology.nccl_toggles import LEVEL, LEVELS, TOGGLES, level
 from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench.bench import RUN_OPTIONS, TIMEOUT
 from cluster.orchestration.bench.plan import check_bench
 from cluster.orchestration.bench.variables import all_variables, variable
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import Provider, SharesHosts
 from cluster.runs.comparison import RunComparison, compare_groups
 from cluster.runs.nccl_logs import launch_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.orchestration.cluster import Cluster
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 BY_NCCL = {"training": "--device cuda", "collectives": "--transport nccl"}  # flags for it
 FORM = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from cluster.runs.run import PAIRS, Run
 from cluster.runs.watch import store as watches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.hardware import Hardware
     from cluster.core.model.placement import Placement

@@ -5,19 +5,24 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import msgspec
 
 from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
+from cluster.core.model.hosts import Completed, Facts, Machine
 from cluster.core.model.jobs import MOST_OUTPUT, TaskSpec
+from cluster.core.model.records import JobRecord, Status
+from cluster.core.model.resources import Price, Receipt
 from cluster.core.model.spec import ClusterSpec, Environment, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.bench.bench_methods import Bench
 from cluster.orchestration.bench.collect import JobResult, raise_unless_done
+from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.bench.plan import (
     JobPlan,
     JobRequest,
@@ -30,6 +35,7 @@ from cluster.orchestration.bench.plan import (
 from cluster.orchestration.check.simulated import simulate
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.cluster_jobs import Jobs
+from cluster.orchestration.files.sync import SyncReport
 from cluster.orchestration.hosts import setup as host_setup
 from cluster.orchestration.hosts.new_machines import can_replace, replace_lost
 from cluster.orchestration.hosts.revocation import unless_revoked
@@ -38,6 +44,7 @@ from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.jobs.host_group import Host, HostGroup, check_command
 from cluster.orchestration.jobs.host_setup import read_script, repeat_setup, run_once
+from cluster.orchestration.jobs.job import Job
 from cluster.orchestration.jobs.registry import NamedJobs
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import (
@@ -55,22 +62,12 @@ from cluster.providers import (
 )
 from cluster.remote.forward import Forward
 from cluster.remote.hosts import DEAD_AFTER, Hosts
+from cluster.remote.leftovers import Leftovers
 from cluster.remote.parallel import connect_all
+from cluster.remote.shells import Shell
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from cluster.core.model.hosts import Completed, Facts, Machine
-    from cluster.core.model.records import JobRecord, Status
-    from cluster.core.model.resources import Price, Receipt
-    from cluster.orchestration.bench.listener import Listener
-    from cluster.orchestration.files.sync import SyncReport
-    from cluster.orchestration.jobs.job import Job
-    from cluster.remote.leftovers import Leftovers
-    from cluster.remote.shells import Shell
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 
 def attach(name: str) -> Cluster:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +15,7 @@ from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.records import JobRecord, Status
+from cluster.core.model.resources import Receipt
 from cluster.orchestration.bench.collect import (
     JobListener,
     JobOutput,
@@ -25,22 +26,17 @@ from cluster.orchestration.bench.collect import (
     raise_unless_done,
     raw_text,
 )
+from cluster.orchestration.bench.plan import JobPlan
 from cluster.orchestration.bench.working_folder import copied
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.hosts.revocation import RevocationWatch
+from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.providers import Provider, Revocable, RevokedAtOnce
+from cluster.remote.hosts import Hosts
 from cluster.remote.jobs import MpiJob
 from cluster.remote.threads import start
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from cluster.core.model.resources import Receipt
-    from cluster.orchestration.bench.plan import JobPlan
-    from cluster.orchestration.hosts.state import StateOnDisk
-    from cluster.remote.hosts import Hosts
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 GIVE_UP_AFTER = 6.0  # seconds for reclaimed hosts to end a job; then nobody waits
 DEAD_AFTER = 3.0  # seconds for them to answer after that; those that do not are not asked again

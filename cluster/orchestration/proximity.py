@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,9 +31,6 @@ from cluster.runs.import_.logs import NAME
 from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from cluster.core.model.fleet import PairTest

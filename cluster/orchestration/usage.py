@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cluster.agent.protocol import AGENT
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, ShellError
+from cluster.core.model.hosts import Completed
 from cluster.core.model.usage import HostUsage
 from cluster.fleet.pair_measurements import pair_tests, proven_rates
+from cluster.orchestration.cluster import Cluster
 from cluster.remote.parallel import try_each
+from cluster.remote.shells import Shell
 from cluster.runs import store
 from cluster.runs.run import PAIRS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.core.model.hosts import Completed
-    from cluster.orchestration.cluster import Cluster
-    from cluster.remote.shells import Shell
 
 
 def watch_usage(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cluster.core.errors import ClusterError, ShellError, SpecError, Unreachable
 from cluster.core.model.hosts import LAST_PORT
-
-if TYPE_CHECKING:
-    from cluster.remote.shell import Shell, Stream
+from cluster.remote.shell import Shell, Stream
 
 LOOPBACK = "127.0.0.1"
 CHUNK = 1 << 16  # bytes

@@ -11,14 +11,11 @@ import posixpath
 import shlex
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError
 from cluster.core.model.value import Value
+from cluster.remote.shells import Shell
 from cluster.remote.transfer import part_name
-
-if TYPE_CHECKING:
-    from cluster.remote.shells import Shell
 
 MOST_NAMES = 200  # in one command
 END = "end"  # the last word of a list, which marks it as complete

@@ -11,16 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core import ssh_keys
 from cluster.core.errors import ClusterError, ShellError
+from cluster.core.model.hosts import Machine
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import connect_all, on_each
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 WITHIN = 30.0  # seconds for every sshd to switch to its new key
 PAUSE = 0.2  # seconds between two attempts

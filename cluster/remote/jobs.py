@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,15 +31,13 @@ from cluster.agent.protocol import (
 from cluster.agent.scratch import OWNER, PREFIX, SHARED_MEMORY, scratch_of
 from cluster.core import decoders
 from cluster.core.errors import HostErrors, JobError, ShellError, Unreachable
+from cluster.core.model.hosts import Completed, Machine
+from cluster.core.model.records import JobRecord
 from cluster.core.model.value import Value
 from cluster.remote.parallel import on_each, try_each
+from cluster.remote.shells import Shell
 from cluster.remote.silence import Silence
 from cluster.remote.tmux import tmux_on
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Completed, Machine
-    from cluster.core.model.records import JobRecord
-    from cluster.remote.shells import Shell
 
 COMMAND_TIMEOUT = 60.0  # seconds for a command that should end at once
 SILENT = 3 * HEARTBEAT  # seconds without a word, after which a watcher was stopped

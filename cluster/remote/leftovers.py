@@ -10,13 +10,9 @@ daemons behind; one that runs `cluster down` would end it. Then all are named, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.core.errors import ShellError
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 MARK = "CLUSTER_HOST_FOLDER"  # the variable: the folder on the host of the cluster that started it
 TIMEOUT = 60.0  # seconds

@@ -8,15 +8,12 @@ provider, or to fail.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
 from cluster.core.model.notes import Note
 from cluster.remote.parallel import on_each
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 WITHIN = 60.0  # seconds for a host to answer
 # $1 the provider; Amazon's installer puts libfabric into this folder

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import (
@@ -21,10 +21,8 @@ from cluster.core.errors import (
     Unreachable,
     raise_all,
 )
+from cluster.remote.shells import Shell
 from cluster.remote.threads import complete
-
-if TYPE_CHECKING:
-    from cluster.remote.shells import Shell
 
 MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds

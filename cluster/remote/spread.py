@@ -10,18 +10,15 @@ import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ClusterError, ShellError
 from cluster.remote import ssh_mesh
 from cluster.remote.host_files import write_list
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each, try_each
+from cluster.remote.shells import Shell
 from cluster.remote.threads import start
 from cluster.remote.transfer_scripts import file_script, folder_script
-
-if TYPE_CHECKING:
-    from cluster.remote.shells import Shell
 
 _log = logging.getLogger(__name__)
 WORTH = 16_000_000  # bytes that this machine need not send; connecting the hosts takes a second

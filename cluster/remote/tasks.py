@@ -6,7 +6,6 @@ import posixpath
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,14 +13,12 @@ from cluster.agent.protocol import AGENT, HEARTBEAT
 from cluster.agent.task import OUTPUT, SPEC
 from cluster.core import decoders
 from cluster.core.errors import ShellError, Unreachable
+from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.jobs import Task, TaskOutput, TaskSpec, TaskState
 from cluster.remote.leftovers import MARK
+from cluster.remote.shells import Shell
 from cluster.remote.silence import Silence
 from cluster.remote.tmux import tmux_on
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Completed, Machine
-    from cluster.remote.shells import Shell
 
 TIMEOUT = 60.0  # seconds for a command that should end at once
 STOPS_WITHIN = 60.0  # seconds beyond the task's own grace

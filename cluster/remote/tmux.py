@@ -7,13 +7,10 @@ always escaped for tmux, which would run a command in `#(...)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Completed
-
-if TYPE_CHECKING:
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 MARK = "@cluster"  # the tmux option that marks a session as ours
 BY = "@cluster_by"  # the tmux option that says who started its job

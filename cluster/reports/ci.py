@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -14,8 +15,6 @@ from cluster.reports.words.comparison import reason_words
 from cluster.reports.words.limits import percentages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.words.verdict import Answer
 

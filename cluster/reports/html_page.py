@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from cluster.reports.table import Table
 from cluster.reports.words.verdict import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jinja2 import Environment
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
+from cluster.analysis.topology.topology import GpuPair, GpuTopology, Nearest
+from cluster.analysis.topology.transports import Carrier, NcclExperiment, Transports
+from cluster.analysis.verdict.profiles.values import Bin, JobProfile, Total
+from cluster.core.model.logs import TaskTimes
 from cluster.core.units import format_bytes, format_value
 from cluster.reports.table import Column, Columns, Table, make_table, value_text
 from cluster.reports.tables import bar
@@ -15,14 +19,6 @@ from cluster.reports.words.topology import (
     misfit_words,
     note_words,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.analysis.topology.topology import GpuPair, GpuTopology, Nearest
-    from cluster.analysis.topology.transports import Carrier, NcclExperiment, Transports
-    from cluster.analysis.verdict.profiles.values import Bin, JobProfile, Total
-    from cluster.core.model.logs import TaskTimes
 
 MOST_RANKS = 32  # shown in a table
 MOST_PAIRS = 12  # named in one cell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cluster.analysis.limits.link import BELIEVABLE
@@ -21,8 +22,6 @@ from cluster.reports.table import (
 from cluster.reports.words.comparison import headline, note_words, reason_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from cluster.analysis.models.efficiency import Efficiency, Scaling
     from cluster.analysis.models.predict import MeasuredCollective
     from cluster.analysis.statistics.compare import Comparison, ComparisonCell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from cluster.runs.nccl_logs import launch_of
 from cluster.runs.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     import polars as pl
 

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.analysis.models.step_limits import TRAINING
+from cluster.analysis.statistics.compare import Launch
 from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.analysis.statistics.compare import Launch
-    from cluster.core.model.measurements import Definition, Summary
 
 ROUNDED = 0.005  # the error of a percentage that was rounded to a whole number
 

@@ -10,6 +10,7 @@ beyond the measured sizes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,8 +22,6 @@ from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint, Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from numpy.typing import NDArray
 
     from cluster.core.model.measurements import Summary

@@ -9,6 +9,7 @@ the size. The time of arithmetic, and messages that share a link, are not taken 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -18,8 +19,6 @@ from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from cluster.core.model.fits import Fit
     from cluster.core.model.measurements import Summary
     from cluster.core.model.records import Record

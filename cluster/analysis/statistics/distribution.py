@@ -9,6 +9,7 @@ No value is ever left out of a series: outliers are counted.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,6 @@ from cluster.analysis.statistics.median import is_precise, median_interval
 from cluster.core.model.measurements import Distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]

@@ -8,6 +8,7 @@ SC15, rules 3 to 5).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -22,8 +23,6 @@ from cluster.core.errors import ParseError
 from cluster.core.model.measurements import Definition, Distribution, Measurement, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from numpy.typing import NDArray
 
     from cluster.core.model.value import Scalar

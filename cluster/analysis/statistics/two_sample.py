@@ -8,6 +8,7 @@ not differ, any launch could as well have been in the other group.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
@@ -15,8 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]

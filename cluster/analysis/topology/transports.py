@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import structs
 
 from cluster.analysis.topology.gpu_paths import nvlinks
+from cluster.analysis.topology.topology import GpuTopology
 from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, Setting
+from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Scalar, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.analysis.topology.topology import GpuTopology
-    from cluster.core.model.measurements import Measurement
 
 DIRECT = "P2P"
 ALIKE = 0.01  # of a rate: the best and the worst pair within this are alike

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from cluster.analysis.verdict import rules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.analysis.verdict.evidence import Evidence, Sign
+from cluster.analysis.verdict.evidence import Evidence, Sign
 
 Rule: TypeAlias = "Callable[[Evidence], Sign | None]"
 

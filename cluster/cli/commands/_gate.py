@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from cluster.cli.flags import option
 from cluster.cli.progress.jobs import JobProgress
+from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_json, print_lines
 from cluster.core.errors import SpecError
 from cluster.core.model.gate import STATUS
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate, parse_seconds
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.launch.gate import WITHIN, compare_hosts, prove
 from cluster.reports.words.fleet import drift_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.cli.repeat import BenchOptions
-    from cluster.orchestration.cluster import Cluster
 
 
 class GateOptions(Value, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,6 @@ from cluster.runs import verdict_files
 from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from cluster.cli.repeat import BenchOptions
     from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
     from cluster.orchestration.cluster import Cluster

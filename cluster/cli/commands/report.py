@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,8 +24,6 @@ from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.page import ReportRun
     from cluster.runs.run import Run

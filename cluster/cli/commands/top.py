@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from rich.live import Live
@@ -26,9 +27,6 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.usage import watch_usage
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.table import Column, Columns, make_table
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 AROUND = 5  # lines of the screen that are no hosts: the table's head, a note, the cursor's
 COLUMNS: Columns[HostUsage] = (

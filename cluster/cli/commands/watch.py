@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
@@ -33,8 +34,6 @@ from cluster.runs.watch import store as watches
 from cluster.runs.watch.store import BUSY, Outcome, Watch, WatchEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import click
 
     from cluster.runs.watch.series import WatchedChange, WatchedSeries

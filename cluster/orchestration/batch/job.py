@@ -13,10 +13,11 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -30,6 +31,7 @@ from cluster.core.model.hosts import Allocation, Facts, Layout, Machine, machine
 from cluster.core.model.records import Condition, JobRecord
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
+from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.orchestration.bench.collect import JobResult, collect, job_result
 from cluster.orchestration.bench.plan import JobPlan, JobRequest, check_bench, plan_job
@@ -41,11 +43,6 @@ from cluster.remote.shells.local import LocalShell
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.measure.benchmark import Benchmark
 
 LIMIT = 120.0  # seconds for the hosts to report
 PLENTY = 1 << 16  # cores: a process that only reports needs none of its own

@@ -9,26 +9,22 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
 from cluster.core import decoders
-from cluster.core.errors import ClusterError, Timeout
+from cluster.core.errors import ClusterError
 from cluster.core.messages import for_command_line
 from cluster.core.model.value import Value
 from cluster.core.units import parse_percent, parse_rate, parse_seconds
 from cluster.orchestration.launch.launch import launch
 from cluster.providers.slurm import drains
 from cluster.providers.slurm.client import SlurmClient
+from cluster.providers.slurm.node_states import SlurmNode
 from cluster.reports.words.gate import slurm_words, with_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.providers.slurm.node_states import SlurmNode
 
 FEWEST = 2  # hosts: a pair
 KEEP_OFF = 100  # the exit status of a prolog whose job may not start; all others let it start
@@ -68,7 +64,7 @@ class _Job(Value, frozen=True, kw_only=True):
         is_bad, reasons = self._prove([name for name in self.names if name not in shared])
         if is_bad and not self._drain(reasons):  # on the same nodes, it would fail again and again
             SlurmClient().run(("scontrol", "requeuehold", self.number))
-            self.log(slurm_words("held", self.number))
+            self.log("held", self.number)
         return KEEP_OFF if is_bad else 0
 
     def epilog(self) -> int:
@@ -87,9 +83,9 @@ class _Job(Value, frozen=True, kw_only=True):
     def _idle(self, names: Sequence[str]) -> list[SlurmNode]:
         return [n for n in SlurmClient().nodes(",".join(names)) if n.state == "IDLE"]
 
-    def log(self, text: str) -> None:
-        sys.stdout.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} job {self.number}: {text}\n")
-        sys.stdout.flush()
+    def log(self, event: str, *values: object) -> None:
+        head = f"{time.strftime('%Y-%m-%d %H:%M:%S')} job {self.number}"
+        print(f"{head}: {slurm_words(event, *values)}", flush=True)  # noqa: T201
 
     def _shared_nodes(self) -> set[str]:
         """Return the nodes on which other jobs run, too (ClusterError)."""
@@ -107,18 +103,18 @@ class _Job(Value, frozen=True, kw_only=True):
 
         began, (within, limit, _) = time.monotonic(), self.gate.figures()
         if len(names) < FEWEST:
-            self.log(slurm_words("no_pair", len(names)))
+            self.log("no_pair", len(names))
             return False, {}
         options = {"hosts": ",".join(names), "bin": str(Path(sys.executable).parent)}
-        signal.signal(signal.SIGALRM, _ring)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
         signal.setitimer(signal.ITIMER_REAL, within)  # until the gate keeps the time itself
         try:
             with ExitStack() as stack:
                 cluster = launch(f"gate-{self.number}", provider="ssh", options=options)
                 stack.callback(cluster.down)
                 gate = prove(cluster, within, params={"limit": limit}, began=began)
-        except ClusterError as error:
-            self.log(slurm_words("failed", error))
+        except (ClusterError, KeyboardInterrupt) as error:
+            self.log("failed", str(error) or "its nodes were not ready in time")
             return False, {}
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -128,7 +124,7 @@ class _Job(Value, frozen=True, kw_only=True):
             if finding.place.kind in ("host", "nic")
         ]
         named = replace(gate, bad=tuple(bad) or gate.bad, step=None)
-        self.log(with_words(named, f"{len(names)} nodes").answer)
+        self.log("answer", with_words(named, f"{len(names)} nodes").answer)
         return gate.verdict == "BAD", {finding.name: finding.evidence for finding in bad}
 
     def _drain(self, reasons: Mapping[str, str]) -> bool:
@@ -137,20 +133,14 @@ class _Job(Value, frozen=True, kw_only=True):
             return False
         nodes, share = drains.nodes_by_name(), self.gate.figures()[2]
         ours = {name for name, node in nodes.items() if drains.mark_of(node)[1:] == ("bad",)}
-        most = max(1, int(share * len(nodes)))
-        if len(ours | set(reasons)) > most:
-            named = ", ".join(reasons)
-            self.log(slurm_words("too_many", most, len(nodes), len(ours), named))
+        if len(ours | set(reasons)) > max(1, int(share * len(nodes))):
+            self.log("too_many", len(ours), len(nodes), ", ".join(reasons))
             return False
         for name, why in reasons.items():
             if not nodes[name].reason or drains.mark_of(nodes[name]):  # else, it is somebody else's
                 drains.drain([name], (self.number, "bad"), why)
-                self.log(slurm_words("drained", name))
+        self.log("drained", ", ".join(reasons))
         return True
-
-
-def _ring(_signal: int, _frame: object) -> NoReturn:
-    raise Timeout("The time of the gate was over before its hosts were ready.")
 
 
 def main(request: str, verb: str = "") -> int:
@@ -158,7 +148,7 @@ def main(request: str, verb: str = "") -> int:
 
     An error keeps no job off its nodes: what Slurm or SSH did not do is not their fault.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # of Slurm, when its time is over
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Slurm's, when its time is over
     context, number, nodes = (
         os.environ.get(f"SLURM_{name}", "") for name in ("SCRIPT_CONTEXT", "JOB_ID", "JOB_NODELIST")
     )

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cluster.core.model.records import Condition
 from cluster.core.units import parse_expected
+from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.bench.plan import HostOrder, RunOptions
 from cluster.orchestration.bench.variables import all_variables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from cluster.orchestration.bench.listener import Listener
-    from cluster.orchestration.bench.working_folder import WorkingFolder
-    from cluster.runs.run import Run
+from cluster.orchestration.bench.working_folder import WorkingFolder
+from cluster.runs.run import Run
 
 TIMEOUT = 600.0  # seconds that a job may take by default
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from cluster.core import plugins
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench.bench import BenchCall
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 
 class Bench(BenchCall):

@@ -7,9 +7,9 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,15 +22,11 @@ from cluster.core.model.measurements import Definition, Measurement, Output, Pro
 from cluster.core.model.records import NOTES_FILE, Status
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark, measurements
+from cluster.remote.jobs import MpiJob
 from cluster.reports.words.launches import slowdown_words
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 from cluster.runs.run import RAW, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.remote.jobs import MpiJob
 
 # What Open MPI 5 says behind a rank's own words when that rank ends all others; \0 ends it.
 ABORTED = re.compile(

@@ -7,6 +7,7 @@ writes the same files. They are downloaded with the job's others; `cluster more 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
@@ -15,8 +16,6 @@ from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cluster.core.model.hosts import Facts, Machine
     from cluster.orchestration.hosts.setup import ReadyHosts
     from cluster.remote.shells import Shell

@@ -9,9 +9,10 @@ from __future__ import annotations
 import posixpath
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -20,8 +21,11 @@ from cluster.agent.peers import Peer, PeerList
 from cluster.analysis.statistics.factors import MCA
 from cluster.core import plugins
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
 from cluster.core.model.notes import Note
 from cluster.core.model.records import Condition, JobRecord, Record, Status
+from cluster.core.model.resources import Plan
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.options import convert, encode
 from cluster.core.units import format_bytes
@@ -32,23 +36,16 @@ from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.bench.starter import check_starter, with_starter
 from cluster.orchestration.bench.working_folder import WorkingFolder, find_files
 from cluster.orchestration.hosts.setup import ReadyHosts, needs_every_host
+from cluster.orchestration.hosts.state import ClusterState
 from cluster.providers import Provider, gpu_advice
 from cluster.remote import libfabric, open_mpi
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.hosts import distinct, place_of
 from cluster.remote.jobs import script
 from cluster.remote.leftovers import MARK
+from cluster.remote.shells import Shell
 from cluster.reports.words.notes import note_words
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.resources import Plan
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.orchestration.hosts.state import ClusterState
-    from cluster.remote.shells import Shell
 
 LONGEST = 30 * 24 * 3600.0  # seconds
 HostOrder = Literal["given", "near"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,8 +15,6 @@ from cluster.measure.starters import Starter
 from cluster.remote.hosts import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cluster.core.model.hosts import Completed, Facts
     from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.hosts.setup import ReadyHosts

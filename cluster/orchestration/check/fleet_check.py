@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +23,8 @@ from cluster.core.model.fleet import (
     Part,
     Reason,
 )
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
@@ -32,18 +34,12 @@ from cluster.fleet.evidence import blamed_hosts, counter_changes, is_low, passes
 from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import switch_groups
+from cluster.fleet.simulation import FleetSimulator
 from cluster.orchestration.check.simulated import simulator_of
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.reports.words.fleet import answer_line, with_words
 from cluster.runs import verdict_files
 from cluster.runs.run import PAIRS, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.fleet.simulation import FleetSimulator
 
 LOOPBACK = "127.0.0.1"
 

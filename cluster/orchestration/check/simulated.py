@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,8 +16,6 @@ from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.fleet.simulation import FleetSimulator

@@ -6,23 +6,20 @@ import logging
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cluster.agent.working_copy import sha256
 from cluster.core.errors import ClusterError, ShellError
 from cluster.core.model.sync import SyncFigures
 from cluster.core.units import format_bytes
+from cluster.orchestration.files.tree import LocalTree
 from cluster.remote import host_files, rsync, spread
+from cluster.remote.host_files import HostTree, TreeEntry
 from cluster.remote.parallel import results, try_each
+from cluster.remote.shells import Shell
 from cluster.reports.words.sync import sync_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from cluster.orchestration.files.tree import LocalTree
-    from cluster.remote.host_files import HostTree, TreeEntry
-    from cluster.remote.shells import Shell
 
 _log = logging.getLogger(__name__)
 PASSES = 3  # a file that changes while it is sent is sent again

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from cluster.orchestration.bench.working_folder import stays_here
 from cluster.remote.host_files import TreeEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from pathspec import GitIgnoreSpec
 
 GIT, IGNORE = ".git", ".gitignore"

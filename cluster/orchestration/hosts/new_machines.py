@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import posixpath
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cluster.core import idle_watch, journal, plugins
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError, Timeout, tail
+from cluster.core.model.hosts import Machine
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.hosts.revocation import unless_revoked
+from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.providers import Boots, HasConsoles, Provider, Replaces, seconds_to_answer
 from cluster.remote import host_keys
+from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import connect_all, try_each
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.hosts import Machine
-    from cluster.orchestration.hosts.state import StateOnDisk
-    from cluster.remote.hosts import Hosts
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 
 def connect(

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cluster.core.errors import ClusterError, ProvisionError
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider, Revocable
+from cluster.remote.shells import Shell
 from cluster.remote.threads import start
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.remote.shells import Shell
 
 BETWEEN = 4.0  # seconds between two questions
 ANSWERS_WITHIN = 5.0  # seconds that a run which has ended waits for the answer

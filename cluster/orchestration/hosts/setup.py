@@ -5,10 +5,11 @@ from __future__ import annotations
 import posixpath
 import sys
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,17 +18,13 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Allocation, Facts, Layout, Machine
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import StateCallback, Value
+from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.remote import libfabric, ssh_mesh
 from cluster.remote.common_network import find_common_network, listed_before
 from cluster.remote.hosts import distinct
 from cluster.remote.parallel import on_each
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from cluster.measure.benchmark import Benchmark
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 
 class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.core.errors import ProvisionError
+from cluster.providers import Provider
 from cluster.remote import ssh_mesh
+from cluster.remote.hosts import Hosts
 from cluster.remote.jobs import sweep
 from cluster.remote.leftovers import Leftovers, end_leftovers
 from cluster.remote.parallel import on_each
-
-if TYPE_CHECKING:
-    from cluster.providers import Provider
-    from cluster.remote.hosts import Hosts
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 
 def destroy(provider: Provider, name: str, *, again: str) -> None:

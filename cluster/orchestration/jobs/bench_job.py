@@ -8,26 +8,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.agent.task import BEGINS_WITHIN
 from cluster.core import claims
 from cluster.core.errors import ClusterError, JobError, ShellError, Timeout, Unreachable
+from cluster.core.model.hang import HangAnswer
 from cluster.core.model.jobs import NamedJob, State, Task, TaskEnd, TaskSpec, TaskState
+from cluster.core.model.records import JobRecord
 from cluster.orchestration.bench.collect import JobListener, raise_unless_done
+from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.jobs.hang import look_on
-from cluster.orchestration.jobs.job import Job, Line
+from cluster.orchestration.jobs.job import Job, Line, Lost
+from cluster.remote.hosts import Hosts
+from cluster.remote.tasks import HostTasks
 from cluster.remote.threads import start
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from cluster.core.model.hang import HangAnswer
-    from cluster.core.model.records import JobRecord
-    from cluster.orchestration.cluster_jobs import Jobs
-    from cluster.orchestration.jobs.job import Lost
-    from cluster.remote.hosts import Hosts
-    from cluster.remote.tasks import HostTasks
 
 PREFIX = "bench-"  # of the name, before that of the benchmark
 ANSWERS_WITHIN = 5.0  # seconds for its first host to say whether it runs

@@ -8,23 +8,21 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
+from typing import TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
+from cluster.core.model.hosts import Completed, Machine
 from cluster.orchestration.files.sync import Sync, SyncReport
 from cluster.orchestration.files.tree import read_tree
+from cluster.orchestration.jobs.job import Job
 from cluster.remote import spread
+from cluster.remote.hosts import Hosts
 from cluster.remote.leftovers import MARK
 from cluster.remote.parallel import results, try_each
+from cluster.remote.shells import Shell
 from cluster.runs.store import root as runs_root
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Completed, Machine
-    from cluster.orchestration.jobs.job import Job
-    from cluster.remote.hosts import Hosts
-    from cluster.remote.shells import Shell
 
 Command = str | Sequence[str]
 T = TypeVar("T")

@@ -5,19 +5,14 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import TAIL_LINES, JobError, SpecError
-from cluster.core.model.hosts import group_of
+from cluster.core.model.hosts import Machine, group_of
 from cluster.orchestration.jobs.host_group import HostGroup, command_words
 from cluster.remote.parallel import on_each
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.core.model.hosts import Machine
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 FOLDER = "setup"  # of our folder on a host
 # What the script prints goes to one stream, in the order in which it comes.

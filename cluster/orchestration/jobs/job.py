@@ -11,29 +11,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from cluster.agent.task import OUTPUT
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError, Timeout
+from cluster.core.model.hang import HangAnswer
+from cluster.core.model.hosts import Machine
 from cluster.core.model.jobs import NamedJob, State, Task, TaskOutput, TaskState
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.orchestration.jobs.hang import look_on
 from cluster.remote.forward import Forward
+from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import on_each, results, try_each
+from cluster.remote.shells import Shell
 from cluster.remote.tasks import HostTasks
 from cluster.remote.threads import start
 from cluster.reports.words.hang import answer_line
 from cluster.reports.words.outcomes import outcome_words
-
-if TYPE_CHECKING:
-    from cluster.core.model.hang import HangAnswer
-    from cluster.core.model.hosts import Machine
-    from cluster.remote.hosts import Hosts
-    from cluster.remote.shells import Shell
 
 T = TypeVar("T")
 Lost = Mapping[str, TaskState | ClusterError]  # by the names of the hosts

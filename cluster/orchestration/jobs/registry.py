@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -17,19 +16,17 @@ from cluster.core import claims, journal
 from cluster.core.errors import ClusterError, InUse, JobError, SpecError, raise_all
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
+from cluster.core.model.records import JobRecord
+from cluster.orchestration.cluster_jobs import Jobs
+from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.orchestration.jobs.bench_job import PREFIX, BenchJob
+from cluster.orchestration.jobs.host_group import HostGroup
 from cluster.orchestration.jobs.job import Job, Lost, may_run, worst
+from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import on_each
+from cluster.remote.shells import Shell
 from cluster.remote.tasks import HostTasks
 from cluster.reports.words.outcomes import outcome_words
-
-if TYPE_CHECKING:
-    from cluster.core.model.records import JobRecord
-    from cluster.orchestration.cluster_jobs import Jobs
-    from cluster.orchestration.hosts.state import StateOnDisk
-    from cluster.orchestration.jobs.host_group import HostGroup
-    from cluster.remote.hosts import Hosts
-    from cluster.remote.shells import Shell
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 FOLDER = "jobs"  # of the cluster's folder on a host, and of its runs here

@@ -6,35 +6,32 @@ import math
 import signal
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, InUse, SpecError
+from cluster.core.model.fleet import Drift
 from cluster.core.model.gate import Gate, GateCode
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.steps import NextStep
 from cluster.fleet.drift import drifts
 from cluster.fleet.gate import decide
+from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.check.fleet_check import known_groups
 from cluster.orchestration.check.verdict import judge_check
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.cluster_jobs import DEAD_AFTER
 from cluster.orchestration.hosts.setup import examine
 from cluster.orchestration.launch.busy import busy_hosts
 from cluster.reports.words.gate import with_words
 from cluster.runs import store
 from cluster.runs.run import PAIRS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import FrameType
-
-    from cluster.core.model.fleet import Drift
-    from cluster.orchestration.bench.listener import Listener
-    from cluster.orchestration.cluster import Cluster
 
 WITHIN = 60.0  # seconds, by default
 COLLECT_SHARE, COLLECT = 0.04, 1.0  # of the time, and seconds, for collecting and judging the tests

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, SpecError, raise_all
+from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.options import convert
 from cluster.core.units import parse_seconds
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.jobs.host_group import select
 from cluster.orchestration.jobs.host_setup import read_script
+from cluster.orchestration.jobs.job import Job
 from cluster.orchestration.launch.launch import launch_spec, make_spec
 from cluster.orchestration.launch.proof import prove_launch
 from cluster.reports.words.outcomes import outcome_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cluster.core.model.resources import Plan
-    from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.jobs.job import Job
-
 
 END = "take the cluster down, also if a job failed"
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError
+from cluster.core.model.gate import Gate
 from cluster.core.model.value import StateCallback, ignore
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.hosts.new_machines import can_replace
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.gate import Gate
-    from cluster.orchestration.cluster import Cluster
 
 
 def prove_launch(

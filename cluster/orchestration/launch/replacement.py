@@ -10,29 +10,26 @@ import os
 import platform
 import shlex
 import time
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from cluster.core import journal, plugins
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
 from cluster.core.model.resources import Plan
+from cluster.core.model.value import StateCallback
 from cluster.core.money import price_line
 from cluster.core.units import format_seconds
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.replacement import hosts_at_fault, judge_new_hosts, pairs_to_test
 from cluster.orchestration.check.fleet_check import confirmations
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.hosts.new_machines import create_in_places, end_all_but_kept
+from cluster.orchestration.hosts.state import ClusterState
 from cluster.providers import Cordons, ExistingHosts, HintsReplacement, Provider
 from cluster.reports.words.fleet import new_host_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from cluster.core.model.value import StateCallback
-    from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.hosts.state import ClusterState
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 TestPairs: TypeAlias = "Callable[[Sequence[tuple[int, int]]], Run]"
 SLURM = "SLURM_JOB_ID"  # set in an allocation

@@ -11,21 +11,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from cluster.core import journal, ssh_keys
 from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
 from cluster.core.model.hosts import Access, Link, Machine, machine_name
 from cluster.core.model.resources import Price
+from cluster.core.model.spec import SpecPart
 from cluster.core.model.value import StateCallback, Value
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import PASSING, Failure, Kind, retry
+from cluster.providers._cloud.deletion import Deletion
 from cluster.providers._cloud.options import CloudOptions
 from cluster.providers._cloud.tags import Selection, Tags
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import SpecPart
-    from cluster.providers._cloud.deletion import Deletion
 
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another zone is tried
 POLL = 1.0  # seconds between two checks

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.providers._cloud.tags import Tags
-    from cluster.providers.aws.options import AwsOffer, AwsOptions
+from cluster.core.model.spec import ClusterSpec
+from cluster.providers._cloud.tags import Tags
+from cluster.providers.aws.options import AwsOffer, AwsOptions
 
 
 def request(

@@ -259,7 +259,7 @@ class KubernetesProvider(
             for each in launched:
                 if not each.job.metadata.deletion_timestamp:
                     each.api.delete(each.mark.job)
-            if not launched and time.time() > _unanswered(name) + SEEN_WITHIN:
+            if not launched and time.time() > journal.unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
                 raise _not_gone(name, self.find(name))
@@ -267,7 +267,7 @@ class KubernetesProvider(
 
     def _launched(self, name: str) -> list[LaunchedJob]:
         """List the Jobs of a cluster; only those of its journal, where there is one."""
-        entries = _entries(name)
+        entries = journal.entries_of(name)
         requests = {e.token: e.region for e in entries if isinstance(e, journal.Requested)}
         places = tuple(requests.values()) if entries else self._places()
         return [
@@ -284,7 +284,7 @@ class KubernetesProvider(
         return tuple(map(_remote, _all_launched(self._places())))
 
     def search_scope(self, name: str) -> str:
-        requests = (e.region for e in _entries(name) if isinstance(e, journal.Requested))
+        requests = (e.region for e in journal.entries_of(name) if isinstance(e, journal.Requested))
         places = ", ".join(dict.fromkeys(tuple(requests) or self._places()))
         return f"Jobs of Kubernetes in {places}" if places else ""
 
@@ -293,22 +293,10 @@ def _api_of(machines: tuple[Machine, ...]) -> Api:
     return Api(parse_pod(machines[0].id)[1])
 
 
-def _entries(name: str) -> tuple[journal.Entry, ...]:
-    return journal.for_cluster(name).entries()
-
-
 def _all_launched(places: tuple[str, ...]) -> list[LaunchedJob]:
     apis = [Api(parse_namespace(place)) for place in dict.fromkeys(places)]
     marked = ((api, job, mark_of(job)) for api in apis for job in api.jobs())
     return [LaunchedJob(api, job, mark) for api, job, mark in marked if mark]
-
-
-def _unanswered(name: str) -> float:
-    """Return when the last Job was asked for whose answer the journal does not have, or 0."""
-    entries = _entries(name)
-    answered = {e.token for e in entries if isinstance(e, journal.Answered)}
-    requests = (e for e in entries if isinstance(e, journal.Requested))
-    return max((e.at for e in requests if e.token not in answered), default=0.0)
 
 
 def _not_gone(name: str, resources: tuple[Resource, ...]) -> ProvisionError:

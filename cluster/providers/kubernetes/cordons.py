@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.core.errors import SpecError
-
-if TYPE_CHECKING:
-    from cluster.providers.kubernetes.api import Api
-    from cluster.providers.kubernetes.states import Object
+from cluster.providers.kubernetes.api import Api
+from cluster.providers.kubernetes.states import Object
 
 RUN, REASON = "cluster-ruler-cordoned-by", "cluster-ruler-cordoned-why"  # annotations
 

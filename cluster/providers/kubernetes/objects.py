@@ -6,17 +6,15 @@ import platform
 import re
 import secrets
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from cluster.core.kubectl import CONTAINER
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.providers.kubernetes.options import MULTUS, KubernetesOptions, options_of, time_limit
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.providers.kubernetes.states import Object
+from cluster.providers.kubernetes.states import Object
 
 LAUNCH = "cluster-ruler-launch"  # label with the token of a launch, on all that is ours
 NAME, HOST = "cluster-ruler-name", "cluster-ruler-host"  # annotations of the Job

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import Denied, SpecError
+from cluster.providers.kubernetes.api import Api
+from cluster.providers.kubernetes.options import KubernetesOptions
 from cluster.providers.kubernetes.states import ENDED, Object
-
-if TYPE_CHECKING:
-    from cluster.providers.kubernetes.api import Api
-    from cluster.providers.kubernetes.options import KubernetesOptions
 
 VERBS = (  # that a cluster needs in its namespace; versions of kubectl differ in that of `exec`
     *((verb, "batch", "jobs") for verb in ("create", "get", "list", "delete")),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.core.model.hosts import machine_name
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import StateCallback
+from cluster.providers.kubernetes.api import Api
+from cluster.providers.kubernetes.objects import JobMark
+from cluster.providers.kubernetes.options import KubernetesOptions
 from cluster.providers.kubernetes.plan import queue_state
 from cluster.providers.kubernetes.refusals import Passing, refusal
 from cluster.providers.kubernetes.states import (
@@ -17,13 +21,6 @@ from cluster.providers.kubernetes.states import (
     waiting_of,
     why_over,
 )
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import StateCallback
-    from cluster.providers.kubernetes.api import Api
-    from cluster.providers.kubernetes.objects import JobMark
-    from cluster.providers.kubernetes.options import KubernetesOptions
 
 POLL = 0.5  # seconds between two questions
 REMEDIES = {

@@ -273,7 +273,7 @@ class SlurmProvider(
                 alive = [job for client in self._clients(name) for job in _cancelled(client, name)]
             except ProvisionError as error:
                 raise _not_cancelled(name, error) from error
-            if not alive and time.time() > _unanswered(name) + SEEN_WITHIN:
+            if not alive and time.time() > journal.unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
                 raise ProvisionError(
@@ -286,7 +286,7 @@ class SlurmProvider(
             attempts += 1
 
     def _clients(self, name: str) -> tuple[SlurmClient, ...]:
-        regions = [e.region for e in _entries(name) if isinstance(e, journal.Requested)]
+        regions = [e.region for e in journal.entries_of(name) if isinstance(e, journal.Requested)]
         places = regions or (*self.regions, *journal.used_regions(self.name))
         return tuple(SlurmClient(place=place) for place in dict.fromkeys(places))
 
@@ -336,17 +336,13 @@ def _known_of(client: SlurmClient, job: SlurmJob | None) -> Iterator[str]:
         yield why_put_back(before)
 
 
-def _entries(name: str) -> tuple[journal.Entry, ...]:
-    return journal.for_cluster(name).entries()
-
-
 def _active(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
     """List the jobs of a cluster that are not over.
 
     Only those that its journal names count, where there is one: another machine may have a
     cluster of the same name.
     """
-    entries = _entries(name)
+    entries = journal.entries_of(name)
     tokens = {e.token for e in entries if isinstance(e, journal.Requested)}
     marked = ((job, mark_of(job)) for job in _listed(client) if not job.is_over)
     return tuple(
@@ -365,7 +361,9 @@ def _cancelled(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
 
 def _not_cancelled(name: str, error: ProvisionError) -> ProvisionError:
     """Name the jobs that may still run, where Slurm could not be asked."""
-    numbers = " ".join(n for e in _entries(name) if isinstance(e, journal.Answered) for n in e.ids)
+    numbers = " ".join(
+        n for e in journal.entries_of(name) if isinstance(e, journal.Answered) for n in e.ids
+    )
     if not numbers:
         return error
     return ProvisionError(
@@ -407,14 +405,6 @@ def _epoch(text: str) -> float:
     with suppress(ValueError):
         return datetime.fromisoformat(text).astimezone(UTC).timestamp()
     return 0.0
-
-
-def _unanswered(name: str) -> float:
-    """Return when the last job was submitted whose answer the journal does not have, or 0."""
-    entries = _entries(name)
-    answered = {e.token for e in entries if isinstance(e, journal.Answered)}
-    requests = (e for e in entries if isinstance(e, journal.Requested))
-    return max((e.at for e in requests if e.token not in answered), default=0.0)
 
 
 def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:

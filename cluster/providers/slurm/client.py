@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
@@ -15,6 +14,7 @@ from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import Access, Completed, Machine, parse_access, ssh_words
 from cluster.core.model.value import Value
 from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
+from cluster.providers.slurm.options import SlurmOptions
 from cluster.providers.slurm.partitions import Partition, parse_partitions
 from cluster.providers.slurm.refusals import (
     NO_COMMANDS,
@@ -24,9 +24,6 @@ from cluster.providers.slurm.refusals import (
     unanswered,
 )
 from cluster.providers.slurm.states import ENDED, FORMAT, SlurmJob, parse_jobs
-
-if TYPE_CHECKING:
-    from cluster.providers.slurm.options import SlurmOptions
 
 HERE, LAB, LOGIN = "this machine", "lab:", "login:"
 ANSWERS_WITHIN = 60.0  # seconds; a busy slurmctld takes tens of them

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from cluster.providers.slurm.client import SlurmClient
 from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 MARK = re.compile(r"cluster-gate:(\d+):(bad|measured)")  # the job of the gate, and why
 

@@ -10,20 +10,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from cluster.core.errors import ClusterError, HostErrors, LargeDownload, ShellError, tail
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import Environment
 from cluster.remote.environment import benchmark_libraries as extra
 from cluster.remote.environment import downloads, steps, wheels
+from cluster.remote.environment.steps import HostProbe, PendingStep, Step
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import Environment
-    from cluster.remote.environment.steps import HostProbe, PendingStep, Step
-    from cluster.remote.shells import Shell
-
+from cluster.remote.shells import Shell
 
 STEP_TIMEOUT = 900.0  # seconds for one step on one host
 TAIL = 8  # lines of a failed step in its error; the log has all of them

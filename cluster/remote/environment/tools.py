@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cluster.agent.protocol import AGENT
 from cluster.core import decoders
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Facts, Machine
 from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.shells import Shell
 from cluster.remote.tmux import missing_tmux_error
-
-if TYPE_CHECKING:
-    from cluster.remote.shells import Shell
 
 
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:

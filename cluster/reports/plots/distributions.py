@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
@@ -18,8 +19,6 @@ from cluster.reports.plots.picture import (
 from cluster.reports.plots.ticks import scale_log
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
 
 TAIL = 0.999  # the share of values that is drawn; a label gives the largest of the others

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from cluster.analysis.models.efficiency import Scaling
 from cluster.core.units import format_value
 from cluster.reports.plots.picture import (
     LABELLED,
@@ -16,11 +17,6 @@ from cluster.reports.plots.picture import (
     named,
     new_figure,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.analysis.models.efficiency import Scaling
 
 MOST_TICKS = 9
 

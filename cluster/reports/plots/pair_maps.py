@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from cluster.core.units import format_value
 from cluster.reports.plots.picture import IMPOSSIBLE, Picture, finish, new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from matplotlib.axes import Axes
     from numpy.typing import NDArray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.core.errors import SpecError
@@ -11,8 +12,6 @@ from cluster.core.extras import require
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

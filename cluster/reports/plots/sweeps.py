@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,6 @@ from cluster.reports.plots.picture import (
 from cluster.reports.plots.ticks import scale_log, scale_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
 
 

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from cluster.core.model.fleet import (
+    CounterChange,
+    Drift,
+    Fleet,
+    FleetFinding,
+    FleetVerdict,
+    PairTest,
+    Part,
+    Reason,
+    Suspect,
+    Way,
+)
+from cluster.core.model.records import Status
 from cluster.core.units import format_value
 from cluster.fleet.pair_table import believable
+from cluster.fleet.replacement import NewHost
+from cluster.fleet.rounds import StepKind, SurveyStep
 from cluster.reports.words import devices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.fleet import (
-        CounterChange,
-        Drift,
-        Fleet,
-        FleetFinding,
-        FleetVerdict,
-        PairTest,
-        Part,
-        Reason,
-        Suspect,
-        Way,
-    )
-    from cluster.core.model.records import Status
-    from cluster.fleet.replacement import NewHost
-    from cluster.fleet.rounds import StepKind, SurveyStep
 
 NAMED = 5  # parts, or hosts
 NAMED_PAIRS = 4  # pairs, or hosts of a group, by their own names

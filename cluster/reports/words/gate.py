@@ -21,8 +21,9 @@ SLURM = {  # what gates around the jobs of Slurm write into their log
     "held": "the job is held; to let it try again: scontrol release {}",
     "no_pair": "UNDECIDED: {} node(s) that no other job uses are no pair",
     "failed": "UNDECIDED: {}",
-    "too_many": "none is drained: --at-most allows {} of {} nodes, {} are, and {} would be",
-    "drained": "{} is drained",
+    "answer": "{}",
+    "too_many": "--at-most: none is drained; {} of {} nodes are, and {} would be",
+    "drained": "drained: {}",
     "undrained": "Undrained: {}",
 }
 

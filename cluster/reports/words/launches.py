@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from cluster.analysis.statistics.launches import (
     ENOUGH_FOR_INTERVAL,
@@ -12,14 +12,10 @@ from cluster.analysis.statistics.launches import (
     likeliest_cause,
     unsteady,
 )
+from cluster.analysis.statistics.slowdown import Slowdown
+from cluster.core.model.hosts import Facts
+from cluster.core.model.measurements import Measurement, Summary
 from cluster.core.units import format_point, format_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.analysis.statistics.slowdown import Slowdown
-    from cluster.core.model.hosts import Facts
-    from cluster.core.model.measurements import Measurement, Summary
 
 CAUSES: dict[Cause, str] = {
     "virtual_cores": "The host is a virtual machine: its hypervisor may move a virtual processor "

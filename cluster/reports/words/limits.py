@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from statistics import median as middle
-from typing import TYPE_CHECKING
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.link import Doubt, doubts
 from cluster.analysis.limits.network import JUMBO
+from cluster.analysis.limits.published import PublishedResult
 from cluster.analysis.limits.published.checks import find
 from cluster.analysis.limits.published.comparison import ENOUGH, Published
+from cluster.analysis.limits.usual import Usual
+from cluster.core.model.limits import Assumption, Limit, LimitKind
+from cluster.core.model.measurements import Summary
 from cluster.core.units import format_point, format_rate, format_size, format_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.analysis.limits.published import PublishedResult
-    from cluster.analysis.limits.usual import Usual
-    from cluster.core.model.limits import Assumption, Limit, LimitKind
-    from cluster.core.model.measurements import Summary
 
 ROUNDING = 1e-9
 MOST_DIGITS = 4  # of a percentage

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cluster.analysis.verdict.profiles.values import Bin, Imbalance, ProfileFinding, SumCheck
 from cluster.core.units import format_bytes, format_value
-
-if TYPE_CHECKING:
-    from cluster.analysis.verdict.profiles.values import Bin, Imbalance, ProfileFinding, SumCheck
 
 
 def profile_words(finding: ProfileFinding) -> tuple[str, str]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from cluster.analysis.topology.gpu_paths import UNKNOWN, nvlinks
+from cluster.analysis.topology.host_topology import HostTopology
 from cluster.analysis.topology.topology import FASTER, SLOWER, PeerGain, TopologyNote, UnusualPair
+from cluster.analysis.topology.transports import NcclExperiment, TransportFinding
 from cluster.core.units import format_value
-
-if TYPE_CHECKING:
-    from cluster.analysis.topology.host_topology import HostTopology
-    from cluster.analysis.topology.transports import NcclExperiment, TransportFinding
 
 MOST_SHOWN = 4  # carriers in the name of an experiment
 

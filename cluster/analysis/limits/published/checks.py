@@ -5,26 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cluster.analysis.limits import hardware, published
 from cluster.analysis.limits.devices import bound
 from cluster.analysis.limits.link import BELIEVABLE
+from cluster.analysis.limits.published import (
+    PublishedResult,
+    PublishedRun,
+    Threshold,
+    ThresholdEvidence,
+)
 from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import parse_rate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from cluster.analysis.limits.published import (
-        PublishedResult,
-        PublishedRun,
-        Threshold,
-        ThresholdEvidence,
-    )
-    from cluster.core.model.measurements import Measurement
 
 BETWEEN_HOSTS = 0.8e-6  # seconds; a switch and two network cards alone take more than half of that
 ABOVE = 1.25  # by what factor the lowest evidence may be above its threshold

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from cluster.analysis.limits import hardware, published
+from cluster.analysis.limits.published import PublishedResult
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Scalar, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from cluster.analysis.limits.published import PublishedResult
-    from cluster.core.model.hardware import Hardware
-    from cluster.core.model.measurements import Definition, Summary
 
 ENOUGH = 3  # published runs that show what is usual; fewer are named one by one
 SAME_SIZE = 2.0  # how many times larger or smaller a message may be
