@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cluster.analysis.models.efficiency import Scaling
 from cluster.core.units import format_value
 from cluster.reports.plots.picture import (
     LABELLED,
@@ -17,6 +16,11 @@ from cluster.reports.plots.picture import (
     named,
     new_figure,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.analysis.models.efficiency import Scaling
 
 MOST_TICKS = 9
 
