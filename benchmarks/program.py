@@ -1,7 +1,5 @@
 """The time of any command on each rank, an MPI program or not; `cluster run --mpi` uses it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from time import perf_counter

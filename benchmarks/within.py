@@ -3,8 +3,6 @@
 One rank of each host measures, one pair after another, in both directions.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from typing import Literal, NamedTuple

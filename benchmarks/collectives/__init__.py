@@ -7,8 +7,6 @@ ranks.
 Iteration and warm-up counts are those of the OSU Micro-Benchmarks 7.4 (c/util/osu_util.h).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The interface of the timed loops of `collectives`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any

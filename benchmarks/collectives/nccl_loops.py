@@ -1,7 +1,5 @@
 """NCCL's collectives, called by nccl4py and timed by a loop in Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

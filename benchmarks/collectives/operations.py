@@ -1,7 +1,5 @@
 """The collective operations, and the definitions of their times and bandwidths."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

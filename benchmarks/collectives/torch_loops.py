@@ -1,7 +1,5 @@
 """The collectives of torch.distributed, with gloo or nccl, timed by a loop in Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ The bounds are those of the hardware as it is during the copies: generation and 
 the clock of the GPU's memory.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from cluster.benchmarks.gpu import definitions

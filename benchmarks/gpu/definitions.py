@@ -1,7 +1,5 @@
 """The metrics of `gpu`."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cluster.core.definitions import define

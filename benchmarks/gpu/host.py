@@ -1,7 +1,5 @@
 """What the rank of `gpu` does on its host."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Callable, Iterator

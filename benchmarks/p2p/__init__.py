@@ -4,8 +4,6 @@ The numbers of iterations and warm-ups, and the window of 64, are those of the O
 7.4 (c/util/osu_util.h), where messages above 8192 B are "large".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

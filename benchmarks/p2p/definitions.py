@@ -1,7 +1,5 @@
 """The definitions of the metrics of `p2p`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """One rank's half of all exchanges: every metric at every size."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from statistics import median

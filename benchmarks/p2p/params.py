@@ -1,7 +1,5 @@
 """The parameters of `p2p`, and their checks."""
 
-from __future__ import annotations
-
 from cluster.core.errors import SpecError
 from cluster.core.units import Sizes
 from cluster.measure.buffers import Buffers

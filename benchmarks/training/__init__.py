@@ -5,8 +5,6 @@ of steps with data resident on the device, in memory, and where you asked for al
 differences between them are stalls, and not the drift of a busy machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

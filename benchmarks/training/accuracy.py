@@ -1,7 +1,5 @@
 """Training to an accuracy, with the same batches for any number of ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from statistics import fmean
 from time import perf_counter

@@ -1,7 +1,5 @@
 """The metrics of `training`."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP

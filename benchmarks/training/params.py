@@ -1,7 +1,5 @@
 """The parameters of `training`."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.errors import SpecError

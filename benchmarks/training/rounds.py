@@ -1,7 +1,5 @@
 """What each rank of `training` does: rounds of steps, probes of each stage, a verdict."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

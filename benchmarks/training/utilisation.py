@@ -1,7 +1,5 @@
 """How far training uses its GPU: busy, by the driver, and the share of its peak, by the model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cluster.analysis.limits.hardware import peak_flops

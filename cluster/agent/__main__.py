@@ -25,8 +25,6 @@ run SECONDS COMMAND...    run the command that starts the ranks; end them when t
                           a signal
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

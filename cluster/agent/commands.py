@@ -1,7 +1,5 @@
 """Run programs of this host for what they print: `mpirun`, `nvidia-smi`, `ompi_info`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

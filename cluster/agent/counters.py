@@ -3,8 +3,6 @@
 No root is needed.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The facts that a host reports of itself."""
 
-from __future__ import annotations
-
 import os
 import platform
 import pwd

@@ -1,7 +1,5 @@
 """Follow a job: print what it writes, until it ends."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

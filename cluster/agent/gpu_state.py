@@ -1,7 +1,5 @@
 """What a GPU does at a moment, as `nvidia-smi --query-gpu` prints it."""
 
-from __future__ import annotations
-
 from cluster.agent.commands import output_of
 from cluster.core import pcie
 from cluster.core.model.value import Value

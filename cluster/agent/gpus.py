@@ -4,8 +4,6 @@ The founding comparison began with the same checks: `ompi_info` for CUDA and GPU
 `nvidia-smi topo -m` for the paths between the devices. What is not installed gives empty values.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

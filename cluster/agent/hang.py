@@ -4,8 +4,6 @@ No process is stopped: all is read from /proc, but for py-spy, which reads the m
 and for faulthandler, which interrupts it for less than a millisecond.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

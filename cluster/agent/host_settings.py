@@ -1,7 +1,5 @@
 """The settings of a host that affect measurements, read from /proc and /sys."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

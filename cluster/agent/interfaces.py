@@ -1,7 +1,5 @@
 """The network interfaces of this host."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import socket

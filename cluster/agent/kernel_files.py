@@ -1,7 +1,5 @@
 """Small files of the kernel, in /proc and /sys."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

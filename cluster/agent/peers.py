@@ -5,8 +5,6 @@ MPI itself would wait for ever. Hosts of a batch system may let nobody in by SSH
 over TCP.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

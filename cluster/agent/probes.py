@@ -5,8 +5,6 @@ without power or network does not. MPI and srun would wait for it: srun until sl
 node up, which takes 300 s by default (`SlurmdTimeout`).
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

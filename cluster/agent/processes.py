@@ -4,8 +4,6 @@ The rank itself reads both, once, after its last value: only there are they righ
 container or in a network namespace.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,7 +1,5 @@
 """The protocol between the agent on a host and the controller: events, files, exit statuses."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 AGENT = ("-P", "-m", "cluster.agent")  # the arguments of Python on a host, before the verb

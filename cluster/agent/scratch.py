@@ -5,8 +5,6 @@ removes them, but only a folder that is provably cluster's: it belongs to this u
 names the job's folder, and its own name is the hash of that path.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

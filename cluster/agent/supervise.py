@@ -1,7 +1,5 @@
 """Start a job's ranks, and end them cleanly."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -10,8 +10,6 @@ the kernel hands orphans to the supervisor (PR_SET_CHILD_SUBREAPER, prctl(2)), a
 them for the process that ends them once the supervisor itself was killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -1,7 +1,5 @@
 """The copy of a user's folder that the ranks of a job run in."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ Its exit statuses are in `cluster.cli.overview`. What signals do: docs/adr/0019-
 Each command imports what it needs, and the two answers that need no command import nothing.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import NoReturn

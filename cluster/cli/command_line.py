@@ -1,7 +1,5 @@
 """How a command line is carried out: its flags, its errors as messages, and signals."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

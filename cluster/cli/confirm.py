@@ -1,7 +1,5 @@
 """The question that is asked before anything costs money."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Consoles of rich, for cluster's own colours and progress bars."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every flag that more than one command or launcher takes, declared once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy

@@ -4,8 +4,6 @@ Each is a launcher with the verbs create-cluster, one for each condition, cleanu
 plot.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

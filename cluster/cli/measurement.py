@@ -1,7 +1,5 @@
 """Launch a cluster, measure, show the results, and delete what costs money."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """All commands in the order of use, the help that lists them, and exit statuses; imports none."""
 
-from __future__ import annotations
-
 import shutil
 import textwrap
 from itertools import chain

@@ -1,7 +1,5 @@
 """Launches of a benchmark on a cluster that exists: one, several, or two conditions in turn."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -4,8 +4,6 @@ All output of a command passes through here, so that no message is missed. Only 
 colours and progress bars bypass it: `console` and `write_coloured`.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import logging

@@ -1,7 +1,5 @@
 """Cleaning up after a step that failed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 

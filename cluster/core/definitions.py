@@ -1,7 +1,5 @@
 """Definitions of metrics, a row of words for each."""
 
-from __future__ import annotations
-
 import re
 from textwrap import dedent
 from typing import get_args

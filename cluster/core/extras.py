@@ -1,7 +1,5 @@
 """Optional libraries: is one installed, and the command that installs it into this environment."""
 
-from __future__ import annotations
-
 import importlib
 import shlex
 import shutil

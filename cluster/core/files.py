@@ -1,7 +1,5 @@
 """Files that a user names: what has no end is not read, and what is written is whole."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shlex

@@ -1,7 +1,5 @@
 """Names of hosts: `n1` and `n1.site.org` are one host, unless there are two that `n1` may be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

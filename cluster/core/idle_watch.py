@@ -8,8 +8,6 @@ Its arguments are the seconds, those until the first use, our folder in a home, 
 ends the host.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

@@ -5,8 +5,6 @@ One folder per cluster under the state folder (`CLUSTER_STATE`, else `XDG_STATE_
 continue from it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

@@ -1,7 +1,5 @@
 """Append-only files of JSON lines, whose last line a crash may have cut off."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import IO

@@ -1,7 +1,5 @@
 """Where pods are: a namespace, and the context by which kubectl reaches its cluster."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 CONTAINER = "host"  # of each pod of ours

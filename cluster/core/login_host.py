@@ -5,8 +5,6 @@ step however long that takes. Its standard input is the only stream whose end sh
 where several sessions of ssh share one connection (`ControlMaster`).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

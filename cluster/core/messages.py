@@ -5,8 +5,6 @@ people read them in a terminal. Used from Python, the library shows flags as key
 and the commands of `_CALLS` as calls. Others, and those with more words, stay as they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

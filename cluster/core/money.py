@@ -1,7 +1,5 @@
 """What machines cost, and how it is shown."""
 
-from __future__ import annotations
-
 from cluster.core.errors import SpecError
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import LONGEST_TTL, SHORTEST_TTL, ClusterSpec

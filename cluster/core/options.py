@@ -1,7 +1,5 @@
 """Options as people write them, converted to the fields of a value."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The folders of state and cache, and checks of who owns them."""
 
-from __future__ import annotations
-
 import os
 import stat
 from contextlib import suppress

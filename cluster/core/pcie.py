@@ -1,7 +1,5 @@
 """PCIe: what a slot carries, by its generation and width."""
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.hardware import Figure

@@ -5,8 +5,6 @@ edit and nothing to register. `CLUSTER_PLUGINS=DIR` adds your own: `DIR/benchmar
 `DIR/providers/NAME.py` and so on.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import pkgutil

@@ -1,7 +1,5 @@
 """Text from hosts and logs, made safe to print: the terminal obeys no control character in it."""
 
-from __future__ import annotations
-
 import re
 
 # What moves the cursor, changes the title, makes the terminal answer as if the user had typed, or

@@ -1,7 +1,5 @@
 """SSH keys of our own: one to log in with, and one that identifies a new host at first."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

@@ -4,8 +4,6 @@ A size is bytes, a time is seconds, a rate is bytes per second. MB = 1e6 bytes a
 bytes, and the difference is never blurred.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal

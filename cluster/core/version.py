@@ -1,7 +1,5 @@
 """The version of this package, and a digest of its sources."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from pathlib import Path

@@ -9,8 +9,6 @@ A value of a NIC alone (`source` is `target`) is compared with other NICs of its
 its other end is not known, so one value blames nobody.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Settings in which some hosts differ from most of a fleet, the most unusual first."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """What counters say of a part: those that went up in its low tests, and in no good ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 

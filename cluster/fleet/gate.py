@@ -5,8 +5,6 @@ others, low pairs. What was not seen proves nothing: without a limit, hosts that
 look healthy.
 """
 
-from __future__ import annotations
-
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, ReasonCode
 from cluster.core.model.gate import Gate, GateCode, GateWord
 from cluster.fleet.diagnosis import USUAL

@@ -1,7 +1,5 @@
 """Chooses comparable values among results of pairs of hosts: one test, at one size of message."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict

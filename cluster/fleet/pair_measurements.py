@@ -1,7 +1,5 @@
 """Converts tests of pairs to measurements of a run, and back."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

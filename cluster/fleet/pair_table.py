@@ -1,7 +1,5 @@
 """Tests of pairs as arrays, and the low ones among them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

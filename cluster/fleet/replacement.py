@@ -1,7 +1,5 @@
 """Which hosts of a fleet are to be replaced, and whether the machines in their places are good."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 

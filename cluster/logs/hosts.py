@@ -1,7 +1,5 @@
 """The hosts, NICs and NUMA nodes that a log is about: from its lines, or the name of its file."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

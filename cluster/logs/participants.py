@@ -1,7 +1,5 @@
 """On how many hosts the ranks of a log ran, by what launchers and batch systems print."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

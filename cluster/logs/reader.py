@@ -1,7 +1,5 @@
 """From a log to results: each line is offered to the parsers whose words occur in the log."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

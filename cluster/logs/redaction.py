@@ -1,7 +1,5 @@
 """Removes secrets from text that comes from elsewhere, and leaves everything else unchanged."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import re

@@ -5,8 +5,6 @@ Logs of iperf that were pasted in part, or are of a stopped test, hold intervals
 A test of several streams prints a line per stream and interval, and perhaps one for their sum.
 """
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ returns, `[1,0]<stdout>:`, `> `, line numbers, time stamps) is removed here, so 
 it. This module does no I/O: it is given bytes, in any portions.
 """
 
-from __future__ import annotations
-
 import codecs
 import quopri
 import re

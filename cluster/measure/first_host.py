@@ -1,7 +1,5 @@
 """Starts the only program of a job, on its first host, with the addresses of all hosts."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """What a benchmark needs on a host with GPUs, and what to do if it is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from cluster.agent.gpus import BUILT, ENABLED, PACKAGES

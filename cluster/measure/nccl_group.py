@@ -3,8 +3,6 @@
 It needs no torch: arrays of CuPy do as well.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

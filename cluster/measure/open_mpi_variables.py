@@ -1,7 +1,5 @@
 """The variables by which Open MPI 4 (OMPI) and 5 (PRTE, PMIX) reach the hosts of a cluster."""
 
-from __future__ import annotations
-
 from cluster.core.model.hosts import Layout
 
 PREFIXES = ("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_")  # of all of them

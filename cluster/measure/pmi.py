@@ -5,8 +5,6 @@ process is rank 0 of 1. MPICH and its relatives speak PMI-2; with PMIx, MPICH of
 MPI_Init: "unsupported PMI version PMIx".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The words of srun that start one step inside a Slurm allocation."""
 
-from __future__ import annotations
-
 from cluster.core.model.hosts import Layout
 
 

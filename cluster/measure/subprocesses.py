@@ -5,8 +5,6 @@ a few lines of Python, which ask the kernel to kill the process together with it
 replace themselves by the program.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """torch.distributed among all ranks, with gloo or nccl."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

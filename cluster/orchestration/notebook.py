@@ -1,7 +1,5 @@
 """Progress in a notebook: one line below the cell, updated while hosts or ranks work."""
 
-from __future__ import annotations
-
 import builtins
 import time
 from collections import Counter

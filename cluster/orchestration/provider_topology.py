@@ -1,7 +1,5 @@
 """What the provider says about where the hosts of a cluster are in its network."""
 
-from __future__ import annotations
-
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Machine

@@ -4,8 +4,6 @@ A `Provider` plans, creates, finds and destroys. What only some can do is a clas
 from which those derive, too: `class AwsProvider(Provider, Stops)`; callers ask by `isinstance`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """This machine as every host of the cluster: nothing is created, and nothing costs money."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

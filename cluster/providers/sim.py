@@ -3,8 +3,6 @@
 Nothing is created and nothing is measured: every run on these hosts is marked `simulated`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Your own machines, over SSH: none is created, and none is deleted."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import ClassVar, Literal

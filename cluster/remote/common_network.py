@@ -1,7 +1,5 @@
 """The network that the hosts of a cluster have in common; pure functions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from ipaddress import IPv4Address, IPv4Network
 

@@ -1,7 +1,5 @@
 """The hosts of a cluster: shells to them, and operations on all of them in parallel."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ however busy its processes are, and nothing runs on that host for it (`cluster/a
 the other hosts of a job in the same way).
 """
 
-from __future__ import annotations
-
 import platform
 import shlex
 import subprocess

@@ -13,8 +13,6 @@ refuses more ranks than cores: "Your job failed to map" (PRRTE then has no launc
 this machine alone no agent is called, so any program does.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

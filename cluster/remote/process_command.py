@@ -1,7 +1,5 @@
 """Remote commands that a process of this machine carries, such as `srun` or `kubectl exec`."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A shell on another host: commands and files as streams, whatever carries them."""
 
-from __future__ import annotations
-
 import logging
 import math
 import shlex

@@ -1,7 +1,5 @@
 """rsync by the user's OpenSSH: it sends only the blocks of a file in which two copies differ."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The interface of shells: run commands and transfer files on one host."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext

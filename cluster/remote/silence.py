@@ -1,7 +1,5 @@
 """Whether a long command that prints something regularly has fallen silent."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

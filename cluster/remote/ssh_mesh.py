@@ -4,8 +4,6 @@ No user's `~/.ssh` is changed: on every host, an sshd runs as the user who logge
 folder, listens at the address in the cluster's network, and accepts only the cluster's key.
 """
 
-from __future__ import annotations
-
 import shlex
 import tempfile
 import zlib

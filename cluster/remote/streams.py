@@ -1,7 +1,5 @@
 """Files for the two ends of a stream through a connection, without seeking back."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Callable
 from itertools import islice

@@ -1,7 +1,5 @@
 """Calls in daemon threads: neither Ctrl-C nor the end of the process waits for them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

@@ -3,8 +3,6 @@
 A file appears under its name only once it is complete.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

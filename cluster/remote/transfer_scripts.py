@@ -3,8 +3,6 @@
 A file appears under its name only once it is complete.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import PurePosixPath
 from typing import NamedTuple

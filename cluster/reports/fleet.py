@@ -1,7 +1,5 @@
 """The hosts, links and groups of a fleet that are found to be bad, as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 

@@ -3,8 +3,6 @@
 Its columns are those that people fill in by hand according to founding document 002.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

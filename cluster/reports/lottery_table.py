@@ -1,7 +1,5 @@
 """Machines drawn several times: how much draws differ, as a table and in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cluster.analysis.statistics.lottery import SIGNIFICANT, least_chance

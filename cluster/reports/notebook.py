@@ -1,7 +1,5 @@
 """Runs, verdicts and comparisons as pieces of HTML, as a notebook shows them below a cell."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """A report of runs: results first, then pictures, tables, the environment and the files."""
 
-from __future__ import annotations
-
 import math
 import shlex
 import time

@@ -1,7 +1,5 @@
 """Pictures of runs, for `cluster plot` and `Run.plot`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Text in columns, for any report, and summaries as such a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """Training on 1, 2, 4 ... ranks: expected against got, with what limits each row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Files of dumps: those that somebody sent, and those that were collected from hosts."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The logs of NCCL that the ranks of a run wrote, and what they prove."""
 
-from __future__ import annotations
-
 from cluster.analysis.statistics.compare import Launch
 from cluster.analysis.topology.nccl_toggles import ToggleProof
 from cluster.runs.raw_files import nccl_log, topologies

@@ -8,8 +8,6 @@ still run for some milliseconds after they return; Python aborts if it exits in 
 (PyO3 #4874).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

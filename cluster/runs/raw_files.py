@@ -1,7 +1,5 @@
 """The files in `raw/` that verdicts need: rank processes, paths between GPUs, NCCL's logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

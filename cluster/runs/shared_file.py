@@ -1,7 +1,5 @@
 """The file of a shared run: its format, its checksum, and how it is read."""
 
-from __future__ import annotations
-
 import atexit
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """The run folder: `run.json`, `measurements.jsonl`, `raw/`; values are only ever appended."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

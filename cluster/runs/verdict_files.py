@@ -1,7 +1,5 @@
 """What was found out about the hosts of a run, in files beside its values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

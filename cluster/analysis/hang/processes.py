@@ -1,7 +1,5 @@
 """Which rank of the job a process is: NCCL knows its rank in a communicator only."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """All that is known of a job, joined by rank, and the collectives that are waited in."""
 
-from __future__ import annotations
-
 import sys
 from bisect import bisect_left
 from collections import Counter, defaultdict

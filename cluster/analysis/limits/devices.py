@@ -5,8 +5,6 @@ which direction, and how many bytes must pass it. If the hardware, the number of
 collective is not known, there is no bound; nothing is guessed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Literal
 

@@ -4,8 +4,6 @@ A value above its bound is not a success, but an error in its definition or in t
 (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rule 11).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from typing import Literal

@@ -4,8 +4,6 @@ A bound that holds only under an assumption, which neither the log nor the user 
 knows the bound without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

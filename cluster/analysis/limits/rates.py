@@ -1,7 +1,5 @@
 """Rates that are computed from times, so that nothing is measured or stored twice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """Rates of network interfaces, as hosts report them, each with its source."""
 
-from __future__ import annotations
-
 from cluster.core.model.hosts import Interface, Link
 from cluster.core.pcie import slot_bandwidth
 from cluster.core.units import format_rate

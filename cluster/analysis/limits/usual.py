@@ -3,8 +3,6 @@
 The shares, and the published results that they are based on, are in `published/thresholds.toml`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

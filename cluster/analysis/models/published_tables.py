@@ -4,8 +4,6 @@ A table is used if a column is a rate. The number of ranks is that in `4 GPUs`, 
 of a row; rows with the same work on the same network are one series.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -6,8 +6,6 @@ memory, and with data as asked (J. Mohan, A. Phanishayee, A. Raniwala, V. Chidam
 cannot give them: what it calls waiting may be work that another thread takes the core for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Literal

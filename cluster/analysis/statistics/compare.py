@@ -7,8 +7,6 @@ the whole interval is within the threshold. Everything else is inconclusive, and
 (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 7, 8).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 A factor has the same name everywhere: as a flag, as a field and in `--by`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec

@@ -5,8 +5,6 @@ about the next (T. Hoefler, R. Belli, "Scientific benchmarking of parallel compu
 SC15, rule 5; A. Georges et al., "Statistically rigorous Java performance evaluation", OOPSLA 2007).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -4,8 +4,6 @@ A cloud puts machines anywhere, so a launch of machines is a draw. Jobs on the m
 differ, too; only what draws differ by beyond that can be won by drawing again.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Whether a run that reached its time limit had become slower, judged by its values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

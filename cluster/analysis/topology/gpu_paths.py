@@ -1,7 +1,5 @@
 """Paths between the devices of a host, as `nvidia-smi topo`, `rocm-smi` and `numactl` name them."""
 
-from __future__ import annotations
-
 import re
 
 # From slow to fast; NVLinks are faster still. AMD's tool does not tell paths through PCIe apart.

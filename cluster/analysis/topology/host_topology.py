@@ -1,7 +1,5 @@
 """What logs and hosts report about the same GPUs, combined for each host."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cluster.analysis.topology.topology import GpuTopology, gpu_topology

@@ -6,8 +6,6 @@ NCCL prints that it read `NCCL_P2P_LEVEL`, or `NCCL_P2P_DISABLE=1`; it prints no
 say: `via P2P/CUMEM`, `via SHM/direct`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal

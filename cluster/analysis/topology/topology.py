@@ -5,8 +5,6 @@ bridge), NODE (host bridges of one NUMA node), SYS (between sockets), as `nvidia
 them. NVLinks are compared per link, all other paths per class, as a class has the same hardware.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """What the rules of a diagnosis read, and the findings that they give."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeAlias

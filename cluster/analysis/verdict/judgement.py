@@ -4,8 +4,6 @@ Our own runs and logs of other tools are judged in the same way: `verdict` judge
 this module all series together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Why a series has its word, and what to do next: values, which `reports.words.verdict` words."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from cluster.analysis.limits.devices import Missing

@@ -1,7 +1,5 @@
 """Is a number normal? One point of each series, its share of its limit, and a word for it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Logs that a command reads: what it says meanwhile, and of those that are not understood."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Logs of pairs of hosts that other tools wrote, in place of a run of our own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 Example: cluster bench p2p --metrics latency --sizes 8:64MiB --json
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 import time

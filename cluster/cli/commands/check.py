@@ -3,8 +3,6 @@
 Example: cluster check big --confirm
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext

@@ -3,8 +3,6 @@
 Example: cluster connect mpi_test train 1
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

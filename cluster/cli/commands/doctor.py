@@ -3,8 +3,6 @@
 Example: cluster doctor
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -5,8 +5,6 @@ A cluster that was launched from another machine is found by its tags, in --regi
 Example: cluster down mpi_test
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import Annotated

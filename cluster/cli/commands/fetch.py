@@ -3,8 +3,6 @@
 Example: cluster fetch mpi_test
 """
 
-from __future__ import annotations
-
 import sys
 
 from cluster.cli import flags

@@ -3,8 +3,6 @@
 Example: cluster get mine /var/log/journal logs
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 Example: cluster hang mine train; of dumps that somebody sent: cluster hang --from dumps/
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 Example: cluster help bench p2p
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from click.exceptions import Exit

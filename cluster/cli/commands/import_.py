@@ -3,8 +3,6 @@
 Example: cluster import all_reduce.log
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 Example: cluster judge all_reduce.log --hardware p4d.24xlarge --hosts 2
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Example: cluster kill mine train
 """
 
-from __future__ import annotations
-
 import sys
 
 from cluster.cli import flags

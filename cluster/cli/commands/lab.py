@@ -3,8 +3,6 @@
 Example: cluster lab mine slow 1 --rate 100mbit
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from typing import Annotated

@@ -3,8 +3,6 @@
 Example: cluster launch adder.toml --dry-run
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 Example: cluster logs mpi_test train -f
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection
 from typing import Annotated

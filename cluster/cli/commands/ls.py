@@ -3,8 +3,6 @@
 Example: cluster ls mine --ssh-config > mine.conf; ssh -F mine.conf 0.mpi.mine
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ With --fit, a table is printed instead of a picture: t = alpha + size / beta, fo
 Example: cluster plot p2p --metric bandwidth -o bandwidth.png
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path

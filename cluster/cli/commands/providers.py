@@ -3,8 +3,6 @@
 Example: cluster providers lab
 """
 
-from __future__ import annotations
-
 import inspect
 from operator import itemgetter
 from typing import Annotated

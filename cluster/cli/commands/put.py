@@ -3,8 +3,6 @@
 Example: cluster put mine data.bin /tmp/data.bin
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

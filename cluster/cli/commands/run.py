@@ -3,8 +3,6 @@
 Example: cluster run mine --on 1: --detach -- python3 train.py
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 import threading

@@ -3,8 +3,6 @@
 Example: cluster runs --json
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator

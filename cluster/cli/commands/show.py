@@ -3,8 +3,6 @@
 Example: cluster show mpi_test --format markdown
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

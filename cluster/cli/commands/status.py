@@ -3,8 +3,6 @@
 Example: cluster status mine train
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from pathlib import Path

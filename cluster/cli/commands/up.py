@@ -3,8 +3,6 @@
 Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -5,8 +5,6 @@ It exits with the exit status of the job.
 Example: cluster wait mpi_test && cluster fetch mpi_test
 """
 
-from __future__ import annotations
-
 import sys
 
 from click.exceptions import Exit

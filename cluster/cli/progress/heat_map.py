@@ -1,7 +1,5 @@
 """The pairs of a fleet as a map: rows are hosts that send, columns are hosts that receive."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 

@@ -1,7 +1,5 @@
 """What is shown while a benchmark runs: how to connect, the ranks' lines, a progress bar."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Self

@@ -1,7 +1,5 @@
 """What a batch script measures, as the script hands it to the process inside of its job."""
 
-from __future__ import annotations
-
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 

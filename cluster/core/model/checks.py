@@ -1,7 +1,5 @@
 """What `cluster doctor` looks for."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 

@@ -1,7 +1,5 @@
 """A simulated fabric and its planted faults, and how the user writes them."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Lines that describe a sweep over sizes; `cluster.analysis.models.fit` finds them."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Scalar, Value
 
 WORST_ERROR = 0.25  # relative error above which a line does not describe the points

@@ -1,7 +1,5 @@
 """A fleet of hosts: tests of its pairs, and what they show about hosts, links and groups."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.steps import NextStep

@@ -1,7 +1,5 @@
 """The answer of a gate: whether hosts are proven, before a job starts on them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.fleet import FleetFinding

@@ -1,7 +1,5 @@
 """What sources say of the ranks of a job that may hang, and the answer."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.value import Value

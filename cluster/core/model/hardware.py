@@ -1,7 +1,5 @@
 """What named hardware can do: rates, each with its source."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 SAID = "as --hardware said"  # the source of rates that the user gave

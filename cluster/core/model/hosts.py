@@ -1,7 +1,5 @@
 """Hosts: how they are reached, what they are, how ranks are laid out on them."""
 
-from __future__ import annotations
-
 import math
 
 from cluster.core.errors import SpecError

@@ -1,7 +1,5 @@
 """Jobs: commands on some hosts of a cluster, one task on each, as another process finds them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.value import Value

@@ -3,8 +3,6 @@
 Times are seconds, sizes bytes, rates bytes per second, whatever the tool printed.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

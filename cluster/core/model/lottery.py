@@ -1,7 +1,5 @@
 """Machines drawn several times: what a draw costs, and what the best of several is worth."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.value import Scalar, Value

@@ -1,7 +1,5 @@
 """Metrics and values: definitions, measurements, summaries."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """What a reader of numbers must know, as values; reports/words/notes.py has the words."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.value import Scalar, Value

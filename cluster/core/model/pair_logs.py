@@ -1,7 +1,5 @@
 """Tests of pairs of hosts, as logs of other tools have them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.fleet import DeviceKind, PairMetric

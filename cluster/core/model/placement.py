@@ -1,7 +1,5 @@
 """Which hosts of a cluster are near one another."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 

@@ -1,7 +1,5 @@
 """What is recorded of a job and of a run."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What a provider plans, creates and charges for: resources, prices, receipts."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 

@@ -1,7 +1,5 @@
 """What to type next."""
 
-from __future__ import annotations
-
 import shlex
 
 from cluster.core.model.value import Value

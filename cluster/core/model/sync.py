@@ -1,7 +1,5 @@
 """What `sync` did to the folders of hosts."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 

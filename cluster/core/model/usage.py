@@ -1,7 +1,5 @@
 """What a host did during an interval, by its kernel's counters."""
 
-from __future__ import annotations
-
 from cluster.core.model.value import Value
 
 

@@ -1,7 +1,5 @@
 """The base of every frozen value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

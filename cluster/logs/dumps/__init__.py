@@ -3,8 +3,6 @@
 A dump comes from a stranger: nothing in it is run, and what is read of it is bounded.
 """
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """What `cluster hang NAME` collected on a host, as the agent wrote it."""
 
-from __future__ import annotations
-
 from cluster.core import decoders
 from cluster.core.model.hang import Snapshot
 from cluster.logs.dumps import DumpReader

@@ -6,8 +6,6 @@ file does (torch/distributed/flight_recorder/components/loader.py). `retired` is
 the end of an operation for gloo, whose `state` stays `scheduled`.
 """
 
-from __future__ import annotations
-
 import pickletools
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ Only what ended is in it, so it says which collective was the last, when, and ho
 Ranks are those of a communicator: that of a process in its largest is taken for the job's.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 
 import msgspec

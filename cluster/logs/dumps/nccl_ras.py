@@ -4,8 +4,6 @@ The fields are those of src/ras/client_support.cc (NCCL 2.30.7). Ranks are those
 those of the largest are taken for the job's, and other communicators are joined by process.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import UTC, datetime
 

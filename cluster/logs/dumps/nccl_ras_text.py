@@ -5,8 +5,6 @@ later one of each kind. Only outliers are listed with their rank; the others are
 communicator, whose size is in the table above.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

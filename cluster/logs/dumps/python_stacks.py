@@ -4,8 +4,6 @@ faulthandler: Python/traceback.c of CPython, the innermost frame first. py-spy: 
 benfred/py-spy, the same order; its lines of local variables are left out.
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.hang import Frame, Snapshot

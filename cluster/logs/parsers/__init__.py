@@ -5,8 +5,6 @@ several tools may write into one log, and no parser holds it in memory. The defi
 parser say what its numbers mean.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from abc import abstractmethod

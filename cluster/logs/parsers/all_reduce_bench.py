@@ -5,8 +5,6 @@ GBps are 1e9 bytes, Gbps 1e9 bits. A payload of 4GB is 4e9 bytes in the title of
 https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

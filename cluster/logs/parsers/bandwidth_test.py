@@ -4,8 +4,6 @@ Up to CUDA 10.0 it prints "MB/s" and means MiB/s (2**20 bytes); since 10.1 it pr
 bytes. A copy within the device counts its bytes twice: read and written.
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.logs import Parsed

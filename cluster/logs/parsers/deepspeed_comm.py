@@ -5,8 +5,6 @@ logger counts the bytes that a collective moves: for an all_reduce, twice the si
 https://www.deepspeed.ai/tutorials/comms-logging
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

@@ -5,8 +5,6 @@ DLIO's accelerator utilisation (AU) is a mean of the percentages of ranks and of
 the readers. What it prints as MB and GB are MiB and GiB.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from math import dist, sqrt

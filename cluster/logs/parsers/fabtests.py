@@ -4,8 +4,6 @@ MB/sec are 1e6 bytes; in sizes such as 64k, k is 1024. `usec/xfer` of a ping-pon
 https://github.com/ofiwg/libfabric
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.logs.parsers import MB, ResultBuilder, RunParser, SizeColumn, define, number

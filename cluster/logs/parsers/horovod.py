@@ -5,8 +5,6 @@ there without saying so: it is compared with the last lines, which name both rat
 +- is 1.96 standard deviations.
 """
 
-from __future__ import annotations
-
 import re
 from statistics import median
 

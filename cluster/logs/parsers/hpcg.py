@@ -3,8 +3,6 @@
 https://www.hpcg-benchmark.org
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.measurements import Definition

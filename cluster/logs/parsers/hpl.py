@@ -3,8 +3,6 @@
 https://www.netlib.org/benchmark/hpl
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

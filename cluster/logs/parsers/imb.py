@@ -5,8 +5,6 @@
 In tables with a column of messages per second, these are of all pairs together.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 

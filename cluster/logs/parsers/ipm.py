@@ -1,7 +1,5 @@
 """IPM: what all ranks of a job spent in MPI. https://github.com/nerscadmin/IPM."""
 
-from __future__ import annotations
-
 import re
 
 from cluster.logs.parsers import RunParser, define, number, numbers

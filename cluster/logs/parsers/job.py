@@ -4,8 +4,6 @@ There are no measurements in it. A log with such a line is the log of a failed j
 were printed before.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

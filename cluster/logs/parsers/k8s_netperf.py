@@ -3,8 +3,6 @@
 https://github.com/cloud-bulldozer/k8s-netperf
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

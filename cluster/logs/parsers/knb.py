@@ -3,8 +3,6 @@
 https://github.com/InfraBuilder/k8s-bench-suite
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

@@ -5,8 +5,6 @@ and is kept separately. `elapsed` of the collectives is seconds per call: size o
 algorithm bandwidth.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -5,8 +5,6 @@ ns; bandwidth is in MB/sec of 1e6 bytes, with all cores of the row reading at on
 https://www.intel.com/content/www/us/en/developer/articles/tool/intelr-memory-latency-checker.html
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 

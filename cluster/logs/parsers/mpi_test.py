@@ -4,8 +4,6 @@
 timed by each rank separately: by rank 0 until its buffer is free again, by rank 1 in its receive.
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.logs.parsers import MB, RunParser, define, number

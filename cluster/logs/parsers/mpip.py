@@ -1,7 +1,5 @@
 """mpiP: what each rank of a job spent in MPI, and at which call. https://github.com/LLNL/mpiP."""
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

@@ -5,8 +5,6 @@ GPUDirect, settings and warnings. Several ranks write at once, so a line may be 
 that another line interrupts it. Torn lines are counted, and read as far as possible.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ The second row of a UDP stream is what arrived. With `-f M`, MBytes are 2**20 by
 https://hewlettpackard.github.io/netperf
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

@@ -4,8 +4,6 @@ There are no measurements in it. A distance is what the firmware reports: 10 for
 memory, and more for others; it is relative, not a time.
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.logs import NUMA, Detail, Device, Parsed, Topology

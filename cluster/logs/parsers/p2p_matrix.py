@@ -7,8 +7,6 @@ A matrix whose title is missing is one of bandwidth if copies within a device ar
 latency if they take less time.
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.logs import Parsed, PeerAccess

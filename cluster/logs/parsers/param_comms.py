@@ -3,8 +3,6 @@
 GB/s are 1e9 bytes. https://github.com/facebookresearch/param
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

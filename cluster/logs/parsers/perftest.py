@@ -6,8 +6,6 @@ latency of a write or a send is half a round trip, that of a read or an atomic o
 https://github.com/linux-rdma/perftest
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.measurements import Definition

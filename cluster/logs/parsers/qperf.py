@@ -3,8 +3,6 @@
 GB/sec are 1e9 bytes. `tcp_lat` and its kind are one way. https://github.com/linux-rdma/qperf
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.measurements import Definition

@@ -5,8 +5,6 @@ not known any more, so none of OSU's or IMB's columns has a limit; bus bandwidth
 everywhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

@@ -3,8 +3,6 @@
 https://github.com/ROCm/rocm_bandwidth_test
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.measurements import Definition

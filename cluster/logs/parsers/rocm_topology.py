@@ -5,8 +5,6 @@ are PCIE.
 https://rocm.docs.amd.com/projects/rocm_smi_lib
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.logs import Device, Parsed, Topology

@@ -3,8 +3,6 @@
 MBps are 2**20 bytes. https://github.com/Mellanox/sockperf
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define, number

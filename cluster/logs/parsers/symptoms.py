@@ -4,8 +4,6 @@ They contain no measurements, and are not failures by themselves. They are only 
 rules in `analysis/verdict/rules` interpret them.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from functools import cache

@@ -4,8 +4,6 @@ Each row is a measurement of all GPUs together, with its other cells as paramete
 in a table is kept as printed. Some tables round it and others truncate it, so recompute it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

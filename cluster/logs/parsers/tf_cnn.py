@@ -6,8 +6,6 @@ It is compared with the rates of the last step: they add up to it, or it is that
 processes.
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.notes import Note

@@ -4,8 +4,6 @@ There are no measurements in it. From fast to slow: NV# (bonded NVLinks), PIX (o
 (several), PHB (the CPU's host bridge), NODE (host bridges of one NUMA node), SYS (between sockets).
 """
 
-from __future__ import annotations
-
 import re
 from sys import intern
 

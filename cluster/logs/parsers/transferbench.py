@@ -4,8 +4,6 @@ A test may run several transfers at once, which share links: only the one of a t
 transfer shows what a link carries. https://github.com/ROCm/TransferBench
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.measurements import Definition

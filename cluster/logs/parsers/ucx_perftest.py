@@ -4,8 +4,6 @@ MB/s are 2**20 bytes. The latency of a ping-pong test is one way; that of a band
 time that the processor is busy with a message. https://github.com/openucx/ucx
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Scalar

@@ -1,7 +1,5 @@
 """How busy a GPU is, sampled by nvidia-smi while something else runs."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable
 from threading import Thread

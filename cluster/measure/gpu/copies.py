@@ -5,8 +5,6 @@ half a microsecond (`cudaEventElapsedTime`). A copy from pageable memory is the 
 well, so the wall clock times it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any

@@ -6,8 +6,6 @@ says which of the two ran. `profile.c` is not a loop: it is preloaded into the r
 job, and `python3 -m cluster.measure.kernels profile FOLDER` compiles it before they start.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import platform

@@ -3,8 +3,6 @@
 It prints the path of the library, or exits with 1 and prints the reason.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

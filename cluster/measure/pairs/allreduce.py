@@ -3,8 +3,6 @@
 Rank 0 prints the result, in bytes per second: for two ranks, algbw and busbw are the same.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from array import array

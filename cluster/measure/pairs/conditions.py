@@ -1,7 +1,5 @@
 """What one side of a test met besides its link: other work, errors, losses, small buffers."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

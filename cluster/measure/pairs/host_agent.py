@@ -3,8 +3,6 @@
 When its input ends, it ends all processes that it began, and itself.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The messages between the coordinator and the agents of hosts: a line of JSON each."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import field

@@ -1,7 +1,5 @@
 """The two sides of a test over one TCP connection; each is a process of its own."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

@@ -1,7 +1,5 @@
 """How ranks are started: one file per starter; each is a pure function of the layout."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar

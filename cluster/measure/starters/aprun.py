@@ -1,7 +1,5 @@
 """Cray's aprun, from the batch script of an allocation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

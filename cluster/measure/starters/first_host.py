@@ -1,7 +1,5 @@
 """One process, on the first host; it starts what it needs on the others by itself."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Open MPI's mpirun, versions 4 and 5."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cluster.core.model.hosts import Layout

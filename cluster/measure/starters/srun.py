@@ -1,7 +1,5 @@
 """Slurm's srun: a step inside an allocation that exists."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

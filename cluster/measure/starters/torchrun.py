@@ -1,7 +1,5 @@
 """PyTorch's torchrun: one agent per host, whose processes meet at the first host."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

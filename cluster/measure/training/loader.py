@@ -5,8 +5,6 @@ trains on. The time that the training waits for a batch is divided by the loader
 falls into the fetch of that batch's shard is a wait for the source, the rest one for preparation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from queue import Empty, Queue

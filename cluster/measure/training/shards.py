@@ -1,7 +1,5 @@
 """Writing the shards of a dataset where they are asked for, once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

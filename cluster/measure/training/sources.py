@@ -1,7 +1,5 @@
 """Where shards are kept: in memory, on a disk, in an object store."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

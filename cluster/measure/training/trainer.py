@@ -1,7 +1,5 @@
 """A small convolutional network, trained by torch's DistributedDataParallel, part by part."""
 
-from __future__ import annotations
-
 from time import perf_counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One core copies what another one wrote, or a GPU what another one has."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from time import perf_counter

@@ -1,7 +1,5 @@
 """The cores and NUMA nodes of this host, and how near they are, as Linux reports them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Batch scripts: what a site that allows nothing else runs, as text."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Mapping

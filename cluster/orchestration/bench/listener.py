@@ -1,7 +1,5 @@
 """Listener: follows a benchmark while it runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

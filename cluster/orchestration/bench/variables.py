@@ -1,7 +1,5 @@
 """Environment variables of ranks, also from MCA parameters of Open MPI."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The working folder of a job: its files that are copied to the hosts, and their limits."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A check within hosts: copies between their GPUs, NUMA nodes or cores give a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import msgspec

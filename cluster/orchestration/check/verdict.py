@@ -1,7 +1,5 @@
 """The verdict of any check: of pairs of hosts, or of the devices within them."""
 
-from __future__ import annotations
-
 import msgspec
 
 from cluster.core.model.fleet import FleetVerdict

@@ -1,7 +1,5 @@
 """Whether hosts are in use by others, so that a measurement would disturb both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 

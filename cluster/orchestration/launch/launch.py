@@ -1,7 +1,5 @@
 """launch(): create the machines of a spec and wait until they answer; a failure leaves nothing."""
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

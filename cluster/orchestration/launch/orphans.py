@@ -1,7 +1,5 @@
 """Orphans: resources that we created but no cluster uses, found in journals and at providers."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

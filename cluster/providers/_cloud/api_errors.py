@@ -1,7 +1,5 @@
 """Failures of calls to a cloud, classified by what can be done about them, and retries."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -1,7 +1,5 @@
 """Zones that recently had no capacity: trying them again at once wastes time and calls."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

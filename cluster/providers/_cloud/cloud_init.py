@@ -3,8 +3,6 @@
 It is written as JSON, which is valid YAML: no YAML library is needed, and nothing is quoted twice.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Delete resources until none is listed: a cloud needs time to delete, and even to list, them."""
 
-from __future__ import annotations
-
 import os
 import time
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """The options that all clouds have."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal

@@ -3,8 +3,6 @@
 A cloud has places: a region of Amazon, a project of Google. A client calls the API in one of them.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The public address of this machine as a cloud sees it: by default, SSH is open to it alone."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import os

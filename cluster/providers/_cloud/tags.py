@@ -1,7 +1,5 @@
 """The tags of all resources that cluster creates in a cloud, by which any machine finds them."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import secrets

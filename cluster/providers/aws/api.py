@@ -1,7 +1,5 @@
 """Calls to Amazon, with typed answers and classified failures; the only module that uses boto3."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Source: docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota

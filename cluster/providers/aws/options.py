@@ -1,7 +1,5 @@
 """The options of the provider `aws`, and the offer of a launch."""
 
-from __future__ import annotations
-
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
 from cluster.providers.aws.network_cards import CardInterface

@@ -1,7 +1,5 @@
 """Accelerators: the kinds that Google has, the machine types with them, and retired kinds."""
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.errors import SpecError

@@ -3,8 +3,6 @@
 Names and labels allow few characters, so the full tags are in the description.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import uuid

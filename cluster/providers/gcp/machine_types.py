@@ -4,8 +4,6 @@ Sources: cloud.google.com/compute/docs/general-purpose-machines, compute-optimiz
 network-bandwidth, instances/placement-policies-overview.
 """
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.hosts import Link

@@ -3,8 +3,6 @@
 EXPERIMENTAL: tested with kubectl on a strict API server of our own, never on a real cluster.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

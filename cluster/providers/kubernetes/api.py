@@ -3,8 +3,6 @@
 kubectl has to be there for `exec`; a second client could reach another cluster than it does.
 """
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Sequence

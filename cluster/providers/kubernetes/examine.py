@@ -1,7 +1,5 @@
 """The way to the pods, looked at and never changed: `cluster doctor --provider kubernetes`."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """The options of the provider `kubernetes`."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core import decoders

@@ -1,7 +1,5 @@
 """What the API server says of Jobs, pods, nodes and quotas, and what that means in our words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ one more such process; its network namespace contains the bridges, one per leaf 
 the spine.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import select

@@ -1,7 +1,5 @@
 """Change a link of a lab while it is up."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core import decoders

@@ -1,7 +1,5 @@
 """The network of a lab: bridges, links, addresses."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import subprocess

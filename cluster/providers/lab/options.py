@@ -1,7 +1,5 @@
 """The options of the provider `lab`, and the folder of a lab."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

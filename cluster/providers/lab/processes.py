@@ -1,7 +1,5 @@
 """The processes of a lab: one `unshare` for each host, and one for the switch."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

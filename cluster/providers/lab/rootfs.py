@@ -1,7 +1,5 @@
 """The files of a lab's hosts: how each host starts, and where it differs from this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

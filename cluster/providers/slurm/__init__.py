@@ -1,7 +1,5 @@
 """Nodes of a Slurm: a job of ours holds them, or the allocation that we run in."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import platform

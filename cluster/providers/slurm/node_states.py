@@ -1,7 +1,5 @@
 """Nodes as `scontrol --oneliner show node` prints them, and their states in words."""
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.model.value import Value

@@ -1,7 +1,5 @@
 """The options of the provider `slurm`."""
 
-from __future__ import annotations
-
 import math
 import os
 from typing import Literal

@@ -1,7 +1,5 @@
 """Partitions that start no jobs: `sbatch --test-only` does not always say so."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cluster.core.model.value import Value

@@ -1,7 +1,5 @@
 """What Slurm's commands refuse, as errors that say what to type."""
 
-from __future__ import annotations
-
 import re
 
 from cluster.core.errors import Denied, ProvisionError, Quota, SpecError

@@ -3,8 +3,6 @@
 States and reasons: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 20.11 to 24.05.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

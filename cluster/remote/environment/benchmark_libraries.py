@@ -4,8 +4,6 @@ Benchmarks need different libraries, so they have no line in the marker: the fol
 which are in it, and it goes when the environment is made again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

@@ -5,8 +5,6 @@ kept under the cache, one for each set of libraries and Python; a complete one i
 place.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Ranks in a container: how an image is prepared on a host, and how a command runs in it."""
 
-from __future__ import annotations
-
 import shlex
 
 PROGRAM = "in-image"  # in the environment's bin: runs its arguments in the image

@@ -1,7 +1,5 @@
 """What pip would download, and how large that is: asked before, and named while it comes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -3,8 +3,6 @@
 Pure functions: they compute the list of steps from the probe's output and the environment.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ They are kept under `CLUSTER_CACHE` (else `XDG_CACHE_HOME/cluster`, else `~/.cac
 folder for each kind of host and set of versions. A complete folder is renamed into place.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """This machine: subprocesses and the file system."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

@@ -1,7 +1,5 @@
 """Parsers of OpenSSH's files: known_hosts, and `Include` in the client's configuration."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

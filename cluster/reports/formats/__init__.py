@@ -1,7 +1,5 @@
 """Summaries as text or pictures: one file per format, without side effects."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar

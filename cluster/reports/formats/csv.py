@@ -1,7 +1,5 @@
 """Comma-separated values in base units, for other programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

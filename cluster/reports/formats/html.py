@@ -1,7 +1,5 @@
 """A page for any browser, also on a phone: one file that loads nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cluster.core.model.measurements import Summary

@@ -1,7 +1,5 @@
 """JSON in base units, for other programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """A table in GitHub's Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cluster.core.model.measurements import Summary

@@ -1,7 +1,5 @@
 """A table for a terminal."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

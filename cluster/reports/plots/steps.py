@@ -1,7 +1,5 @@
 """The parts of a training step, as stacked bars."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP

@@ -1,7 +1,5 @@
 """Why a comparison has no verdict, what its reader must know, and its headline, in words."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from cluster.analysis.statistics.compare import (

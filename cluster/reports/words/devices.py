@@ -1,7 +1,5 @@
 """What a check says of the GPUs, NICs, NUMA nodes or cores of a host, in words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

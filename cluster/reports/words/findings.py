@@ -1,7 +1,5 @@
 """What may be wrong with a run: what it is, what shows it, the remedy, and what confirms it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from cluster.analysis.verdict.evidence import (

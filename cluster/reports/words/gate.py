@@ -1,7 +1,5 @@
 """What a gate says, in one line that a prolog may write into a log."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from cluster.core.model.gate import Gate, GateCode

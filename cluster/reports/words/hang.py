@@ -1,7 +1,5 @@
 """The words of hangs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from cluster.core.model.hang import Cause, HangAnswer, Straggler, Stuck

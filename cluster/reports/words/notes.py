@@ -1,7 +1,5 @@
 """Notes in words, a text for each kind; its values take the places of the braces."""
 
-from __future__ import annotations
-
 from cluster.core.model.notes import Note, NoteKind
 
 WORDS: dict[NoteKind, str] = {

@@ -1,7 +1,5 @@
 """How jobs, runs and clusters ended, in words: a text for each way."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 Outcome = Literal[

@@ -1,7 +1,5 @@
 """What is assumed of logs of pairs, and why a pair has no value, in words."""
 
-from __future__ import annotations
-
 from cluster.core.model.pair_logs import AssumptionCode, NoValue, PairAssumption
 from cluster.core.units import format_size, format_value
 

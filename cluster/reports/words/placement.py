@@ -1,7 +1,5 @@
 """Which groups of hosts latencies show, and whether the provider agrees, in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What limits training, in words."""
 
-from __future__ import annotations
-
 from cluster.analysis.models.step_limits import ENOUGH_ROUNDS, Stage, TrainingVerdict
 from cluster.core.units import format_value
 

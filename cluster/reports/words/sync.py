@@ -1,7 +1,5 @@
 """What `sync` did, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from cluster.core.model.sync import SyncFigures

@@ -1,7 +1,5 @@
 """The judgement of a run, of a series, and what may be wrong, in words."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

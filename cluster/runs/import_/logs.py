@@ -1,7 +1,5 @@
 """Import of logs: a run folder with their results, and a copy of the logs without secrets."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

@@ -1,7 +1,5 @@
 """Values of pairs of hosts, or of devices of one host, in the logs of other tools."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple

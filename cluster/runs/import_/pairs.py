@@ -1,7 +1,5 @@
 """Import of tests of pairs of hosts: logs of other tools become a run of `cluster check`."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

@@ -1,7 +1,5 @@
 """The folder of a run that was measured elsewhere joins the runs here."""
 
-from __future__ import annotations
-
 import glob
 import shutil
 from pathlib import Path, PurePath

@@ -4,8 +4,6 @@ Numbers are shared. A text is shared only as `TEXTS` says; any other is left out
 private until somebody writes here how it is made anonymous.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ A text of a shared run is let through word by word. A word that is none of these
 whatever it is, so nobody has to recognise the name of a host, a user or a project.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

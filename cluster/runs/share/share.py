@@ -1,7 +1,5 @@
 """A run that others may see: values, definitions, parameters and facts, with pseudonyms."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Changes in the results of a cluster's runs over time, and the factors that changed with them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median

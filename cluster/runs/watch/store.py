@@ -4,8 +4,6 @@ Both are files in the folder of the cluster's runs, `RUNS/NAME`: `watch.json`, a
 which every attempt adds a line. The folder is locked while one is measured.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator, Sequence

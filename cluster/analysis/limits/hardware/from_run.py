@@ -1,7 +1,5 @@
 """The hardware of a host's GPUs as `gpu` found it during copies; its figures are the bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import msgspec

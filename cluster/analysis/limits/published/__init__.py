@@ -21,8 +21,6 @@ The `*.toml` files beside this one are the corpus. Each `[[run]]` is one publish
 Facts and numbers only: the logs stay where they were published.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

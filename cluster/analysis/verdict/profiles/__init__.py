@@ -4,8 +4,6 @@ A time in MPI includes the transfer and all waiting for other ranks. A profile c
 but sizes help: a small message that takes longer than larger ones was waiting.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median

@@ -1,7 +1,5 @@
 """The values of the MPI profile of a job."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from cluster.core.model.logs import Profile, RoleTime, TaskTimes

@@ -1,7 +1,5 @@
 """Why a job failed, by the first of the lines that say so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Problems of GPUs: slow transports that NCCL fell back to, and copies that take a detour."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median

@@ -1,7 +1,5 @@
 """Problems of hosts and of MPI on them: cores, fork, copies between processes, waiting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cluster.analysis.verdict.evidence import Evidence, Finding, OtherLoad

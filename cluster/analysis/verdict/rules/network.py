@@ -1,7 +1,5 @@
 """Problems of networks: caps, wrong interfaces, packets, overlays, TCP."""
 
-from __future__ import annotations
-
 from collections import Counter
 from ipaddress import IPv4Address, IPv4Network
 

@@ -1,7 +1,5 @@
 """Impossible values: the unit, the direction or the hardware is not as stated."""
 
-from __future__ import annotations
-
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.verdict.evidence import AboveLimit, Evidence, Mistake
 from cluster.analysis.verdict.verdict import is_assumed, judged_points

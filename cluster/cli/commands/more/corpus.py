@@ -3,8 +3,6 @@
 Example: cluster more corpus list
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -5,8 +5,6 @@ It is open at the loopback address only.
 Example: cluster more forward mine 8888
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cluster.cli import flags

@@ -3,8 +3,6 @@
 Example: cluster more gc -y
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Example: cluster more pause mine
 """
 
-from __future__ import annotations
-
 import sys
 
 from cluster.cli import flags

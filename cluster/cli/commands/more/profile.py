@@ -3,8 +3,6 @@
 Example: cluster more profile mpi_profile.*
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Example: cluster more push s3://bucket/prefix latest
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

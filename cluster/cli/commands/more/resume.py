@@ -3,8 +3,6 @@
 Example: cluster more resume mine
 """
 
-from __future__ import annotations
-
 from cluster.cli import flags
 from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
 from cluster.cli.console import console

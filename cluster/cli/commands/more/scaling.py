@@ -3,8 +3,6 @@
 Example: cluster more scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 Example: cluster more script srun p2p --hosts 8 --sizes 8:1MiB > job.sh; sbatch job.sh
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from typing import Annotated, Any

@@ -5,8 +5,6 @@ All names become pseudonyms.
 Example: cluster more share latest -o run.share.json
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -4,8 +4,6 @@ What .gitignore files name is left out, as are caches and Python environments.
 Example: cluster more sync mine . adder
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Example: cluster more topology topo.txt nccl.log p2p.txt
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 Example: cluster more uncordon latest
 """
 
-from __future__ import annotations
-
 from cluster.cli import flags
 from cluster.cli.show import print_json, print_lines
 from cluster.core import plugins

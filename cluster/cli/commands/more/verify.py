@@ -3,8 +3,6 @@
 Example: cluster more verify run.share.json
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

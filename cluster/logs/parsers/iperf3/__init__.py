@@ -4,8 +4,6 @@ GBytes are 2**30 bytes and Gbits 1e9 bits. The result is the receiver's rate of 
 together; the sender's rate counts what its kernel accepted.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -1,7 +1,5 @@
 """The JSON of iperf3: of `-J`, and of `--json-stream`."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

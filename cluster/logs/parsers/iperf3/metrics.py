@@ -1,7 +1,5 @@
 """What iperf3 measures."""
 
-from __future__ import annotations
-
 from cluster.logs.parsers import define
 
 RECEIVED, SENT, INTERVAL, LOST, RETRANSMITS, JITTER = DEFINITIONS = define(

@@ -1,7 +1,5 @@
 """The text form of iperf3."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -9,8 +9,6 @@ A row is printed in parts, before and after its runs; with NCCL_DEBUG=INFO, NCCL
 in between. Such parts are joined again, and accepted if their figures agree with one another.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

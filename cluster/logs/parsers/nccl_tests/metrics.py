@@ -1,7 +1,5 @@
 """What nccl-tests measures: its metrics, and the bus bandwidth factor of each collective."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """One test of nccl-tests: its rows, and the lines before and after them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ Their MB is 1e6 bytes. A latency is one-way: half of a round trip. The time of a
 mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache, partial
 from typing import NamedTuple

@@ -7,8 +7,6 @@ the rate is that of one process or of all. Loops that print the time of an itera
 `iterations.py`.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Megatron, NeMo, nanoGPT and its descendants, LitGPT, MaxText, mmcv and mmengine,
 ImageNet example of PyTorch, TensorFlow's estimators, slim and CIFAR-10, and tqdm's progress bars.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -5,8 +5,6 @@ has `read`, which returns the pairs if the logs are of its kind, and may have `i
 tells whether a result is of no other kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path

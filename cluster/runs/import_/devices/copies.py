@@ -1,7 +1,5 @@
 """Copies between the memory of each NUMA node and each GPU of a host, with their distance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

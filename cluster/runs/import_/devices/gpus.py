@@ -1,7 +1,5 @@
 """Pairs of GPUs of a host, with the path between them."""
 
-from __future__ import annotations
-
 from cluster.analysis.topology.gpu_paths import UNKNOWN
 from cluster.analysis.topology.topology import gpu_topology
 from cluster.core.errors import SpecError

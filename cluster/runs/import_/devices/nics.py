@@ -1,7 +1,5 @@
 """NICs of a host, each in a test of its own, with the path to the nearest GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

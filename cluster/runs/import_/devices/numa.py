@@ -1,7 +1,5 @@
 """NUMA nodes of a host, with the distance between each two."""
 
-from __future__ import annotations
-
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import PairMetric
 from cluster.core.model.logs import NUMA, Parsed, Topology

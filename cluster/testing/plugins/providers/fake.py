@@ -1,7 +1,5 @@
 """Hosts that play a script; see `cluster.testing`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from cluster.core.errors import SpecError

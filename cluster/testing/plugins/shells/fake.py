@@ -1,7 +1,5 @@
 """Shells to hosts that play a script; see `cluster.testing`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
