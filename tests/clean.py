@@ -4,8 +4,6 @@ Where namespaces are permitted, the processes of a worker end with it (`worker.s
 folder of temporary files is found here. Elsewhere they stay, and carry the mark of their run.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The process that `tests/forked.py` has scripts forked from: it has imported what they need."""
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import faulthandler

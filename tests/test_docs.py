@@ -1,7 +1,5 @@
 """What the pages promise is run as it stands."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Hosts that play a script, for tests of users: what they know, and what they refuse."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The experiment of founding document 000, from its own raw results: what it concludes, we see."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from statistics import mean

@@ -1,7 +1,5 @@
 """Every planned series of a run that failed is listed, with the reason."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Other users of the same machine: what they cannot read, and what of theirs is never executed."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """The page on security promises only what a test holds."""
 
-from __future__ import annotations
-
 import re
 
 from tests.conftest import ROOT

@@ -1,7 +1,5 @@
 """What scripts/setup installs is what it looks for, and what cannot come is said."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

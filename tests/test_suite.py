@@ -1,7 +1,5 @@
 """The suite itself: what a killed run leaves, and what `scripts/test --clean` does about it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

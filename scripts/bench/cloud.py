@@ -1,7 +1,5 @@
 """The test cloud of AWS: calls that change something, and real hosts behind it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What a person waits for before and after a measurement."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 

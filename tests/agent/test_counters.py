@@ -1,7 +1,5 @@
 """Counters of a host: what went up between two readings of made-up file systems."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What nvidia-smi printed on real machines, and what it says of the link and the clocks."""
 
-from __future__ import annotations
-
 from benchmarks.gpu.host import memory_rate, the_one, while_busy
 from cluster.agent.gpu_state import FIELDS, gpu_states
 

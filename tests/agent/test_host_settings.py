@@ -1,7 +1,5 @@
 """How a host is set up: what /proc and /sys say, on made-up file systems and on this one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Hosts that are asked over TCP whether they are alive."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from itertools import chain, repeat

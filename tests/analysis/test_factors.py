@@ -1,7 +1,5 @@
 """What differs between runs."""
 
-from __future__ import annotations
-
 import msgspec
 
 from cluster.analysis.statistics.factors import Factor, differing_factors, factors

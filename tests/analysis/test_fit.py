@@ -1,7 +1,5 @@
 """Lines through sweeps, on sweeps of a known truth."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

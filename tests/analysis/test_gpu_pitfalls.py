@@ -1,7 +1,5 @@
 """What TCP sockets do to the bus bandwidth of NCCL."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.analysis.verdict.rules import gpus

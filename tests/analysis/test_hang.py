@@ -1,7 +1,5 @@
 """Which rank a job waits for: planted hangs of every class, jobs that are only slow, real dumps."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Jobs whose dumps mislead: no more is said to be certain, or to hang, than they show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of hardware against those that are published, and what hosts say becomes limits."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The interval of a median, against exact binomial sums."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """What networks do to a rate: caps, interfaces, bridges, MTUs, and directions that wait."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """Profiles of ranks become that of a job, which is checked, and says what it means."""
 
-from __future__ import annotations
-
 import random
 
 import msgspec

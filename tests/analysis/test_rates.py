@@ -1,7 +1,5 @@
 """Bandwidths of collectives follow from their times, by the factors of nccl-tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.analysis.limits.link import Route

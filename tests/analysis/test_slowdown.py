@@ -1,7 +1,5 @@
 """Runs whose time was up: what their values say about a link that became slower."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.analysis.statistics.slowdown import find_slowdown

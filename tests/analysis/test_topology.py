@@ -1,7 +1,5 @@
 """Which GPUs belong together, which rates do not fit, and what NCCL made of it."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

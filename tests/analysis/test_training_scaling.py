@@ -1,7 +1,5 @@
 """Efficiency of training over ranks, between no overlap of its exchange and full overlap."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.analysis.models.efficiency import training_scaling

@@ -1,7 +1,5 @@
 """The benchmark collectives: what it defines, checks, and refuses."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@ Where nccl4py is installed, its own Python checks the calls, and only the functi
 are played. No test here shows that NCCL itself does what is asked: that needs GPUs.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys

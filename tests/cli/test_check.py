@@ -1,7 +1,5 @@
 """`cluster check`: on simulated hosts, and on this machine with real connections."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

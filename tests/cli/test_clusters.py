@@ -1,7 +1,5 @@
 """What is up: listed, connected to, and taken down."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`cluster compare`, on folders of runs."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

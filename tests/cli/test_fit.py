@@ -1,7 +1,5 @@
 """`cluster plot --fit`, on a real sweep."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """`cluster check --gate` on simulated hosts: exit status, one line, JSON, and refusals."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

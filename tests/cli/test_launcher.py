@@ -1,7 +1,5 @@
 """The founding program: its flags, its lines, its session."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

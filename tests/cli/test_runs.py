@@ -1,7 +1,5 @@
 """What is run, followed and shown: for people, and as JSON for programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """`cluster more script`: scripts that run as printed."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """What a command imports: --help nothing, and each command only what it needs."""
 
-from __future__ import annotations
-
 import sys
 
 import click

@@ -1,7 +1,5 @@
 """What a failed step leaves."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.cleanup import on_failure

@@ -1,7 +1,5 @@
 """Several threads decode values of a type that was not decoded before."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.conftest import run

@@ -1,7 +1,5 @@
 """The error tree, and what its messages say."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

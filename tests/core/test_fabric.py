@@ -1,7 +1,5 @@
 """Fabrics and faults as people describe them."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import SpecError

@@ -1,7 +1,5 @@
 """Which names are of one host."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.host_names import full_names

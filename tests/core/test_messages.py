@@ -1,7 +1,5 @@
 """Messages speak to their reader: flags in a terminal, keywords in Python."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import JobError, SpecError

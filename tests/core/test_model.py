@@ -1,7 +1,5 @@
 """The frozen values: their rules, and that they are strict."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """How long machines may live for what they may cost."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import SpecError

@@ -1,7 +1,5 @@
 """An option of a cluster is declared once, and everything that takes or shows it follows."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

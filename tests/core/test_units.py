@@ -1,7 +1,5 @@
 """Sizes, values and spans as people write and read them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

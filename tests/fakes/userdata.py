@@ -1,7 +1,5 @@
 """What cloud-init does with user data, as far as it is used here; the rest is a gap."""
 
-from __future__ import annotations
-
 import base64
 import shlex
 from collections.abc import Mapping

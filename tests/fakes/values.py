@@ -1,7 +1,5 @@
 """What a test says to a test cloud, and what it reads from it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

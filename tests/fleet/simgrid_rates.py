@@ -4,8 +4,6 @@ Reads cases as JSON (paths: the links of each flow; capacities: of each link, in
 and prints the rates of each.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import TypedDict

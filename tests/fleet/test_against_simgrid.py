@@ -1,7 +1,5 @@
 """B1: our flows against those of SimGrid, which others validated for 25 years."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

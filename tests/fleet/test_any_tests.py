@@ -1,7 +1,5 @@
 """The solver ends, without an exception and with finite values, for any tests."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The chance that a healthy host has such tests: what it says of chance, and of a slow host."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

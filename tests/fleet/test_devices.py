@@ -1,7 +1,5 @@
 """GPUs of a host are compared with others of their class of path, and never across classes."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

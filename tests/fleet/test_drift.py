@@ -1,7 +1,5 @@
 """Settings of hosts that differ: which, in which order, and what they explain."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from cluster.core.model.fleet import FleetFinding, Part, Reason

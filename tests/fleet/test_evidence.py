@@ -1,7 +1,5 @@
 """What counters say of a slow host: what went up in its low tests, and in no good ones."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest

@@ -1,7 +1,5 @@
 """Max-min fair flows, against known values and their definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Tests of other tools: a bad host is named, and a healthy one never is, whatever ran at once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The share of the fleet's median that each host reaches, for `cluster watch`."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.model.fleet import PairTest

@@ -1,7 +1,5 @@
 """Layers that a provider names, against groups that latency shows."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.model.placement import NetworkLayer

@@ -1,7 +1,5 @@
 """Which hosts are replaced, which tests their new machines get, and when these are good."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.model.fleet import (

@@ -1,7 +1,5 @@
 """Rounds of disjoint pairs: each pair once, and the useful ones first."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A fleet on leaf switches: `check` names planted faults of hosts, pairs and uplinks."""
 
-from __future__ import annotations
-
 import pytest
 
 import cluster

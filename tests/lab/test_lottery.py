@@ -1,7 +1,5 @@
 """`bench --lottery`: real hosts are made, measured and ended several times, and nothing is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 

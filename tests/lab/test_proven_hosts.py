@@ -1,7 +1,5 @@
 """A gate of hosts of a lab: proven, slow, stopped in the middle of it, and busy with a job."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

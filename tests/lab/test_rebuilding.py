@@ -1,7 +1,5 @@
 """Nothing on real hosts is destroyed unasked: neither a cluster with a dead host, nor a job."""
 
-from __future__ import annotations
-
 import pytest
 
 import cluster

@@ -1,7 +1,5 @@
 """`cluster top`: what hosts of a lab do, against what a check proved, and what looking costs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

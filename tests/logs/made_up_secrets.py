@@ -1,7 +1,5 @@
 """A corpus of secrets, made up when the test runs."""
 
-from __future__ import annotations
-
 import random
 import re
 import string

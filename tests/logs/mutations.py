@@ -1,7 +1,5 @@
 """Logs whose numbers were changed at random: a reader refuses them in its own words, or reads."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two logs whose lines are mixed: no row is read as that of the other, and what is lost is said."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 

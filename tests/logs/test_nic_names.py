@@ -1,7 +1,5 @@
 """Which NIC a log is of: in its lines, in its command, or in its name."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.hosts import NamedNic, nics_of_results

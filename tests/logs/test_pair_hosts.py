@@ -1,7 +1,5 @@
 """Which two hosts a log is between."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.hosts import (

@@ -1,7 +1,5 @@
 """On how many hosts the ranks of a log ran, where its other lines say so."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

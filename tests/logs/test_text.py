@@ -1,7 +1,5 @@
 """What launchers, containers and loggers put before each line."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import ParseError

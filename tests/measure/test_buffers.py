@@ -1,7 +1,5 @@
 """Messages in the memory of GPUs: what is done with it, without one; and with one, where it is."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A world of the wrong size, or ranks on wrong hosts, end before anything is timed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

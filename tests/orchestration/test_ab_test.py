@@ -1,7 +1,5 @@
 """A against B: what can be asked, the order, and real launches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

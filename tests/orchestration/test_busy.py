@@ -1,7 +1,5 @@
 """Whether a host is busy: what the probe prints on this one, and how it is read."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.orchestration.launch.busy import PROBE, _reasons

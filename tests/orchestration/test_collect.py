@@ -1,7 +1,5 @@
 """What an exit status means, and how a run is closed: once."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.agent.protocol import Wrote

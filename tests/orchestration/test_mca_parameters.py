@@ -1,7 +1,5 @@
 """A misspelt parameter of Open MPI is refused before anything is measured."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import SpecError

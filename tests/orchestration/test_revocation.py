@@ -1,7 +1,5 @@
 """Machines that are taken away while a job runs, and providers that do not answer."""
 
-from __future__ import annotations
-
 import threading
 import time
 

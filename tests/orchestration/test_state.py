@@ -1,7 +1,5 @@
 """The state of a cluster is the sum of its journal: no host is needed to know it."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

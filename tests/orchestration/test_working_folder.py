@@ -1,7 +1,5 @@
 """The copy of a working folder that `cluster run --mpi` runs a program in."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -4,8 +4,6 @@ Excerpts of outputs that were published with the documentation or the tests of o
 names its source. Slurm 22.05 itself answers in `test_slurm.py`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import Denied, ProvisionError, Quota, SpecError

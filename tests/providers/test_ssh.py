@@ -1,7 +1,5 @@
 """Your own machines over SSH, from the command to a measured run: a real sshd on loopback."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

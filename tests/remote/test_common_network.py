@@ -1,7 +1,5 @@
 """Which addresses ranks use."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import SpecError

@@ -1,7 +1,5 @@
 """The script of a job, run as it is by a real bash."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

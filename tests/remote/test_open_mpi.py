@@ -1,7 +1,5 @@
 """What an Open MPI of pip starts for nothing, such as a sleep of a second, is left out."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whoever waits for a call in another thread gets its result, or whatever it raised."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.remote.threads import start

@@ -1,7 +1,5 @@
 """Verdicts as JUnit XML and for GitHub Actions."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 from cluster.analysis.verdict.judgement import Judgement

@@ -1,7 +1,5 @@
 """Each code of a check has words, and is in the reference."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """The reports, each against small outputs written by hand."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The record of experiments that founding document 002 asks for, filled in from facts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

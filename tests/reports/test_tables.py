@@ -1,7 +1,5 @@
 """What analysis finds, as tables."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """`cluster import FOLDER`: a run that a batch job left, or somebody sent, joins the runs here."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

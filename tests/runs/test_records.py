@@ -1,7 +1,5 @@
 """The record of a run: never half written, and read back as it was."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

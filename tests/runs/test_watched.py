@@ -1,7 +1,5 @@
 """Series of runs: the control series, and hosts of a fleet against the fleet's own median."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Elastic IPs: few for an account, one for an interface, and none is released in use."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

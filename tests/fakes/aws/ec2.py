@@ -1,7 +1,5 @@
 """EC2: moto's answers where they are true, and what is stricter."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from moto.ec2.responses import EC2Response

@@ -1,7 +1,5 @@
 """Refusals, in the words and with the HTTP status of Amazon, and how each protocol writes them."""
 
-from __future__ import annotations
-
 import json
 from html import escape
 

@@ -1,7 +1,5 @@
 """Placement groups, of which moto has none."""
 
-from __future__ import annotations
-
 import fnmatch
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The images that there are, and the public parameters that name the newest of each kind."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

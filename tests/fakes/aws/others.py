@@ -1,7 +1,5 @@
 """The small services: who am I, and which image is the newest."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What things cost, and how many of them may run."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any

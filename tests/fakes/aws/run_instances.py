@@ -1,7 +1,5 @@
 """RunInstances: everything that Amazon checks and moto does not."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The same answers, sooner: moto finds out for each value anew under which name to look for it."""
 
-from __future__ import annotations
-
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 

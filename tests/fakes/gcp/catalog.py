@@ -1,7 +1,5 @@
 """What Google offers: zones, machine types, accelerators, images, and how much of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 LINKS = "https://www.googleapis.com/compute/v1/"

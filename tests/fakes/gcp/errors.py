@@ -1,7 +1,5 @@
 """Refusals, in Google's words and with its HTTP status."""
 
-from __future__ import annotations
-
 from typing import Any
 
 STATUS = {

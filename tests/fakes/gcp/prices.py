@@ -1,7 +1,5 @@
 """A price list in the form of Google's; its figures are round, and nobody's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 COMPUTE = "6F81-5844-456A"

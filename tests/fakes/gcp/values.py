@@ -1,7 +1,5 @@
 """What a test says to the test cloud beside what it can say to any."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What is decided before an object is kept: defaults, rules of its kind, PodSecurity, quota."""
 
-from __future__ import annotations
-
 import copy
 import uuid
 from typing import Any

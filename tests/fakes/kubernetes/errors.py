@@ -1,7 +1,5 @@
 """What the API server refuses, in its own words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 REASONS = {

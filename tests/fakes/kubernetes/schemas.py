@@ -1,7 +1,5 @@
 """Objects checked by the schemas that Kubernetes publishes, in which each field is known."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The objects of the cluster, their versions, and what happened to them."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import re

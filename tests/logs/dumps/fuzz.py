@@ -3,8 +3,6 @@
 python -m tests.logs.dumps.fuzz COUNT
 """
 
-from __future__ import annotations
-
 import pickle
 import random
 import resource

@@ -1,7 +1,5 @@
 """A dump of each format, as text, and a pickle that would run a command."""
 
-from __future__ import annotations
-
 import os
 
 RAS = b"""{"nccl_version": "2.28.9", "timestamp": "2026-11-26T10:00:00", "communicators": [

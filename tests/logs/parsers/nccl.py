@@ -1,7 +1,5 @@
 """Pieces of NCCL's log and of tables of nccl-tests, for the tests of both."""
 
-from __future__ import annotations
-
 from cluster.core.model.logs import NcclLog
 from cluster.logs.reader import read
 

@@ -6,8 +6,6 @@ ROCm/rocm_smi_lib (108); those of HPCG, HPCC and ds_bench from logs in public no
 PARAM are printed by the formats of its comms.py, as no log of it was at hand.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -6,8 +6,6 @@ run0), in github.com/mlcommons/storage_results_v1.0 and _v0.5. `dlio.four_epochs
 the writer and figures with faults.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What tools that measure GPUs print in the wild: labels, torn tables, and failures."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.analysis.limits.devices import bound

@@ -1,7 +1,5 @@
 """iperf 2: which side counted what, and where one test ends and the next begins."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

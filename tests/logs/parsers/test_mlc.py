@@ -1,7 +1,5 @@
 """Intel MLC: its matrices, and what is said of its other rows."""
 
-from __future__ import annotations
-
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS, kinds, values
 

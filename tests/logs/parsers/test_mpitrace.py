@@ -1,7 +1,5 @@
 """mpitrace's three generations and its variants: what each holds, and what may be absent."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.analysis.verdict.profiles import job_profiles

@@ -1,7 +1,5 @@
 """NCCL's log: what carries what, in every dialect, and lines that were torn."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

@@ -1,7 +1,5 @@
 """What NCCL logs in the wild: forks and plug-ins, old versions, and which warnings end a job."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

@@ -1,7 +1,5 @@
 """nccl-tests: which bandwidth is which, columns that come and go, and what went wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.model.notes import Note

@@ -1,7 +1,5 @@
 """What nccl-tests print in the wild: other versions, AMD's fork, torn rows, pasted tables."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.model.notes import Note

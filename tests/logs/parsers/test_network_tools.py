@@ -6,8 +6,6 @@ InfraBuilder/k8s-bench-suite (6), and from notes and mails in which people show 
 does with qperf and netperf.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

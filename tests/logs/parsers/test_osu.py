@@ -1,7 +1,5 @@
 """OSU Micro-Benchmarks: what each column of each test is."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

@@ -1,7 +1,5 @@
 """The smaller formats, a few lines each; and what several of them share."""
 
-from __future__ import annotations
-
 from itertools import zip_longest
 
 import pytest

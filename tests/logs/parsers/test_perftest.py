@@ -4,8 +4,6 @@ The samples beside it are shortened from issues of linux-rdma/perftest (234, 65)
 mails in which people show what their network does with it.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

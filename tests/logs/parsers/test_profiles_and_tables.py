@@ -1,7 +1,5 @@
 """Formats that people asked for: each by a text that somebody published."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

@@ -1,7 +1,5 @@
 """Signs of known problems: which lines are one, and how many of a kind are kept."""
 
-from __future__ import annotations
-
 from cluster.core.model.logs import Symptoms
 from cluster.logs.reader import read
 

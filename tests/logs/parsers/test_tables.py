@@ -1,7 +1,5 @@
 """Markdown tables: units as the columns say, ratios are no rates, rows are not pooled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

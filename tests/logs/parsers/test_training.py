@@ -1,7 +1,5 @@
 """Training programs: what each framework prints per second, and how their failures show."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.logs.reader import read

@@ -1,7 +1,5 @@
 """Versions and options of field tools whose output looks a little different."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core.errors import ParseError

@@ -1,7 +1,5 @@
 """The command lines that start ranks with Open MPI."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.core import plugins

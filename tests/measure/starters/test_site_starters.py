@@ -1,7 +1,5 @@
 """The command lines of the starters that a site brings: srun, aprun, torchrun."""
 
-from __future__ import annotations
-
 from cluster.core import plugins
 from cluster.core.model.hosts import Allocation, Layout
 from cluster.measure.starters import Starter

@@ -1,7 +1,5 @@
 """The FLOPs of the model, against torch's own counter."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.measure.training.trainer import training_flops
