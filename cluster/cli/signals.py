@@ -1,5 +1,7 @@
 """What SIGINT and SIGTERM do to the command: docs/adr/0019-signals.md."""
 
+from __future__ import annotations
+
 import os
 import queue
 import signal
