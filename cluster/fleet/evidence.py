@@ -5,7 +5,14 @@ from statistics import median
 
 import numpy as np
 
-from cluster.core.model.fleet import CounterChange, FleetFinding, FleetVerdict, PairTest, Way
+from cluster.core.model.fleet import (
+    CounterChange,
+    FleetFinding,
+    FleetVerdict,
+    PairTest,
+    Suspect,
+    Way,
+)
 
 FEWEST = 3  # tests of each kind that can be compared
 OFTEN, TIMES = 0.9, 3.0  # the share of good tests that stay below, and how often more is unusual
@@ -16,7 +23,7 @@ RATE = "rate"
 """The name of no counter: low tests that are equal, and met nothing that would slow them."""
 
 
-def blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding) -> set[int]:
+def blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding | Suspect) -> set[int]:
     """Return the hosts of a part: a host, the first of a pair, or all of a group."""
     if blamed.place.kind != "group":
         return {blamed.place.host}
@@ -42,24 +49,26 @@ def is_low(verdict: FleetVerdict, test: PairTest) -> bool:
 def counter_changes(
     verdict: FleetVerdict, tests: Sequence[PairTest]
 ) -> dict[int, tuple[CounterChange, ...]]:
-    """Return what went up in the low tests of each finding, by the place of the finding."""
+    """Return what went up in the low tests of each finding, then of each suspect, by its place."""
     tried = [test for test in tests if test.value is not None]
     if not verdict.reference or not any(t.source_counters or t.target_counters for t in tried):
         return {}
     low = [test for test in tried if is_low(verdict, test)]
     good = [met for test in tried if not is_low(verdict, test) for met in _met(test)]
     by_place: dict[int, tuple[CounterChange, ...]] = {}
-    for place, finding in enumerate(verdict.findings):
+    parts: list[FleetFinding | Suspect] = [*verdict.findings, *verdict.suspects]
+    for place, finding in enumerate(parts):
         hosts, own = _blamed_tests(verdict, finding, low)
         met = [_merged(test, hosts) for test in own]
-        is_silent = finding.kind == "HUNG"  # what went up before does not matter
+        # what went up before a host fell silent does not matter
+        is_silent = isinstance(finding, FleetFinding) and finding.kind == "HUNG"
         if min(len(met), len(good)) >= FEWEST and not is_silent:
             by_place[place] = tuple(_changes(met, good, [test.value or 0.0 for test in own]))
     return by_place
 
 
 def _blamed_tests(
-    verdict: FleetVerdict, finding: FleetFinding, low: Sequence[PairTest]
+    verdict: FleetVerdict, finding: FleetFinding | Suspect, low: Sequence[PairTest]
 ) -> tuple[set[int], list[PairTest]]:
     """Return the hosts of a finding, both of a pair, and the low tests that pass them."""
     hosts = blamed_hosts(verdict, finding)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cluster.benchmarks.pairs import BANDWIDTH
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason, Suspect
 from cluster.fleet.evidence import counter_changes
 from cluster.fleet.pair_measurements import measurement_of, pair_tests
 
@@ -25,7 +25,12 @@ VERDICT = FleetVerdict(
 )
 
 
-def checked(sends: dict[str, float], receives: dict[str, float], spread: float = 0.0) -> list[str]:
+def checked(
+    sends: dict[str, float],
+    receives: dict[str, float],
+    spread: float = 0.0,
+    verdict: FleetVerdict = VERDICT,
+) -> list[str]:
     """Return the counters of what is blamed, if one host is slow and these go up beside it.
 
     Every host has some errors and steal that are usual here; `spread` is of the low rates.
@@ -42,7 +47,7 @@ def checked(sends: dict[str, float], receives: dict[str, float], spread: float =
         for number, (a, b) in enumerate(permutations(range(6), 2))
     ]
     tests = list(pair_tests(measurement_of(test, BANDWIDTH, "h") for test in tests))
-    return [change.counter for change in counter_changes(VERDICT, tests)[0]]
+    return [change.counter for change in counter_changes(verdict, tests)[0]]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +70,13 @@ def test_what_slows_a_host(
     sends: dict[str, float], receives: dict[str, float], spread: float, counters: list[str]
 ) -> None:
     assert checked(sends, receives, spread) == counters
+
+
+def test_what_slows_a_host_that_is_only_suspected() -> None:
+    suspect = Suspect(place=BLAMED.place, reason=Reason(code="chance"))
+    undecided = replace(VERDICT, blamed=(), suspects=(suspect,))
+
+    assert checked(LOSSES, {}, 0.2, undecided) == ["tcp.retransmitted"]
 
 
 def test_a_host_that_is_gone_has_no_other_cause() -> None:

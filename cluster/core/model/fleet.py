@@ -141,6 +141,7 @@ class Suspect(Value, frozen=True, kw_only=True):
     reason: Reason
     # other parts, with their directions, of which exactly the same tests are low
     twins: tuple[tuple[Part, Way], ...] = ()
+    counters: tuple[CounterChange, ...] = ()  # as those of a finding
 
 
 class Drift(Value, frozen=True, kw_only=True):

@@ -95,8 +95,10 @@ def judge_fleet(run: Run) -> FleetVerdict:
         replace(complete(finding), counters=risen.get(place, ()))
         for place, finding in enumerate(diagnosed.findings)
     ]
+    suspects = enumerate(diagnosed.suspects, len(findings))
     verdict = replace(
         diagnosed,
+        suspects=tuple(replace(s, counters=risen.get(place, ())) for place, s in suspects),
         run=str(run.folder),
         blamed=tuple(findings[: len(diagnosed.blamed)]),
         observations=tuple(findings[len(diagnosed.blamed) :]),

@@ -294,6 +294,11 @@ def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
 
 
 def suspect_words(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
+    because = [f"; {change_words(change)}" for change in suspect.counters[:NAMED_CHANGES]]
+    return f"{_suspected(suspect, verdict, fleet)}{''.join(because)}"
+
+
+def _suspected(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
     if fleet.devices:
         return devices.suspect(suspect, fleet)
     reason, name = suspect.reason, _end(suspect.place, suspect.direction, fleet)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from cluster.analysis.hang.situation import Situation
 from cluster.core.model.hang import Cause
-
-if TYPE_CHECKING:
-    from cluster.analysis.hang.situation import Situation
 
 PRECEDENCE = 60
 

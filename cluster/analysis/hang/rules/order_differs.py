@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cluster.analysis.hang.differences import first_difference
+from cluster.analysis.hang.situation import Situation
 from cluster.core.model.hang import Cause
-
-if TYPE_CHECKING:
-    from cluster.analysis.hang.situation import Situation
 
 PRECEDENCE = 40
 

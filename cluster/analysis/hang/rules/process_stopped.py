@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cluster.analysis.hang.situation import Situation
-    from cluster.core.model.hang import Cause
+from cluster.analysis.hang.situation import Situation
+from cluster.core.model.hang import Cause
 
 PRECEDENCE = 30
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from cluster.analysis.hang.differences import first_difference
+from cluster.analysis.hang.situation import Situation
 from cluster.core.model.hang import Cause, Operation
-
-if TYPE_CHECKING:
-    from cluster.analysis.hang.situation import Situation
 
 PRECEDENCE = 50
 

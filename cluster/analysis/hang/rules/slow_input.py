@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cluster.analysis.hang.situation import Situation
-    from cluster.core.model.hang import Cause, Snapshot
+from cluster.analysis.hang.situation import Situation
+from cluster.core.model.hang import Cause, Snapshot
 
 PRECEDENCE = 80
 FUNCTIONS = ("__next__", "_next_data", "_try_get_data", "_get_data", "__getitem__")
