@@ -131,6 +131,14 @@ class Reason(Value, frozen=True, kw_only=True, omit_defaults=True):
     target: bool = False  # the receiving end is meant
 
 
+class CounterChange(Value, frozen=True, kw_only=True):
+    """A counter that went up in the low tests of a part, and not in good tests."""
+
+    counter: str  # such as `tcp.retransmitted`, `cpu.steal`, `eth0.rx_errors`
+    own: float  # of a low test, the median: a share of `tcp.` and `cpu.`, else a count
+    usual: float  # what good tests do not exceed
+
+
 class Suspect(Value, frozen=True, kw_only=True):
     """A part that may be at fault, and why that is not certain."""
 
@@ -154,14 +162,6 @@ class Drift(Value, frozen=True, kw_only=True):
     hosts: tuple[int, ...]  # the numbers of those that differ
     values: tuple[str, ...]  # what each of them has
     slows: bool = False  # it can make a link, or its tests, slow
-
-
-class CounterChange(Value, frozen=True, kw_only=True):
-    """A counter that went up in the low tests of a part, and not in good tests."""
-
-    counter: str  # such as `tcp.retransmitted`, `cpu.steal`, `eth0.rx_errors`
-    own: float  # of a low test, the median: a share of `tcp.` and `cpu.`, else a count
-    usual: float  # what good tests do not exceed
 
 
 class FleetFinding(Value, frozen=True, kw_only=True):
