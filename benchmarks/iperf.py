@@ -197,11 +197,11 @@ class IperfRank:
     def run(self, definitions: tuple[Definition, ...]) -> None:
         own = self.params
         cells = [(definition, n) for definition in definitions for n in dict.fromkeys(own.streams)]
-        for done, (definition, streams) in enumerate(cells):
+        for result, (definition, streams) in enumerate(cells):
             label = f"{definition.metric}, {streams} stream(s)"
             values = self.rank.begin(definition, {"streams": streams}, unit="B/s")
             for number in range(own.iterations):
-                self.rank.progress(done + number / own.iterations, len(cells), label)
+                self.rank.progress(result + number / own.iterations, len(cells), label)
                 trial = IperfTest(definition=definition, streams=streams, number=number + 1)
                 values += self.once(trial)
             self.rank.end()

@@ -70,8 +70,8 @@ class Exchange:
         moved = self.data.moved(definition, size)
         most = 1 if definition in BLOCKING else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
         values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
-        for done, seconds in samples(repeat, counts, most, self.data.comm, values):
-            self._print_oneway(definition, size, seconds, report, done / counts.values)
+        for result, seconds in samples(repeat, counts, most, self.data.comm, values):
+            self._print_oneway(definition, size, seconds, report, result / counts.values)
         self.rank.end()
         self._print_median(definition, size, values)
 

@@ -147,8 +147,8 @@ def _rounds(setting: _Setting) -> None:
     results = _Results(rank, params)
     for number in range(params.rounds):
         for place, phase in enumerate(phases):
-            done = number + place / len(phases)
-            rank.progress(done, params.rounds, f"round {number + 1}, data {phase.name}")
+            result = number + place / len(phases)
+            rank.progress(result, params.rounds, f"round {number + 1}, data {phase.name}")
             rate = results.trained(phase.name, _train(setting, phase, number))
             setting.utilisation.computed(phase.name, rate, setting.trainer.flops)
         _probe(setting, results, number)

@@ -21,7 +21,7 @@ def output_of(program: str, *words: str) -> str | None:
     if path is None:
         return None
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [path, *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -33,7 +33,7 @@ def output_of(program: str, *words: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout
+    return result.stdout
 
 
 def version_of(program: str, flag: str) -> str | None:

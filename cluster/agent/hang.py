@@ -256,8 +256,8 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
     if spy := shutil.which("py-spy"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             words = [spy, "dump", "--nonblocking", "--full-filenames", "--pid", str(rank.pid)]
-            done = subprocess.run(words, capture_output=True, timeout=WITHIN, check=True)
-            return [DumpFile(name=name, content=done.stdout, at=time.time())]
+            result = subprocess.run(words, capture_output=True, timeout=WITHIN, check=True)
+            return [DumpFile(name=name, content=result.stdout, at=time.time())]
     path = folder / STACKS / str(rank.pid)
     status = read_text(Path(f"/proc/{rank.pid}/status")).splitlines()
     caught = next((line.split()[1] for line in status if line.startswith("SigCgt")), "0")

@@ -282,12 +282,12 @@ def max_min_rates(paths: Numbers, capacities: Values) -> Values:
         np.minimum.at(lowest, flat, np.repeat(tightest, way.shape[1]))
         full = shares <= lowest * (1 + ROUNDING)
         full[links] = False
-        done = full[way].any(axis=1)
-        rates[open_[done]] = tightest[done]
-        used_rates = np.repeat(tightest[done], way.shape[1])
-        free_rates -= np.bincount(way[done].ravel(), weights=used_rates, minlength=links + 1)
+        result = full[way].any(axis=1)
+        rates[open_[result]] = tightest[result]
+        used_rates = np.repeat(tightest[result], way.shape[1])
+        free_rates -= np.bincount(way[result].ravel(), weights=used_rates, minlength=links + 1)
         free_rates[links] = np.inf
-        open_ = open_[~done]
+        open_ = open_[~result]
     return rates
 
 

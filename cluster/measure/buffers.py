@@ -124,23 +124,23 @@ class GpuMemory:
         """Return calls that return when the GPU has finished the move."""
         from mpi4py.MPI import Request  # noqa: PLC0415
 
-        done = self._library.synchronise
+        result = self._library.synchronise
 
         def ready() -> None:
-            done()
+            result()
             comm.Barrier()
 
         def send(block: Block, peer: int, tag: int) -> None:
             comm.Send(block.mpi, peer, tag)
-            done()
+            result()
 
         def receive(block: Block, peer: int, tag: int) -> None:
             comm.Recv(block.mpi, peer, tag)
-            done()
+            result()
 
         def wait(requests: list[Any]) -> None:
             Request.Waitall(requests)
-            done()
+            result()
 
         return Moves(
             ready,

@@ -128,16 +128,16 @@ class Rank:
         path = self._folder / PROCESS_FILE.format(rank=self.number)
         path.write_bytes(msgspec.json.encode(process_info(self.number, self._began, self._before)))
 
-    def progress(self, done: float, total: int, label: str) -> None:
+    def progress(self, completed: float, total: int, label: str) -> None:
         """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.
 
-        `done` has the fraction of the current step; `label` names it.
+        `completed` has the fraction of the current step; `label` names it.
         """
         now = time.monotonic()
-        if self._progress is None or (done < total and now - self._told < PROGRESS_EVERY):
+        if self._progress is None or (completed < total and now - self._told < PROGRESS_EVERY):
             return
         self._told = now
-        line = msgspec.json.encode(Progress(done=done, total=total, what=label))
+        line = msgspec.json.encode(Progress(done=completed, total=total, what=label))
         self._progress.write(line + b"\n")
 
     def receive(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent

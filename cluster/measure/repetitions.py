@@ -86,24 +86,24 @@ def samples(
     first. `repeat` does that many, and returns the seconds of each. Yields the number of
     repetitions since the warm-up, and the seconds of the latest.
     """
-    began, done, step = time.monotonic(), -counts.warm_up, 1 if counts.seconds else most
+    began, result, step = time.monotonic(), -counts.warm_up, 1 if counts.seconds else most
     checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values
-    while done < counts.values:
-        end = min(checkpoint, counts.values) if done >= 0 else 0
-        n = min(most, step, end - done)
+    while result < counts.values:
+        end = min(checkpoint, counts.values) if result >= 0 else 0
+        n = min(most, step, end - result)
         step *= 2
         seconds = repeat(n)
-        done += n
-        budget = counts.seconds * (WARMING if done <= 0 else 1.0)
+        result += n
+        budget = counts.seconds * (WARMING if result <= 0 else 1.0)
         over = budget and comm.bcast(time.monotonic() - began > budget)
-        if done <= 0:
-            done = 0 if over else done
+        if result <= 0:
+            result = 0 if over else result
             continue
         values += seconds
-        yield done, seconds
-        if over and done >= FEWEST:
+        yield result, seconds
+        if over and result >= FEWEST:
             return
-        if counts.adaptive and done == checkpoint:
+        if counts.adaptive and result == checkpoint:
             if _agreed(comm, values):
                 return
             checkpoint += max(1, checkpoint // 10)

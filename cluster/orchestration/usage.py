@@ -46,10 +46,10 @@ def watch_usage(
             )
 
         words = (f"{machines[name].bin}/python3", *AGENT, "usage", *interval)
-        done = shell.run(words, on_line=take)
-        if done.status:
-            raise ShellError(f"{name} cannot say what it does.", means=done.stderr.strip())
-        return done
+        result = shell.run(words, on_line=take)
+        if result.status:
+            raise ShellError(f"{name} cannot say what it does.", means=result.stderr.strip())
+        return result
 
     answers = try_each(cluster.shells(), look)
     return {name: error for name, error in answers.items() if isinstance(error, ClusterError)}

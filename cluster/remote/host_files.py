@@ -62,11 +62,11 @@ class HostTree(Value, frozen=True, kw_only=True):
 
 def list_tree(shell: Shell, folder: str) -> HostTree:
     """List a folder of a host; raise if it is none, or a part of it may not be read."""
-    done = shell.run(["sh", "-c", LIST, "sh", folder])
-    rsync, free, *words = _unpacked(done.stdout) or ["", ""]
+    result = shell.run(["sh", "-c", LIST, "sh", folder])
+    rsync, free, *words = _unpacked(result.stdout) or ["", ""]
     if not words or words[-1] != END:
         raise ShellError(
-            f"{folder} could not be listed: {done.stderr.strip() or 'its end did not come'}",
+            f"{folder} could not be listed: {result.stderr.strip() or 'its end did not come'}",
             means="Nothing was sent to this host. It needs GNU find, gzip and base64.",
         )
     pairs = zip(words[:-1:2], words[1::2], strict=True)
@@ -85,8 +85,8 @@ def digests(shell: Shell, folder: str, names: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of files of a host, by their paths in a folder; unread ones are absent."""
     if not names:
         return {}
-    done = _with_list(shell, DIGESTS, folder, "\0".join(names))
-    lines = (word.partition("  ") for word in _unpacked(done))
+    result = _with_list(shell, DIGESTS, folder, "\0".join(names))
+    lines = (word.partition("  ") for word in _unpacked(result))
     return {name: digest for digest, _, name in lines}
 
 
@@ -113,10 +113,10 @@ def write_list(shell: Shell, text: str) -> str:
 
 def _with_list(shell: Shell, script: str, folder: str, text: str) -> str:
     """Run a script that reads a list; its path is absolute, or starts where the script does."""
-    done = shell.run(["sh", "-c", script, "sh", write_list(shell, text), folder])
-    if done.status != 0:
-        raise ShellError(f"{folder} could not be changed: {done.stderr.strip()}")
-    return done.stdout
+    result = shell.run(["sh", "-c", script, "sh", write_list(shell, text), folder])
+    if result.status != 0:
+        raise ShellError(f"{folder} could not be changed: {result.stderr.strip()}")
+    return result.stdout
 
 
 def _unpacked(text: str) -> list[str]:

@@ -97,14 +97,14 @@ def _alias(machine: Machine) -> str:
 
 
 def _as_root(shell: Shell, script: str) -> str:
-    done = shell.run(["sh", "-c", AS_ROOT, "sh", script], timeout=COMMAND_TIMEOUT)
-    if done.status != 0:
+    result = shell.run(["sh", "-c", AS_ROOT, "sh", script], timeout=COMMAND_TIMEOUT)
+    if result.status != 0:
         raise ShellError(
             "The host key could not be changed.",
-            means=f"Others may know it. The host says: {done.stderr.strip()}",
+            means=f"Others may know it. The host says: {result.stderr.strip()}",
             remedy="It needs sudo without a password there, and OpenSSH's sshd.",
         )
-    return done.stdout
+    return result.stdout
 
 
 def _reconnect(shells: Mapping[str, Shell], between: Callable[[], None]) -> None:

@@ -249,13 +249,13 @@ class MpiJob:
         try:
             if not self.exists():
                 return
-            done = self._agent("stop")
+            result = self._agent("stop")
         except ShellError:
             self.halt()  # the first host cannot do it any more
             raise
-        if done.status != 0:
+        if result.status != 0:
             raise ShellError(
-                f"The job {self.record.session} could not be stopped.", means=done.stderr.strip()
+                f"The job {self.record.session} could not be stopped.", means=result.stderr.strip()
             )
 
     def halt(self) -> None:
@@ -267,12 +267,12 @@ class MpiJob:
 
     def status(self) -> int | None:
         """Return the exit status of the job; None while it runs (JobError: it was lost)."""
-        done = self._agent("look")
+        result = self._agent("look")
         try:
-            event = decoders.decode(done.stdout, Event)
+            event = decoders.decode(result.stdout, Event)
         except msgspec.DecodeError as error:
             raise ShellError(
-                f"The job {self.record.session} has an unknown status.", means=done.stderr.strip()
+                f"The job {self.record.session} has an unknown status.", means=result.stderr.strip()
             ) from error
         if isinstance(event, Lost):
             raise self._lost(event.reason)
@@ -313,11 +313,11 @@ class MpiJob:
         """Remove unchanged files from the copy of the user's folder, so that none is downloaded."""
         if not self.record.workdir:
             return
-        done = shell.run(self._words("results", self.record.folder), timeout=COMMAND_TIMEOUT)
-        if done.status != 0:
+        result = shell.run(self._words("results", self.record.folder), timeout=COMMAND_TIMEOUT)
+        if result.status != 0:
             raise ShellError(
                 f"The results of {self.record.session} could not be separated from its input.",
-                means=f"{done.stderr.strip()}\nIts files are still in {self.record.folder}",
+                means=f"{result.stderr.strip()}\nIts files are still in {self.record.folder}",
             )
 
     def running(self) -> RunningJob | None:

@@ -71,19 +71,19 @@ def end_leftovers(shell: Shell, folder: str) -> Leftovers:
 
     ShellError: some could not be ended, or the host has no means to look for them.
     """
-    done = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
-    processes = tuple(line.strip() for line in done.stdout.splitlines())
-    if done.status == 0:
+    result = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
+    processes = tuple(line.strip() for line in result.stdout.splitlines())
+    if result.status == 0:
         spared = processes[-1:] == (SPARED,)
         return Leftovers(running=processes[:-1]) if spared else Leftovers(ended=processes)
-    if done.status == CANNOT_LOOK:
+    if result.status == CANNOT_LOOK:
         raise ShellError(
             "Processes that were left on the host cannot be looked for.",
             means="Its grep knows no -z.",
             remedy=f"Look for those with {MARK}={folder} in /proc/*/environ",
         )
     raise ShellError(
-        f"Processes that were started there could not be ended: {done.stderr.strip()}",
+        f"Processes that were started there could not be ended: {result.stderr.strip()}",
         means="\n".join(processes),
         remedy="End them, and try again: kill -KILL PID",
     )

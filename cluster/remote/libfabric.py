@@ -47,11 +47,11 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
         return
     words = ["sh", "-c", ASK, "sh", provider]
     answers = on_each(shells, lambda _, shell: shell.run(words, timeout=WITHIN))
-    for name, done in answers.items():
-        if done.status != 0 or f"provider: {provider}" not in done.stdout:
-            lines = (done.stderr or done.stdout).strip().splitlines()
+    for name, result in answers.items():
+        if result.status != 0 or f"provider: {provider}" not in result.stdout:
+            lines = (result.stderr or result.stdout).strip().splitlines()
             raise SpecError(
-                f"{name} has no libfabric provider {provider}: fi_info exits with {done.status}.",
+                f"{name} has no libfabric provider {provider}: fi_info exits with {result.status}.",
                 means=f"{lines[-1] if lines else 'It printed nothing.'} MPI would use TCP, and its "
                 "values would be those of TCP; nothing was measured.",
                 remedy=f"Leave --image out, or choose one that has libfabric with {provider}; "

@@ -100,8 +100,8 @@ def _silent(begun: Collection[Future[T]], seconds: float) -> tuple[set[Future[T]
     """Wait for calls; return those that have not ended, and the seconds that they had."""
     began, limit, late = time.monotonic(), seconds, set(begun)
     while late and (remaining := began + limit - time.monotonic()) > 0:
-        done, late = wait(late, remaining, FIRST_COMPLETED)
-        if any(future.exception() is None for future in done):
+        result, late = wait(late, remaining, FIRST_COMPLETED)
+        if any(future.exception() is None for future in result):
             took = time.monotonic() - began
             limit = min(seconds, max(AT_LEAST, SLOWER * took))
     return late, limit
@@ -125,10 +125,10 @@ def connect_all(
     attempts = _Attempts(on_state, transient)
     with _calls(hosts, attempts.connect) as begun:
         try:
-            done, late = _first_failure(begun.values(), seconds, between)
+            result, late = _first_failure(begun.values(), seconds, between)
         finally:
             attempts.over.set()
-        if late and any(future.exception() for future in done):  # collect their errors, too
+        if late and any(future.exception() for future in result):  # collect their errors, too
             wait(late, max(0.0, min(GRACE, began + seconds - time.monotonic())))
     failed = _failures(begun)
     for name, future in begun.items():
@@ -147,9 +147,9 @@ def _first_failure(
     deadline = time.monotonic() + seconds
     while True:
         remaining = max(0.0, deadline - time.monotonic())
-        done, late = wait(begun, min(remaining, BETWEEN_ATTEMPTS), FIRST_EXCEPTION)
-        if not late or not remaining or any(future.exception() for future in done):
-            return done, late
+        result, late = wait(begun, min(remaining, BETWEEN_ATTEMPTS), FIRST_EXCEPTION)
+        if not late or not remaining or any(future.exception() for future in result):
+            return result, late
         between()
 
 

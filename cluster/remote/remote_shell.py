@@ -192,9 +192,9 @@ class RemoteShell(Shell):
         return self.run(["test", "-e", path]).status == 0
 
     def remove(self, path: str) -> None:
-        done = self.run(["rm", "-rf", "--", path])
-        if done.status != 0:
-            raise _failed("removed", path, done.stderr.strip())
+        result = self.run(["rm", "-rf", "--", path])
+        if result.status != 0:
+            raise _failed("removed", path, result.stderr.strip())
 
     def _deliver(self, to: str, script: str, pump: Callable[[ChunkWriter], object]) -> None:
         """Run a script on the host that reads what we send, and raise if it fails."""
@@ -267,8 +267,8 @@ def _mode(text: str) -> int:
     return int(text, 8) & 0o777
 
 
-def _failed(done: str, path: str, why: str) -> ShellError:
-    return ShellError(f"{path} could not be {done}: {why}")
+def _failed(action: str, path: str, why: str) -> ShellError:
+    return ShellError(f"{path} could not be {action}: {why}")
 
 
 def _line(argv: Sequence[str], timeout: float | None) -> str:

@@ -33,14 +33,14 @@ def send(machine: Machine, top: Path, names: Sequence[str], to: str) -> int:
     with tempfile.NamedTemporaryFile() as listed:
         listed.write(os.fsencode("\0".join(names)))
         listed.flush()
-        done = shell.run(
+        result = shell.run(
             [
                 *("rsync", "--times", "--perms", "--compress", "--stats", "--no-human-readable"),
                 *("--ignore-times", "--protect-args", f"--timeout={SILENCE}", f"--rsh={ssh}"),
                 *("--from0", f"--files-from={listed.name}", f"{top}/", place),
             ]
         )
-    match = SENT.search(done.stdout)
-    if done.status != 0 or match is None:
-        raise ShellError(f"rsync to {machine.name} failed: {done.stderr.strip()}")
+    match = SENT.search(result.stdout)
+    if result.status != 0 or match is None:
+        raise ShellError(f"rsync to {machine.name} failed: {result.stderr.strip()}")
     return int(match[1])

@@ -98,10 +98,10 @@ def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
 
 def _identify(name: str, shell: Shell) -> tuple[str, str, bool]:
     ours = shell.machine.folder if shell.machine else ""
-    done = shell.run(["sh", "-c", WHO, "sh", ours], timeout=COMMAND_TIMEOUT)
-    user, home, *meshed = done.stdout.splitlines() or ["", ""]
+    result = shell.run(["sh", "-c", WHO, "sh", ours], timeout=COMMAND_TIMEOUT)
+    user, home, *meshed = result.stdout.splitlines() or ["", ""]
     if not home:
-        raise ShellError(f"{name} does not say who we are there: {done.stderr.strip()}")
+        raise ShellError(f"{name} does not say who we are there: {result.stderr.strip()}")
     return user, posixpath.join(home, ours), bool(meshed)
 
 
@@ -114,9 +114,9 @@ def pull_names(shell: Shell, ssh: str, folder: str, names: Sequence[str]) -> Non
 
 
 def _pull(shell: Shell, to: str, script: str) -> None:
-    done = shell.run(["sh", "-c", script])
-    if done.status != 0:
-        raise ShellError(f"{to} could not be copied from another host: {done.stderr.strip()}")
+    result = shell.run(["sh", "-c", script])
+    if result.status != 0:
+        raise ShellError(f"{to} could not be copied from another host: {result.stderr.strip()}")
 
 
 def put(shells: Mapping[str, Shell], path: Path, places: Mapping[str, str], name: str) -> None:

@@ -169,15 +169,15 @@ def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> Endpoint:
         variables=" ".join(f'{key}="{value}"' for key, value in variables.items()),
     )
     argv = ["sh", "-c", OPEN, "sh", host.folder, str(first_port), settings]
-    done = shell.run(argv, timeout=COMMAND_TIMEOUT)
-    if done.status != 0:
+    result = shell.run(argv, timeout=COMMAND_TIMEOUT)
+    if result.status != 0:
         raise ShellError(
             f"{name} could not start an sshd for the other hosts.",
-            means=done.stderr.strip(),
+            means=result.stderr.strip(),
             remedy="Ranks on several hosts need sshd and ssh-keygen there: "
             "sudo apt-get install openssh-server",
         )
-    port, key = done.stdout.splitlines()[-1].split(maxsplit=1)
+    port, key = result.stdout.splitlines()[-1].split(maxsplit=1)
     return int(port), key.strip()
 
 
@@ -216,8 +216,8 @@ def _unreachable(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> 
     ]
     waves = (tries[at : at + AT_ONCE] for at in range(0, len(tries), AT_ONCE))
     script = "\n".join(line for wave in waves for line in (*wave, "wait"))
-    done = shells[first].run(["sh", "-c", script], timeout=COMMAND_TIMEOUT)
-    lines = (line.partition(" ") for line in done.stdout.splitlines())
+    result = shells[first].run(["sh", "-c", script], timeout=COMMAND_TIMEOUT)
+    lines = (line.partition(" ") for line in result.stdout.splitlines())
     return {name: message for name, _, message in lines if name in hosts}
 
 
@@ -247,8 +247,8 @@ def _try_first_addresses(
         for dead in host.tried_first:
             attempt = f"< /dev/tcp/{dead.address}/{endpoints[name][0]}"
             argv = ["env", "LC_ALL=C", "timeout", SILENCE, "bash", "-c", attempt]
-            done = shells[other].run(argv, timeout=COMMAND_TIMEOUT)
-            if done.status != 0 and "Connection refused" not in done.stderr:
+            result = shells[other].run(argv, timeout=COMMAND_TIMEOUT)
+            if result.status != 0 and "Connection refused" not in result.stderr:
                 raise ShellError(
                     f"{other} cannot reach {dead.address}, which {name} has beside {host.address}.",
                     means="Open MPI tries it first: each attempt takes over two minutes, or fails.",

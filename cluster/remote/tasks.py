@@ -43,11 +43,11 @@ class HostTasks:
     def start(self, task: Task, spec: TaskSpec) -> TaskState:
         """Start a task; return once its command was started, or could not be (ShellError)."""
         text = msgspec.json.encode(spec).decode()
-        done = self._shell.run(["sh", "-c", WRITE, "sh", task.folder, text], timeout=TIMEOUT)
-        home = done.stdout.rstrip("\n")
-        if done.status != 0:
+        result = self._shell.run(["sh", "-c", WRITE, "sh", task.folder, text], timeout=TIMEOUT)
+        home = result.stdout.rstrip("\n")
+        if result.status != 0:
             raise ShellError(
-                f"The job cannot be written to {self.machine.name}: {done.stderr.strip()}"
+                f"The job cannot be written to {self.machine.name}: {result.stderr.strip()}"
             )
         folder, python = posixpath.join(home, task.folder), posixpath.join(home, self._python)
         mark = f"{MARK}={self.machine.folder}"
@@ -87,10 +87,10 @@ class HostTasks:
 
         words = self._words("task-follow", task.folder, str(offset), *([] if to_end else ["once"]))
         with self._shell.watched(), silence:
-            done = self._shell.run(words, on_line=receive)
+            result = self._shell.run(words, on_line=receive)
         if not last or (to_end and last[0].end is None):
             raise Unreachable(
-                f"{self.machine.name} stopped reporting: {done.stderr.strip() or 'no reason'}",
+                f"{self.machine.name} stopped reporting: {result.stderr.strip() or 'no reason'}",
                 state="broken",
                 transient=True,
             )
@@ -118,12 +118,12 @@ class HostTasks:
         self._tmux.kill(task.session)
 
     def _agent(self, verb: str, *words: str, timeout: float = TIMEOUT) -> Completed:
-        done = self._shell.run(self._words(verb, *words), timeout=timeout)
-        if done.status != 0:
+        result = self._shell.run(self._words(verb, *words), timeout=timeout)
+        if result.status != 0:
             raise ShellError(
-                f"{self.machine.name} cannot say how its tasks are.", means=done.stderr.strip()
+                f"{self.machine.name} cannot say how its tasks are.", means=result.stderr.strip()
             )
-        return done
+        return result
 
     def _words(self, verb: str, *words: str) -> list[str]:
         return [self._python, *AGENT, verb, *words]

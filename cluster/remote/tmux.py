@@ -59,19 +59,21 @@ class Tmux:
         from libtmux.exc import TmuxCommandNotFound  # noqa: PLC0415
 
         try:
-            done = libtmux.Server().cmd(AS_IT_IS, *words)
+            result = libtmux.Server().cmd(AS_IT_IS, *words)
         except TmuxCommandNotFound:
             return Completed(
                 argv=tuple(argv), status=NOT_FOUND, stdout="", stderr="tmux: not found"
             )
-        out, err = ("".join(f"{line}\n" for line in text) for text in (done.stdout, done.stderr))
-        return Completed(argv=tuple(argv), status=done.returncode, stdout=out, stderr=err)
+        out, err = (
+            "".join(f"{line}\n" for line in text) for text in (result.stdout, result.stderr)
+        )
+        return Completed(argv=tuple(argv), status=result.returncode, stdout=out, stderr=err)
 
     def _try(self, *words: str) -> Completed:
-        done = self._run(words)
-        if done.status == NOT_FOUND:
+        result = self._run(words)
+        if result.status == NOT_FOUND:
             raise missing_tmux_error(self._host)
-        return done
+        return result
 
     def start(self, session: str, folder: str, argv: Sequence[str], by: str = "") -> None:
         """Run a command of at least two words in a new session, which stays when the command ends.
@@ -90,15 +92,15 @@ class Tmux:
             *("set-option", "-t", target, MARK, _as_word(folder), ";"),
             *("set-option", "-t", target, BY, _as_word(by)),
         )
-        done = self._try(*words)
+        result = self._try(*words)
         for _ in range(RETRIES):
-            if done.stderr.strip() not in SERVER_ENDED:
+            if result.stderr.strip() not in SERVER_ENDED:
                 break
-            done = self._try(*words)
-        if done.status != 0:
+            result = self._try(*words)
+        if result.status != 0:
             raise ShellError(
                 f"The tmux session {session} could not be started on {self._host}.",
-                means=done.stderr.strip(),
+                means=result.stderr.strip(),
             )
 
     def exists(self, session: str) -> bool:
@@ -113,8 +115,8 @@ class Tmux:
         return self._option(session, BY)
 
     def _option(self, session: str, name: str) -> str:
-        done = self._try("show-options", "-qv", "-t", f"={session}:", name)
-        return done.stdout.removesuffix("\n") if done.status == 0 else ""
+        result = self._try("show-options", "-qv", "-t", f"={session}:", name)
+        return result.stdout.removesuffix("\n") if result.status == 0 else ""
 
     def look(self, session: str) -> tuple[str, bool]:
         """Return the id of a session, and whether its command runs; no id if there is none.
@@ -127,8 +129,8 @@ class Tmux:
 
     def capture(self, session: str) -> str:
         """Return the text that a session's pane shows; empty if there is no such session."""
-        done = self._try("capture-pane", "-p", "-t", f"={session}:")
-        return done.stdout if done.status == 0 else ""
+        result = self._try("capture-pane", "-p", "-t", f"={session}:")
+        return result.stdout if result.status == 0 else ""
 
     def kill(self, session: str) -> None:
         """End a session of this name or id, if it exists."""

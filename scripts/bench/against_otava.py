@@ -96,8 +96,8 @@ def _theirs(series: Series, *, smallest: float = 0.0, window: int = 0) -> Places
     asked = {"series": series, "level": LEVEL, "smallest": smallest, "window": window}
     text = json.dumps(asked)
     argv = [str(PLACE / "bin/python"), "-c", ASK]
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
-    places: Places = json.loads(done.stdout)
+    result = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
+    places: Places = json.loads(result.stdout)
     return places
 
 

@@ -63,10 +63,10 @@ def sharing() -> None:
     for _ in range(CASES // BATCH):
         cases = [_case(chance) for _ in range(BATCH)]
         text = json.dumps([{"paths": p, "capacities": c} for p, c in cases])
-        done = subprocess.run(
+        result = subprocess.run(
             [SYSTEM, str(RATES)], input=text, capture_output=True, text=True, check=True
         )
-        for (paths, capacities), theirs in zip(cases, json.loads(done.stdout), strict=True):
+        for (paths, capacities), theirs in zip(cases, json.loads(result.stdout), strict=True):
             ways = np.full((len(paths), max(map(len, paths))), NO_LINK)
             for flow, path in enumerate(paths):
                 ways[flow, : len(path)] = path
@@ -118,7 +118,7 @@ def _ratios(
     starter: str, place: Path, program: Path, chosen: dict[str, str]
 ) -> list[tuple[str, float]]:
     algorithms = [f"--cfg=smpi/{c}:{ALGORITHMS[c][name]}" for c, name in chosen.items()]
-    done = subprocess.run(
+    result = subprocess.run(
         [
             *(starter, "-np", str(RANKS), "-hostfile", str(place / "hosts")),
             *("-platform", str(place / "network.xml"), "--log=root.thres:critical"),
@@ -128,7 +128,7 @@ def _ratios(
         text=True,
         check=True,
     )
-    rows = [line.split() for line in done.stdout.splitlines()]
+    rows = [line.split() for line in result.stdout.splitlines()]
     times = [(name, int(size), float(seconds)) for name, size, seconds in rows]
     messages = fit([_summary(size, t) for name, size, t in times if name == "pingpong"])
     if messages is None:

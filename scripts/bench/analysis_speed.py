@@ -34,10 +34,10 @@ def summarising(where: Path, repetitions: int) -> None:
     )
     took, peak = [], 0.0
     for _ in range(repetitions):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", line, str(folder)], check=True, capture_output=True, text=True
         )
-        n, spent, kib = done.stdout.split()
+        n, spent, kib = result.stdout.split()
         if int(n) != MILLION:
             sys.exit(f"{n} values were summarised, not {MILLION}")
         took.append(float(spent))

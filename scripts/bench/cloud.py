@@ -23,6 +23,6 @@ def launching_in_a_cloud() -> None:
 def cloud_figures(what: str, *numbers: str) -> dict[str, dict[str, float]]:
     """Ask the test cloud, in a process of its own."""
     argv = [sys.executable, "-m", "tests.fakes.aws.launch_cost", what, *numbers]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT)
-    found: dict[str, dict[str, float]] = json.loads(done.stdout)
+    result = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT)
+    found: dict[str, dict[str, float]] = json.loads(result.stdout)
     return found

@@ -285,16 +285,16 @@ def _groups(pairs: Sequence[GpuPair]) -> Iterator[GpuGroup]:
 def _merged(
     sets: list[tuple[int, ...]], paths: Mapping[tuple[int, int], str], least: tuple[int, int]
 ) -> list[tuple[int, ...]]:
-    done: list[tuple[int, ...]] = []
+    result: list[tuple[int, ...]] = []
     for members in sets:
-        for at, other in enumerate(done):
+        for at, other in enumerate(result):
             across = ((min(a, b), max(a, b)) for a in members for b in other)
             if all(speed(paths.get(gpus, UNKNOWN)) >= least for gpus in across):
-                done[at] = tuple(sorted((*other, *members)))
+                result[at] = tuple(sorted((*other, *members)))
                 break
         else:
-            done.append(members)
-    return done
+            result.append(members)
+    return result
 
 
 def _nearest(topology: Topology) -> Iterator[Nearest]:

@@ -17,10 +17,10 @@ NOTICE = 10.0  # seconds between two words about logs that take long
 @contextmanager
 def progress(files: Sequence[str]) -> Iterator[None]:
     """Say on standard error, from time to time, that logs are still read inside this context."""
-    done, began = Event(), monotonic()
+    result, began = Event(), monotonic()
 
     def speak() -> None:
-        while not done.wait(NOTICE) and not is_quiet():
+        while not result.wait(NOTICE) and not is_quiet():
             names = ", ".join(files[:3])
             sys.stderr.write(f"Still reading {names}: {monotonic() - began:.0f} s\n")
             sys.stderr.flush()
@@ -29,7 +29,7 @@ def progress(files: Sequence[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        result.set()
 
 
 def readings(

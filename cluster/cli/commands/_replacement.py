@@ -54,13 +54,13 @@ def replace(
     if not bad:
         return verdict
     if share is not None:
-        done = cordon_nodes(cluster, bad, run.folder.name, share)
+        result = cordon_nodes(cluster, bad, run.folder.name, share)
     elif can_replace(cluster.disk):
         _ask(cluster, bad, options)
-        done = _replaced(cluster, verdict, bad, test)
+        result = _replaced(cluster, verdict, bad, test)
     else:
-        done = irreplaceable(cluster, bad)
-    changed = msgspec.structs.replace(verdict, replaced=done)
+        result = irreplaceable(cluster, bad)
+    changed = msgspec.structs.replace(verdict, replaced=result)
     verdict_files.write_verdict(run.folder, changed)
     return changed
 

@@ -327,8 +327,8 @@ def _replace(
         if options.json:
             print_json(verdict)
     if not options.json:
-        done = "replaced" if share is None else "cordoned"
-        nothing = f"No host is confirmed to be bad by itself, so none is {done}."
+        result = "replaced" if share is None else "cordoned"
+        nothing = f"No host is confirmed to be bad by itself, so none is {result}."
         print_lines(*(tuple(replacement_lines(verdict)) or (nothing,)))
     raise_if_bad(verdict, cluster.name)
     return verdict

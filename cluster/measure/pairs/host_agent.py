@@ -112,7 +112,7 @@ def _allreduce(order: BeginTest) -> float:
     hosts = ["-np", "2", "--host", f"{order.own_address}:1,{order.address}:1", "--bind-to", "none"]
     program = [sys.executable, "-P", "-m", ALLREDUCE, str(order.size), str(order.seconds)]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [mpirun, *root, *hosts, *program],
             capture_output=True,
             text=True,
@@ -123,10 +123,10 @@ def _allreduce(order: BeginTest) -> float:
         )
     except subprocess.TimeoutExpired as error:
         raise TransferError("the allreduce did not end within the limit") from error
-    results = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not results:
-        errors = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
-        why = errors[-1].strip() if errors else f"exit status {done.returncode}"
+    results = [line for line in result.stdout.splitlines() if line.startswith("{")]
+    if result.returncode or not results:
+        errors = [line for line in result.stderr.splitlines() if line.strip(" -=*")]
+        why = errors[-1].strip() if errors else f"exit status {result.returncode}"
         raise TransferError(f"the allreduce failed: {why}")
     return msgspec.json.decode(results[-1], type=AllreduceOutcome).rate
 

@@ -214,11 +214,11 @@ def _report(
     words = ["sh", "-c", REPORT, "sh", str(folder), sys.executable]
     variables = [f"{name}={value}" for name, value in starter.env(layout).items()]
     cleared = [word for name in _forgotten() for word in ("-u", name)]
-    done = shell.run(["env", *cleared, *variables, *starter.argv(words, layout)], timeout=LIMIT)
+    result = shell.run(["env", *cleared, *variables, *starter.argv(words, layout)], timeout=LIMIT)
     reports = [_read_facts(path) for path in sorted(folder.glob(f"{FACTS}.*"))]
-    if done.status or len(reports) < len(machines):
-        messages = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
-        reason = messages[-1] if messages else f"exit status {done.status}"
+    if result.status or len(reports) < len(machines):
+        messages = [line for line in result.stderr.splitlines() if line.strip(" -=*")]
+        reason = messages[-1] if messages else f"exit status {result.status}"
         raise ClusterError(
             f"{len(reports)} of {len(machines)} host(s) reported what they are.",
             means=f"{starter.name} says: {reason}",

@@ -99,8 +99,8 @@ def _check_library(
 
     def look(name: str, shell: Shell) -> None:
         host = tools[name]
-        done = shell.run([*host.python, "-c", LOOK, library], timeout=WITHIN)
-        if done.status != 0:
+        result = shell.run([*host.python, "-c", LOOK, library], timeout=WITHIN)
+        if result.status != 0:
             where, means = name, "Each rank must be able to load it."
             if host.image:
                 where = f"{name}, {host.words}"
@@ -120,16 +120,16 @@ def _compile_own(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain]) ->
     def compile_(name: str, shell: Shell) -> str:
         host = tools[name]
         argv = [*host.python, "-P", "-m", "cluster.measure.kernels", "profile", host.folder]
-        done = shell.run(argv, timeout=WITHIN)
-        if done.status != 0:
-            reason = (done.stderr.strip().splitlines() or ["no reason"])[-1]
+        result = shell.run(argv, timeout=WITHIN)
+        if result.status != 0:
+            reason = (result.stderr.strip().splitlines() or ["no reason"])[-1]
             raise SpecError(
                 f"{name}: the profiler could not be compiled: {reason}",
                 means="It must fit the MPI that runs there.",
                 remedy=f"{NEEDS.format(where=host.words)}. Or name IBM's library: "
                 "--profile=/path/libmpitrace.so",
             )
-        return done.stdout.strip()
+        return result.stdout.strip()
 
     paths = on_each(shells, compile_)
     if len(set(paths.values())) > 1:

@@ -371,8 +371,8 @@ def check_mca_parameters(
     if not checked:
         return
     program = posixpath.join(home, machine.bin, "ompi_info")
-    done = shell.run(["sh", "-c", LIST, "sh", program], timeout=PATIENCE)
-    parameters = done.stdout.split()
+    result = shell.run(["sh", "-c", LIST, "sh", program], timeout=PATIENCE)
+    parameters = result.stdout.split()
     if parameters:  # an MPI other than Open MPI has no ompi_info
         _refuse_unknown(checked, parameters)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster.agent.protocol import TIMED_OUT
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.measure import pmi
@@ -87,8 +88,8 @@ def _fitting(hosts: ReadyHosts, benchmark: Benchmark[Any]) -> str:
 
 
 def _check_program(program: str, host: str, folder: str, shell: Shell) -> None:
-    done = _ask(shell, ["sh", "-c", 'PATH="$1:$PATH" command -v "$2"', "sh", folder, program])
-    if done.status:
+    result = _ask(shell, ["sh", "-c", 'PATH="$1:$PATH" command -v "$2"', "sh", folder, program])
+    if result.status:
         raise SpecError(
             f"There is no {program} on {host}.",
             means="Nothing was started.",
@@ -99,11 +100,12 @@ def _check_program(program: str, host: str, folder: str, shell: Shell) -> None:
 
 def _offered(shell: Shell, host: str) -> tuple[str, ...]:
     """Ask which PMIs this Slurm offers."""
-    done = _ask(shell, ["timeout", f"{LIMIT:g}", "srun", "--mpi=list"])
-    offered = pmi.read_list(f"{done.stdout}\n{done.stderr}")
-    if done.status or not offered:
-        answer = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
-        problem = f"did not answer within {LIMIT:g} s" if done.status == 124 else f"says: {answer}"  # noqa: PLR2004 - as timeout exits
+    result = _ask(shell, ["timeout", f"{LIMIT:g}", "srun", "--mpi=list"])
+    offered = pmi.read_list(f"{result.stdout}\n{result.stderr}")
+    if result.status or not offered:
+        answer = (result.stderr.strip() or result.stdout.strip() or "nothing").splitlines()[-1]
+        is_late = result.status == TIMED_OUT
+        problem = f"did not answer within {LIMIT:g} s" if is_late else f"says: {answer}"
         raise SpecError(
             f"srun on {host} {problem}.",
             means="It cannot be asked which PMI it offers, and nothing was started.",

@@ -47,10 +47,10 @@ def look_on(
 
     def ask(name: str, shell: Shell) -> list[HostReport]:
         words = [f"{machines[name].bin}/python3", *AGENT, "hang", folders[name], str(BETWEEN)]
-        done = shell.run(words, timeout=WITHIN)
-        if done.status != 0 or not done.stdout.strip():
-            raise ShellError(f"{name} cannot say what its ranks do.", means=done.stderr.strip())
-        return [decoders.decode(line, HostReport) for line in done.stdout.splitlines()]
+        result = shell.run(words, timeout=WITHIN)
+        if result.status != 0 or not result.stdout.strip():
+            raise ShellError(f"{name} cannot say what its ranks do.", means=result.stderr.strip())
+        return [decoders.decode(line, HostReport) for line in result.stdout.splitlines()]
 
     evidence = folder / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)

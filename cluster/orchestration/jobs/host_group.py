@@ -152,9 +152,9 @@ class HostGroup(Sequence["Host"]):
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
             words = command_words(self._named[name], command, self.path(name, cwd), env or {})
-            done = shell.run(words, timeout=timeout, on_line=hear)
+            result = shell.run(words, timeout=timeout, on_line=hear)
             argv = (command,) if isinstance(command, str) else tuple(command)
-            return msgspec.structs.replace(done, argv=argv)
+            return msgspec.structs.replace(result, argv=argv)
 
         return try_each(self.shells(), do)
 
@@ -337,10 +337,10 @@ class Host:
         Raises:
             ShellError: there is none, or it cannot be read.
         """
-        done = self.run(["cat", "--", path], check=False)
-        if done.status != 0:
-            raise ShellError(f"{path} cannot be read on {self.name}: {done.stderr.strip()}")
-        return done.stdout
+        result = self.run(["cat", "--", path], check=False)
+        if result.status != 0:
+            raise ShellError(f"{path} cannot be read on {self.name}: {result.stderr.strip()}")
+        return result.stdout
 
     def write(self, text: str, path: str) -> None:
         """Write a small file here, atomically; see `HostGroup.write`."""

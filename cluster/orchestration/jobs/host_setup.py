@@ -71,8 +71,8 @@ def run_once(
     def has_run(name: str, shell: Shell) -> bool:
         return shell.exists(f"{folders[name]}/{key}.done")
 
-    done = on_each(hosts.shells(), has_run)
-    waiting = {name: shell for name, shell in hosts.shells().items() if not done[name]}
+    result = on_each(hosts.shells(), has_run)
+    waiting = {name: shell for name, shell in hosts.shells().items() if not result[name]}
 
     def run(name: str, shell: Shell) -> None:
         path, printed = f"{folders[name]}/{key}", deque[str](maxlen=TAIL_LINES)

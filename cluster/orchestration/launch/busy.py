@@ -39,9 +39,9 @@ def why_busy(name: str, most: float) -> str:
         cluster.close()
     reasons = {
         reason: host
-        for host, done in answers.items()
-        if not isinstance(done, ClusterError)
-        for reason in _reasons(done.stdout, most)
+        for host, result in answers.items()
+        if not isinstance(result, ClusterError)
+        for reason in _reasons(result.stdout, most)
     }
     return "; ".join(f"{host}: {reason}" for reason, host in reasons.items())
 
@@ -57,9 +57,9 @@ def busy_hosts(cluster: Cluster) -> dict[str, str]:
     answers = cluster.remote.try_run(GPU_PROBE, timeout=PATIENCE)
     apps = {
         host: reason
-        for host, done in answers.items()
-        if not isinstance(done, ClusterError)
-        for reason in _reasons(done.stdout, 1.0)
+        for host, result in answers.items()
+        if not isinstance(result, ClusterError)
+        for reason in _reasons(result.stdout, 1.0)
     }
     return apps | jobs
 

@@ -70,5 +70,5 @@ def _replaced(cluster: Cluster, gate: Gate, on_state: StateCallback) -> int:
     bad = bad_hosts(run, run.fleet, test)
     if not bad:
         return 0
-    done = replace_hosts(cluster, run.fleet, bad, test, on_state)
-    return sum(bool(host.new) for host in done)
+    result = replace_hosts(cluster, run.fleet, bad, test, on_state)
+    return sum(bool(host.new) for host in result)

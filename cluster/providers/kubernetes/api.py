@@ -127,7 +127,7 @@ class Api(msgspec.Struct, frozen=True):
 def run(words: Sequence[str], text: str = "") -> tuple[str, str]:
     """Run kubectl; return both of its streams (SpecError, ProvisionError: its reason)."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             words, input=text, capture_output=True, text=True, check=False, timeout=ENDS_WITHIN
         )
     except FileNotFoundError as error:
@@ -142,9 +142,9 @@ def run(words: Sequence[str], text: str = "") -> tuple[str, str]:
             means="The API server cannot be reached, or a login waits for a person.",
             remedy="Try it by hand: kubectl get --raw /readyz",
         ) from error
-    if done.returncode != 0:
-        raise refusal(done.stderr)
-    return done.stdout, done.stderr
+    if result.returncode != 0:
+        raise refusal(result.stderr)
+    return result.stdout, result.stderr
 
 
 def choose(namespace: str, context: str) -> Namespace:

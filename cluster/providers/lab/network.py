@@ -76,10 +76,10 @@ def _take_room(switch: int) -> int:
         if Path(f"/sys/class/net/lab{room}").exists():
             continue
         link = ["link", "add", "dev", f"lab{room}", "type", "veth", "peer", "name", "up"]
-        done = _call(["ip", *link, "netns", str(switch)])
-        if done.returncode == 0:
+        result = _call(["ip", *link, "netns", str(switch)])
+        if result.returncode == 0:
             return room
-        why = done.stderr.strip()
+        why = result.stderr.strip()
     raise ProvisionError(
         f"No network is free for another lab; {ROOMS} may be up at once.",
         means=why,
@@ -120,9 +120,11 @@ def write_network(files: LabFolder, machines: Sequence[Machine], options: LabOpt
 
 def inside(pid: int, tool: str, batch: str) -> None:
     """Run a batch of commands of an iproute2 tool in the network namespace of a process."""
-    done = _call(["nsenter", f"--net=/proc/{pid}/ns/net", tool, "-batch", "-"], batch)
-    if done.returncode != 0:
-        raise ProvisionError(f"{tool} refused what makes the lab's network: {done.stderr.strip()}")
+    result = _call(["nsenter", f"--net=/proc/{pid}/ns/net", tool, "-batch", "-"], batch)
+    if result.returncode != 0:
+        raise ProvisionError(
+            f"{tool} refused what makes the lab's network: {result.stderr.strip()}"
+        )
 
 
 def _call(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:

@@ -175,11 +175,11 @@ class SlurmProvider(
         )
         cluster.append(request_)
         try:
-            done = client.run(request(spec, token))
+            result = client.run(request(spec, token))
         except (SpecError, ProvisionError):
             cluster.append(journal.Answered(token=token))
             raise
-        number = job_number(done.stdout)
+        number = job_number(result.stdout)
         cluster.append(journal.Answered(token=token, ids=(number,)))
         return token, number
 
@@ -409,11 +409,11 @@ def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
     """Ask Slurm whether it takes the job, without submitting it, and when it may start."""
     partitions_ = options_of(spec).partition
     try:
-        done = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
+        result = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
     except (NoSuchNodesNow, PartitionClosed) as error:  # also where the job would wait for nodes
         closed = why_closed(client.partitions(), partitions_)
         return f"{error.what}; {closed or 'it would be refused, or wait until nodes are up'}"
-    lines = [line for line in done.stderr.splitlines() if " to start at " in line]
+    lines = [line for line in result.stderr.splitlines() if " to start at " in line]
     start, _, more = (
         lines[-1].partition(" to start at ")[2].partition(" ") if lines else ("", "", "")
     )
@@ -560,9 +560,9 @@ def _lets_in(machine: Machine) -> bool:
         return False
     words = ssh_command(machine.access, "true", "-o", "StrictHostKeyChecking=accept-new")
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=ASKED_WITHIN
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0
+    return result.returncode == 0

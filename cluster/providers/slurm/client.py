@@ -60,36 +60,36 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         took longer than `within` seconds (`ANSWERS_WITHIN`).
         """
         within = ANSWERS_WITHIN if within is None else within
-        done = self._once(argv, within)
+        result = self._once(argv, within)
         for _ in range(tries - 1):
-            if not any(words in done.stderr for words in PASSING):
+            if not any(words in result.stderr for words in PASSING):
                 break
             time.sleep(BETWEEN_TRIES)
-            done = self._once(argv, within)
-        if done.status == 0:
-            return done
-        if done.status == NO_COMMANDS:
+            result = self._once(argv, within)
+        if result.status == 0:
+            return result
+        if result.status == NO_COMMANDS:
             raise no_commands(argv[0], self.words)
-        if done.status == SSH_FAILED and (access := self.access):
+        if result.status == SSH_FAILED and (access := self.access):
             raise ProvisionError(
-                f"{self.place.partition(':')[2]} cannot be reached by ssh: {done.stderr.strip()}",
+                f"{self.place.partition(':')[2]} cannot be reached by ssh: {result.stderr.strip()}",
                 means=f"{argv[0]} was not run, or its answer was lost.",
                 remedy=f"Try it: {shlex.join(['ssh', *ssh_words(access), 'sinfo'])}",
             )
-        if any(words in done.stderr for words in PASSING):
+        if any(words in result.stderr for words in PASSING):
             raise ProvisionError(
-                f"slurmctld does not answer {argv[0]} {self.words}: {done.stderr.strip()}",
+                f"slurmctld does not answer {argv[0]} {self.words}: {result.stderr.strip()}",
                 means="Slurm's controller is down, or restarts. Jobs that run go on.",
                 remedy="Ask again: scontrol ping",
             )
-        raise refusal(argv[0], done.stderr, self.words)
+        raise refusal(argv[0], result.stderr, self.words)
 
     def _once(self, argv: Sequence[str], within: float) -> Completed:
         access = self.access
         words = login_command(access, argv) if access else list(argv)
         stdin, ours = os.pipe()  # the command on a login host ends when it is closed
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 words,
                 stdin=stdin if access else subprocess.DEVNULL,
                 capture_output=True,
@@ -107,7 +107,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             os.close(stdin)
             os.close(ours)
         return Completed(
-            argv=tuple(argv), status=done.returncode, stdout=done.stdout, stderr=done.stderr
+            argv=tuple(argv), status=result.returncode, stdout=result.stdout, stderr=result.stderr
         )
 
     def job(self, number: str) -> SlurmJob | None:

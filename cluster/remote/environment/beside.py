@@ -49,11 +49,11 @@ def install_beside(
                 downloads.check_size((), missing, TIMEOUT)
             with downloads.new_folder(folder) as part:
                 argv = ("install", *downloads.QUIETLY, "--target", str(part), *missing)
-                done = downloads.run_pip(argv, missing, TIMEOUT, on_download)
-                if done.status != 0:
+                result = downloads.run_pip(argv, missing, TIMEOUT, on_download)
+                if result.status != 0:
                     raise SpecError(
                         f"The ranks need {', '.join(missing)}, which could not be installed.",
-                        means=tail(done.stderr or done.stdout, TAIL),
+                        means=tail(result.stderr or result.stdout, TAIL),
                         remedy=f"Type: {install_command(extra)}",
                     )
     return folder

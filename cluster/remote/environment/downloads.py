@@ -85,10 +85,10 @@ def check_size(options: Sequence[str], requirements: Sequence[str], timeout: flo
     argv = ("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *QUIETLY)
     # Without it, pip downloads whole files of an index that has no metadata beside them.
     lazily = ("--use-feature", "fast-deps")
-    done = run_pip([*argv, *lazily, *options, *requirements], requirements, timeout)
-    if done.status != 0:  # the installation says why
+    result = run_pip([*argv, *lazily, *options, *requirements], requirements, timeout)
+    if result.status != 0:  # the installation says why
         return
-    urls = [package["download_info"]["url"] for package in json.loads(done.stdout)["install"]]
+    urls = [package["download_info"]["url"] for package in json.loads(result.stdout)["install"]]
     with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
         sizes = dict(zip(urls, pool.map(_size, urls), strict=True))
     total = sum(sizes.values())

@@ -251,12 +251,12 @@ class HostInstaller:
         """Run a script; log its output, and report each step that begins."""
         argv = ["sh", "-c", script, "sh", *words]
         try:
-            done = self._shell.run(argv, timeout=timeout, on_line=self._hear)
+            result = self._shell.run(argv, timeout=timeout, on_line=self._hear)
         except ShellError as error:
             raise self._failed(error.what, error.means, error.remedy) from error
-        if done.status != 0:
-            text = "\n".join([*self._said, done.stderr]).strip()
-            raise self._failed(f"exit status {done.status}.", tail(text, TAIL))
+        if result.status != 0:
+            text = "\n".join([*self._said, result.stderr]).strip()
+            raise self._failed(f"exit status {result.status}.", tail(text, TAIL))
 
     def _hear(self, line: str) -> None:
         if line.startswith(steps.HEAD):

@@ -179,7 +179,7 @@ class HostProbe(Value, frozen=True, kw_only=True):
     python: str
     target: wheels.Target  # that wheels must fit
     seen: tuple[str, ...]
-    done: tuple[str, ...]  # lines of the marker; none if the environment's Python does not work
+    marker: tuple[str, ...]  # its lines; none if the environment's Python does not work
     lacks_libraries: bool
     missing: tuple[str, ...]
     may_install: bool
@@ -210,7 +210,7 @@ def read_probe(lines: Sequence[str]) -> HostProbe:
             glibc=last.get("glibc", ""),
         ),
         seen=every("seen"),
-        done=every("done"),
+        marker=every("done"),
         lacks_libraries="lacks" in last,
         missing=every("missing"),
         may_install="may" in last,
@@ -275,7 +275,7 @@ def pending_steps(
     """
     todo: list[PendingStep] = []
     before = line = ""
-    for step, was in zip_longest(steps, probe.done[: len(steps)]):
+    for step, was in zip_longest(steps, probe.marker[: len(steps)]):
         line = step.mark(line)
         after = f"{before}{line}\n"
         if todo or line != was:

@@ -16,14 +16,14 @@ from cluster.remote.tmux import missing_tmux_error
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
     """Collect the facts of a host (ShellError: it did not answer)."""
     argv = [f"{machine.bin}/python3", *AGENT, "facts"]
-    done = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
-    if done.status != 0:
+    result = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
+    if result.status != 0:
         raise ShellError(
             f"{machine.name} did not say what it is.",
-            means=done.stderr.strip(),
+            means=result.stderr.strip(),
             remedy=f"It needs cluster in the Python environment {machine.bin}",
         )
-    return decoders.decode(done.stdout, Facts)
+    return decoders.decode(result.stdout, Facts)
 
 
 def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:

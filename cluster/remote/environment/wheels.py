@@ -84,11 +84,11 @@ def fetch(
             words = (*(() if with_dependencies else ("--no-deps",)), *requirements)
             with downloads.new_folder(folder) as part:
                 argv = ("download", *downloads.QUIETLY, *_options(target), "--dest", str(part))
-                done = downloads.run_pip([*argv, *words], words, DOWNLOAD_TIMEOUT, on_download)
-                if done.status != 0:
+                result = downloads.run_pip([*argv, *words], words, DOWNLOAD_TIMEOUT, on_download)
+                if result.status != 0:
                     raise ClusterError(
                         "The wheels for the hosts could not be downloaded here.",
-                        means=tail(done.stderr or done.stdout, TAIL),
+                        means=tail(result.stderr or result.stdout, TAIL),
                     )
     return folder
 

@@ -199,10 +199,10 @@ def _replace(source: Path, target: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _failed(done: str, path: str, error: Exception) -> ShellError:
+def _failed(action: str, path: str, error: Exception) -> ShellError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     where = f" ({name})" if (name := getattr(error, "filename", None) or path) != path else ""
-    return ShellError(f"{path} could not be {done}: {why}{where}.")
+    return ShellError(f"{path} could not be {action}: {why}{where}.")
 
 
 def _end(process: subprocess.Popen[bytes], *, late: bool = False) -> None:

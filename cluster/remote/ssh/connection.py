@@ -335,8 +335,8 @@ def _race(places: list[Place], seconds: float) -> socket.socket:
         if remaining:
             attempts.append(start(partial(socket.create_connection, remaining.pop(0), seconds)))
             pending.add(attempts[-1])
-        done, pending = wait(pending, STAGGER if remaining else None, FIRST_COMPLETED)
-        for attempt in done:
+        result, pending = wait(pending, STAGGER if remaining else None, FIRST_COMPLETED)
+        for attempt in result:
             if attempt.exception() is None:
                 for other in attempts:
                     if other is not attempt:

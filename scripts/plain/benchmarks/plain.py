@@ -150,7 +150,9 @@ def in_portions(
 ) -> list[float]:
     """Take a turn of p2p's loop."""
     repeat, n = loops.prepared(definition, messages), COUNTS[definition.id]
-    return [s for done in range(0, n, MOST_AT_ONCE) for s in repeat(min(MOST_AT_ONCE, n - done))]
+    return [
+        s for result in range(0, n, MOST_AT_ONCE) for s in repeat(min(MOST_AT_ONCE, n - result))
+    ]
 
 
 def in_one_go(library: ctypes.CDLL, rank: Rank, definition: Definition, size: int) -> list[float]:
