@@ -98,6 +98,7 @@ def test_a_host_that_never_answered_is_not_watched(folder: Path, address: str) -
     (folder / "dead").touch()
     began = time.monotonic()
     with KernelWatch(machine(address), lambda: None) as watch:
+        until(lambda: address != "127.0.0.1" or asked(folder), "it asks")
         until(nobody_asks, "nobody asks any more")
     assert watch.why == ""
     assert time.monotonic() - began < 30
