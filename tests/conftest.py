@@ -36,9 +36,10 @@ from tests.fakes.fixtures import (
 from tests.fork_server import spare_the_collector
 from tests.forked import can_fork, run_forked, server
 from tests.in_process import can_run_here, run_here
+from tests.snapshots import snapshot
 
 __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
-__all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
+__all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts", "snapshot"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

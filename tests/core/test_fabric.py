@@ -4,6 +4,7 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.fabric import Fabric, Fault, parse_fabric, parse_faults
+from tests.snapshots import Snapshot
 
 LEAFSPINE = Fabric(leaves=4, hosts=8)
 
@@ -40,8 +41,8 @@ def test_no_fabric_is_thinner_or_thicker(thin: float) -> None:
         fabric("leafspine:4x4", thin)
 
 
-def test_a_fabric_that_would_not_fit_is_refused() -> None:
-    with pytest.raises(SpecError, match="at most 200000"):
+def test_a_fabric_that_would_not_fit_is_refused(snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         fabric("leafspine:1000x1000")
 
 

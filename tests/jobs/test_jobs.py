@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cluster.orchestration.jobs.job import Job
 
 pytestmark = pytest.mark.usefixtures("tools")
-MARKED = "CLUSTER_HOST_FOLDER="
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from cluster.core.units import parse_expected
 from cluster.reports.logbook import COLUMNS
 from tests.conftest import answer, command
 from tests.reports.test_page import saved
+from tests.snapshots import Snapshot
 
 LOG = "1 training examples\n" + "".join(
     f"{step}\timages/sec: {rate} +/- 0.1 (jitter = 0.2)\t7.1\n"
@@ -56,13 +57,12 @@ def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
     assert listed["expected"] == {"value": 1e-9, "unit": "s"}
 
 
-def test_an_imported_log_against_what_was_expected(home: Path) -> None:
+def test_an_imported_log_against_what_was_expected(home: Path, snapshot: Snapshot) -> None:
     (home / "log").write_text(LOG)
     shown = command("import", "log", "--describe", "1 node, 1 GPU", "--expect", "220").stdout
     (row,) = rows()
 
-    assert "Note: Expected 220: " in shown
-    assert "188.3 images/s is 85.6% of that." in shown
+    snapshot(shown)
     assert row["Description"] == "1 node, 1 GPU"
     assert row["Expected"] == "220"
     assert "85.6%" in row["Summary"]
@@ -80,17 +80,17 @@ def test_a_run_that_failed_says_why_and_one_without_words_is_named_by_its_condit
     assert row["Servers"] == "not known" or row["Servers"].startswith("2: ")
 
 
-def test_a_shorter_time_is_more_than_was_expected() -> None:
+def test_a_shorter_time_is_more_than_was_expected(snapshot: Snapshot) -> None:
     saved("one", expected=ExpectedResult(value=2e-6, unit="s"))
     shown = command("show", "one").stdout
 
-    assert "Expected 2.000 µs: latency, 8 B: 1.010 µs is 198.0% of that." in shown
+    snapshot(shown)
 
 
-def test_an_expectation_in_a_unit_that_was_not_measured_is_said() -> None:
+def test_an_expectation_in_a_unit_that_was_not_measured_is_said(snapshot: Snapshot) -> None:
     saved("one", expected=ExpectedResult(value=220, unit="images/s"))
 
-    assert "nothing was measured in that unit" in command("show", "one").stdout
+    snapshot(command("show", "one").stdout)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_what_may_be_expected(text: str, value: float, unit: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "much", "-3", "0", "1e400", "nan"])
-def test_what_cannot_be_expected(text: str) -> None:
-    with pytest.raises(SpecError, match="is not an expected value"):
+def test_what_cannot_be_expected(text: str, snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         parse_expected(text)
 
 
-def test_a_wrong_expectation_is_refused_before_anything_is_made() -> None:
+def test_a_wrong_expectation_is_refused_before_anything_is_made(snapshot: Snapshot) -> None:
     refused = command("bench", "p2p", "--run-local", "--expect", "much", status=2).stderr
 
-    assert "'much' is not an expected value" in refused
+    snapshot(refused)
     assert answer("ls") == []
 
 

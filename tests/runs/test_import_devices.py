@@ -16,6 +16,7 @@ from cluster.runs.import_.pairs import import_pairs
 
 if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict, PairMetric
+    from tests.snapshots import Snapshot
 
 TOOLS = Path(__file__).parents[1] / "logs"
 CXL, DISTANCES = TOOLS / "mlc.cxl.txt", TOOLS / "numactl.cxl.txt"
@@ -85,15 +86,17 @@ def test_two_sockets_are_compared_as_far_as_two_can_be(tmp_path: Path) -> None:
     assert verdict.undecided[0].startswith("NUMA1-NUMA0: 11.09 GB/s, and the best of 2")
 
 
-def test_matrices_of_several_hosts_or_without_the_metric_are_refused(tmp_path: Path) -> None:
+def test_matrices_of_several_hosts_or_without_the_metric_are_refused(
+    tmp_path: Path, snapshot: Snapshot
+) -> None:
     two = TOOLS / "mlc.two_sockets.txt"
-    with pytest.raises(SpecError, match="one host is judged at a time"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, CXL, two)
-    with pytest.raises(SpecError, match="one kind is judged at a time"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, CXL, TOOLS / "p2p_matrix.full.txt")
     only = tmp_path / "latency.txt"
     only.write_text(two.read_text().partition("Measuring Memory")[0])
-    with pytest.raises(SpecError, match=r"no bandwidth(.|\n)*metric latency"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, only)
 
 

@@ -17,6 +17,7 @@ from tests.logs.samples import LOGS as TOOLS
 
 if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict, PairMetric
+    from tests.snapshots import Snapshot
 
 LOGS = Path(__file__).parent / "pair_logs"
 OSU = (
@@ -85,13 +86,11 @@ def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> Non
     assert verdict.blamed == ()
 
 
-def test_a_log_without_the_metric_is_left_out(tmp_path: Path) -> None:
+def test_a_log_without_the_metric_is_left_out(tmp_path: Path, snapshot: Snapshot) -> None:
     verdict = judged(tmp_path, LOGS / "cyclecloud32.out", TOOLS / "hpl.passed.txt")
 
     assert verdict.tests == 28
-    with pytest.raises(
-        SpecError, match=r"None of these files(.|\n)*hpl.passed.txt: .*no bandwidth"
-    ):
+    with snapshot.raises(SpecError):
         judged(tmp_path, TOOLS / "hpl.passed.txt")
 
 
@@ -209,8 +208,8 @@ def test_a_host_that_is_far_from_all_others_is_undecided(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("series", ["alltoall", "sendrecv"])
-def test_one_of_several_tests_is_judged(tmp_path: Path, series: str) -> None:
-    with pytest.raises(SpecError, match="The logs have 2 tests"):
+def test_one_of_several_tests_is_judged(tmp_path: Path, series: str, snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         judged(tmp_path, LOGS / "nccl" / "nccl_N2_G1_cnode2-004_cnode2-009.log")
     verdict = judged(tmp_path, LOGS / "nccl", series=series)
 
@@ -373,13 +372,15 @@ def test_groups_with_unknown_or_repeated_hosts_are_refused(
         judged(tmp_path, folder(tmp_path), grouping=lambda machines: read_groups(text, machines))
 
 
-def test_hosts_in_names_that_have_several_meanings_are_asked_for(tmp_path: Path) -> None:
+def test_hosts_in_names_that_have_several_meanings_are_asked_for(
+    tmp_path: Path, snapshot: Snapshot
+) -> None:
     logs = folder(tmp_path, 3)
     for file in sorted(logs.iterdir()):
         file.rename(file.with_name(file.name.replace("bw_n1_n2", "alpha-beta")))
-    with pytest.raises(SpecError, match=r"is not known: alpha-beta.log\.(.|\n)*pairs.pattern"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, logs)
-    with pytest.raises(SpecError, match="does not say where both hosts are"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, logs, pattern="bw_{a}.log")
     (logs / "alpha-beta.log").rename(logs / "bw_alpha_beta.log")
 
@@ -387,10 +388,12 @@ def test_hosts_in_names_that_have_several_meanings_are_asked_for(tmp_path: Path)
 
 
 @pytest.mark.parametrize("metric", ["bandwidth", "latency"])
-def test_a_pattern_and_a_folder_name_files(tmp_path: Path, metric: PairMetric) -> None:
+def test_a_pattern_and_a_folder_name_files(
+    tmp_path: Path, metric: PairMetric, snapshot: Snapshot
+) -> None:
     words = f"{LOGS}/*cloud32.out"
     assert judged(tmp_path, words, metric=metric).tests == 28
-    with pytest.raises(SpecError, match="There are no files in"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, f"{tmp_path}/*.none")
 
 
@@ -419,12 +422,14 @@ def test_a_gpu_is_compared_within_its_class(
     assert [(one.part, one.kind) for one in verdict.blamed] == blamed
 
 
-def test_a_gpu_matrix_without_its_topology_blames_nobody(tmp_path: Path) -> None:
+def test_a_gpu_matrix_without_its_topology_blames_nobody(
+    tmp_path: Path, snapshot: Snapshot
+) -> None:
     verdict = judged(tmp_path, LOGS / "turin_6gpu.txt")
 
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
     assert verdict.undecided[0].startswith("gpu:3: ")
-    with pytest.raises(SpecError, match="2 logs have copies between GPUs"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, LOGS / "turin_6gpu.txt", TOOLS / "p2p_matrix.full.txt")
 
 

@@ -15,6 +15,7 @@ from cluster.core.model.measurements import Definition
 from cluster.runs import store
 from tests.plain_values import plain_facts
 from tests.runs.conftest import a_run, record
+from tests.snapshots import Snapshot
 
 WHOLE = record(
     status="failed",
@@ -109,14 +110,14 @@ def test_a_record_is_on_disk_before_it_replaces_the_old_one(
 
 
 def test_a_write_that_fails_leaves_the_old_record(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
 ) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
 
-    with pytest.raises(ClusterError, match="No space left on device"):
+    with snapshot.raises(ClusterError):
         store.write(folder, record(status="done"))
     assert store.record(folder).status == "planned"
 
@@ -177,10 +178,10 @@ def test_a_record_of_another_version_is_a_parse_error(folder: Path, old: bytes, 
     assert "another version" in caught.value.remedy
 
 
-def test_a_later_format_is_refused_by_its_number(tmp_path: Path) -> None:
+def test_a_later_format_is_refused_by_its_number(tmp_path: Path, snapshot: Snapshot) -> None:
     folder = a_run(tmp_path)
     path = folder / "run.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
 
-    with pytest.raises(ParseError, match="has version 2 of the format; this is 1"):
+    with snapshot.raises(ParseError):
         store.record(folder)

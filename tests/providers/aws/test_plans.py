@@ -13,28 +13,25 @@ from tests.providers.aws.conftest import INSTANCE, provider, spec_of
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 
 
-def test_a_plan_shows_what_will_be_and_makes_nothing(aws: Cloud) -> None:
+def test_a_plan_shows_what_will_be_and_makes_nothing(aws: Cloud, snapshot: Snapshot) -> None:
     lines = "\n".join(provider().plan(spec_of()).lines)
 
-    assert "make 2 x c5.18xlarge in us-east-1a" in lines
+    snapshot(lines)
     assert f"SSH from {aws.caller}/32 only" in lines
-    assert "ubuntu-noble-24.04" in lines
-    assert "25 Gbit/s, one connection at most 10 Gbit/s in a placement group" in lines
-    assert "144 needed" in lines
-    assert "2 x $3.06 = $6.12 an hour, at most $12.24 in 2 h 0 min" in lines
-    assert "2026-" in lines
     assert not aws.mutating()
 
 
-def test_the_founding_command_on_a_type_that_cannot_be_placed(aws: Cloud) -> None:
+def test_the_founding_command_on_a_type_that_cannot_be_placed(
+    aws: Cloud, snapshot: Snapshot
+) -> None:
     refused = launcher("--placement=1", "--instance=t2.large", status=2).stderr
 
-    assert "t2.large cannot be put into a cluster placement group" in refused
-    assert "with one of: c" in refused
+    snapshot(refused)
     assert not aws.mutating()
 
 
@@ -83,11 +80,11 @@ def test_refusals_come_before_any_change(aws: Cloud, fields: dict[str, Any], sai
     assert not aws.mutating()
 
 
-def test_an_image_of_another_architecture(aws: Cloud) -> None:
+def test_an_image_of_another_architecture(aws: Cloud, snapshot: Snapshot) -> None:
     arm = spec_of(instance="c6g.16xlarge")
     image = next(w for w in provider().plan(arm).lines[1].split() if w.startswith("ami-"))
 
-    with pytest.raises(SpecError, match=r"is for arm64; c5\.18xlarge is x86_64"):
+    with snapshot.raises(SpecError):
         provider().plan(spec_of(image=image))
 
 
@@ -100,8 +97,8 @@ def test_a_quota_is_no_matter_of_capacity(aws: Cloud) -> None:
     assert not aws.mutating()
 
 
-def test_a_subnet_that_is_too_small(aws: Cloud) -> None:
-    with pytest.raises(SpecError, match="No subnet has room for 5000 machines"):
+def test_a_subnet_that_is_too_small(aws: Cloud, snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         provider().plan(spec_of(hosts=5000))
 
 

@@ -13,23 +13,18 @@ from tests.providers.gcp.conftest import asked, create, provider, spec_of
 
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 
 
-def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud) -> None:
+def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud, snapshot: Snapshot) -> None:
     lines = "\n".join(provider().plan(spec_of()).lines)
     extra = "\n".join(provider().plan(spec_of(options={"tier1": "1"})).lines)
 
-    assert "make 2 x c2-standard-60 in us-central1-a, 1 compact placement policy" in lines
+    snapshot(lines)
     assert f"SSH from {gcp.caller}/32 only" in lines
-    assert "ubuntu-2404-noble-amd64-v20261101" in lines
-    assert "32 Gbit/s, packets of 1460 B" in lines
     assert "100 Gbit/s, packets of 1460 B, Tier_1 (costs extra" in extra
-    assert "120 C2_CPUS needed, 0 in use" in lines
-    assert "ends by itself 2 h 0 min after its start" in lines
-    assert "2 x $2.76 = $5.52 an hour, at most $11.04 in 2 h 0 min" in lines
-    assert "Cloud Billing catalog, on demand, 2026-11-20" in lines
     assert not gcp.mutating()
 
 
@@ -68,12 +63,11 @@ def test_refusals_come_before_any_change(gcp: Cloud, fields: dict[str, Any], sai
     assert not gcp.mutating()
 
 
-def test_a_k80_is_refused_before_anybody_is_asked_anything(gcp: Cloud) -> None:
+def test_a_k80_is_refused_before_anybody_is_asked_anything(gcp: Cloud, snapshot: Snapshot) -> None:
     with pytest.raises(SpecError) as refused:
         provider().plan(spec_of(accelerator="k80:2", hosts=3, placement=False))
 
-    assert "Google retired the K80 on 2024-05-01" in str(refused.value)
-    assert "T4 on N1, which is the same shape; L4 on G2; A100 on A2" in str(refused.value)
+    snapshot(str(refused.value))
     command_line = "cluster up c5 --provider gcp --hosts 3 --zone us-central1-a --accelerator t4:2"
     assert f"Type: {command_line}\n" in str(refused.value)
     assert not gcp.calls()
@@ -89,10 +83,10 @@ def test_a_k80_is_asked_for_where_there_may_be_some(gcp: Cloud) -> None:
     assert asked(gcp)["machineType"] == "n1-standard-8"
 
 
-def test_a_quota_is_no_matter_of_capacity(gcp: Cloud) -> None:
+def test_a_quota_is_no_matter_of_capacity(gcp: Cloud, snapshot: Snapshot) -> None:
     gcp.set(quotas={"us-central1 C2_CPUS": 100})
 
-    with pytest.raises(Quota, match="120 C2_CPUS are needed; of 100 in us-central1, 0 are in use"):
+    with snapshot.raises(Quota):
         provider().plan(spec_of())
     assert not gcp.mutating()
 
@@ -135,11 +129,13 @@ def test_a_price_that_cannot_be_had_is_unknown(gcp: Cloud, monkeypatch: pytest.M
     assert gcp.gaps.pop()
 
 
-def test_one_project_more_than_there_is(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_project_more_than_there_is(
+    gcp: Cloud, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT")
-    with pytest.raises(SpecError, match="No project of Google is chosen"):
+    with snapshot.raises(SpecError):
         provider().plan(spec_of())
-    with pytest.raises(Denied, match="permission for 'projects/other'"):
+    with snapshot.raises(Denied):
         provider().plan(spec_of(options={"project": "other"}))
     provider().plan(spec_of(options={"project": PROJECT}))
 
