@@ -9,7 +9,7 @@ stop FOLDER               end a job's processes, the ranks first, and wait until
 halt FOLDER               end a job's ranks on this host
 sweep                     remove what ended jobs left in this host's shared memory
 hang FOLDER SECONDS       what the ranks of a job do now, and after a pause
-usage SECONDS N ADDRESS... what this host does, each interval, N times or until nobody reads it
+usage SECONDS N FOLDER ADDRESS...  what this host does, each interval, N times or for ever
 results FOLDER            leave only results in the copy of a user's folder that a job ran in
 
 task FOLDER               run a task of a job, in a tmux pane
@@ -51,7 +51,7 @@ def main(verb: str, *words: str) -> int:
     if verb == "usage":
         from cluster.agent.counters import watch  # noqa: PLC0415 - not needed to follow a job
 
-        for usage in watch(float(words[0]), int(words[1]), words[2:]):
+        for usage in watch(float(words[0]), int(words[1]), words[2], words[3:]):
             print_event(usage)
         return 0
     _answer(verb, words)

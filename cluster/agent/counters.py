@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import cgroup_folders, read_text
+from cluster.agent.task import running_jobs
 from cluster.core.model.usage import HostUsage
 
 NET = (  # the columns of /proc/net/dev
@@ -99,10 +100,13 @@ def _processors(root: Path) -> Iterator[tuple[str, int]]:
         yield "processor.thermal_throttles", int(heat)
 
 
-def watch(seconds: float, count: int, addresses: tuple[str, ...]) -> Iterator[HostUsage]:
+def watch(
+    seconds: float, count: int, folder: str, addresses: tuple[str, ...]
+) -> Iterator[HostUsage]:
     """Yield this host's usage each interval, `count` times, or for ever if that is 0.
 
     Bytes are those of the interfaces with one of these addresses; of all, if there is none.
+    `folder` is that of the cluster's jobs.
     """
     names = {i.name for i in list_interfaces() if i.address in addresses}
     before, own, number = read_counters(), time.process_time(), 0
@@ -129,6 +133,7 @@ def watch(seconds: float, count: int, addresses: tuple[str, ...]) -> Iterator[Ho
             sent=round(sent),
             received=round(received),
             trouble=trouble(before, after),
+            jobs=running_jobs(Path(folder).absolute()),
             cost=round((spent - own) / took, 5),
         )
         before, own = after, spent

@@ -364,6 +364,20 @@ def task_state(folder: Path) -> TaskState:
     return TaskState(state="lost", end=lost, processes=len(marked(folder)))
 
 
+def running_jobs(folder: Path) -> dict[str, float]:
+    """Return the jobs that run here, and since how many seconds each has printed nothing.
+
+    `folder` holds those of all jobs of a cluster, whose names end with the time of their start.
+    """
+    tasks = [path.parent for path in folder.glob(f"*/*/{SPEC}")]
+    states = {task: task_state(task) for task in tasks if not read_text(task / END)}
+    return {
+        task.parent.name.rpartition("-")[0]: round(state.quiet, 1)
+        for task, state in states.items()
+        if state.state == "running"
+    }
+
+
 def _quiet(folder: Path) -> float:
     """Return since how many seconds a task has printed nothing."""
     changed = [part.stat().st_mtime for part in folder.glob(f"{OUTPUT}.*")]

@@ -14,6 +14,7 @@ from cluster.core.model.hosts import Completed
 from cluster.core.model.usage import HostUsage
 from cluster.fleet.pair_measurements import pair_tests, proven_rates
 from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.jobs.registry import FOLDER
 from cluster.remote.parallel import try_each
 from cluster.remote.shells import Shell
 from cluster.runs import store
@@ -30,7 +31,7 @@ def watch_usage(
     machines = {machine.name: machine for machine in cluster.machines}
     cluster.install()
     proven = link_rates(cluster)
-    interval = (str(seconds), str(count), *(machine.address for machine in cluster.machines))
+    addresses = tuple(machine.address for machine in cluster.machines)
 
     def look(name: str, shell: Shell) -> Completed:
         def take(line: str) -> None:
@@ -45,8 +46,9 @@ def watch_usage(
                 )
             )
 
-        words = (f"{machines[name].bin}/python3", *AGENT, "usage", *interval)
-        result = shell.run(words, on_line=take)
+        words = (f"{machines[name].bin}/python3", *AGENT, "usage", str(seconds), str(count))
+        jobs = f"{machines[name].folder}/{FOLDER}"
+        result = shell.run((*words, jobs, *addresses), on_line=take)
         if result.status:
             raise ShellError(f"{name} cannot say what it does.", means=result.stderr.strip())
         return result

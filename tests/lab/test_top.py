@@ -37,4 +37,5 @@ def test_a_flow_is_seen_as_a_share_of_what_the_links_carried() -> None:
     assert (len(usages), sorted(last)) == (9, ["0", "1", "2"])
     assert (last["2"]["sent_share"] > 0.8, last["1"]["received_share"] > 0.8) == (True, True)
     assert (last["0"]["sent_share"] < 0.1, last["0"]["received_share"] < 0.1) == (True, True)
+    assert [list(last[host]["jobs"]) for host in "012"] == [[], ["sink"], ["source"]]
     assert max(usage["cost"] for usage in usages) < COST

@@ -22,12 +22,13 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.usage import HostUsage
 from cluster.core.printable import printable
-from cluster.core.units import format_value, parse_seconds
+from cluster.core.units import format_seconds, format_value, parse_seconds
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.usage import watch_usage
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.table import Column, Columns, make_table
 
+QUIET = 10.0  # seconds without a line of a job, from which on that is said
 AROUND = 5  # lines of the screen that are no hosts: the table's head, a note, the cursor's
 COLUMNS: Columns[HostUsage] = (
     Column("host", lambda usage: usage.host, words=True),
@@ -35,6 +36,7 @@ COLUMNS: Columns[HostUsage] = (
     Column("memory", lambda usage: f"{usage.memory:.0%}", spare=1),
     Column("sends", lambda usage: _rate(usage.sent, usage.sent_share)),
     Column("receives", lambda usage: _rate(usage.received, usage.received_share)),
+    Column("job", lambda usage: ", ".join(map(_job, usage.jobs.items())), words=True, spare=2),
     Column("errors", lambda usage: _trouble(usage.trouble)),
 )
 
@@ -93,6 +95,11 @@ def usage_text(
 def _rate(rate: float, share: float | None) -> str:
     proven = "" if share is None else f" {share:4.0%}"
     return f"{format_value(rate, 'B/s')}{proven}"
+
+
+def _job(job: tuple[str, float]) -> str:
+    name, quiet = job
+    return f"{name} (quiet for {format_seconds(quiet)})" if quiet >= QUIET else name
 
 
 def _trouble(trouble: Mapping[str, float]) -> str:

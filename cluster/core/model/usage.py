@@ -14,6 +14,7 @@ class HostUsage(Value, frozen=True, kw_only=True):
     sent: float  # bytes per second, by the interface of the cluster
     received: float
     trouble: dict[str, float] = {}  # what went up: `agent.counters.trouble`
+    jobs: dict[str, float] = {}  # that run: for how many seconds each has printed nothing
     cost: float = 0.0  # of a processor, the share that the watching itself took
     # of what tests proved that the link carries; none where no test did
     sent_share: float | None = None
