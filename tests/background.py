@@ -79,7 +79,7 @@ class Background:
 @contextmanager
 def hanging_run(**how: str) -> Iterator[Background]:
     """Give a run whose ranks sleep without end, once both have said that they are ready."""
-    words = ("bench", "faulty", "--how", "sleep", "--name", "hanging")
+    words = ("bench", "faulty", "--how", "sleep", "hanging")
     with Background(*words, **how) as background:
         background.wait_for("ready")
         until(_both_are_ready, "both ranks are ready")

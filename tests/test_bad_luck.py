@@ -179,11 +179,11 @@ def test_a_session_that_is_not_ours_is_never_touched() -> None:
     run("tmux", "new-session", "-d", "-s", "mine", "sleep 1000")
     run("tmux", "new-session", "-d", "-s", "ours2", "sleep 1000")
 
-    done = command("bench", "faulty", "--name", "mine", status=1)
+    done = command("bench", "faulty", "mine", status=1)
     assert "a tmux session 'mine' that was not made by cluster" in done.stderr
     assert not list(runs_folder().glob("*/*"))
-    command("bench", "faulty", "--name", "ours")
-    command("bench", "faulty", "--name", "ours")
+    command("bench", "faulty", "ours")
+    command("bench", "faulty", "ours")
     assert sorted(sessions()) == ["mine", "ours", "ours2"]
     command("down", "ours")
     assert sorted(sessions()) == ["mine", "ours2"]
@@ -195,7 +195,7 @@ def test_a_users_tmux_settings_do_no_harm(home: Path) -> None:
         "set -g base-index 1\nset -g pane-base-index 1\nset -g destroy-unattached on\n"
         "set -g remain-on-exit off\nset -g default-command 'false'\nset -g default-shell /bin/sh\n"
     )
-    command("bench", "faulty", "--name", "settings")
+    command("bench", "faulty", "settings")
 
     assert sessions() == ["settings"]
     assert run("tmux", "show-options", "-gv", "base-index").stdout == "1\n"
@@ -227,7 +227,7 @@ def test_a_run_folder_that_cannot_be_written_is_refused(home: Path) -> None:
 
 @pytest.mark.usefixtures("faulty")
 def test_two_runs_at_once_never_share_a_folder() -> None:
-    both = [Background("bench", "faulty", "--name", name) for name in ("one", "two", "three")]
+    both = [Background("bench", "faulty", name) for name in ("one", "two", "three")]
     for background in both:
         assert background.end()[0] == 0
 

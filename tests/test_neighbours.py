@@ -59,7 +59,7 @@ def plant(state: Path, proof: Path) -> None:
         ("ls",),
         ("ls", "theirs"),
         ("status", "theirs"),
-        ("bench", "p2p", "--name", "theirs"),
+        ("bench", "p2p", "theirs"),
         ("run", "theirs", "--", "true"),
         ("logs", "theirs"),
         ("wait", "theirs"),

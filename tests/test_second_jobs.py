@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("tools")
-SECOND = ("bench", "faulty", "--name", "hanging")
+SECOND = ("bench", "faulty", "hanging")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_second_job_is_refused_with_who_runs_what(hanging: Background) -> None
     for words in (SECOND, ("run", "hanging", "--mpi", "--", "true"), ("check", "hanging")):
         said = command(*words, status=2).stderr
         assert f"process {hanging.process.pid}, since 20" in said
-        assert "cluster bench faulty --how sleep --name hanging\n" in said
+        assert "cluster bench faulty --how sleep hanging\n" in said
         assert "--replace" in said
     with pytest.raises(InUse, match=f"process {hanging.process.pid}"):
         cluster.attach("hanging").bench("faulty")
@@ -96,7 +96,7 @@ def test_a_job_that_ended_by_itself_keeps_its_own_end() -> None:
 @pytest.mark.usefixtures("faulty")
 def test_of_jobs_that_start_at_once_one_runs() -> None:
     command("up", "hanging")
-    words = ("bench", "faulty", "--how", "sleep", "--name", "hanging", "--detach")
+    words = ("bench", "faulty", "--how", "sleep", "hanging", "--detach")
     ended = [one.end() for one in [Background(*words) for _ in range(4)]]
 
     assert sorted(status for status, _ in ended) == [0, 2, 2, 2]

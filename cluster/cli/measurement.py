@@ -175,8 +175,7 @@ def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
         raise SpecError(
             f"--order near needs a placement, and the cluster {name} does not run.",
             means="Which of its hosts are near one another is not known before they exist.",
-            remedy=f"Type: cluster up {name}; cluster check {name} --near; then this again, with "
-            f"--name {name}",
+            remedy=f"Type: cluster up {name}; cluster check {name} --near; then this again",
         )
     chosen = plugins.load(Benchmark, benchmark)
     host_order(options.order, chosen, runs_root(options.runs), attach(name).state)

@@ -276,7 +276,7 @@ class Journal(Value, frozen=True, kw_only=True):
         return SpecError(
             f"Another process is launching the cluster {self.name!r} right now, or replaces hosts.",
             means="It is left alone, and nothing was started.",
-            remedy=f"Choose another --name, or wait until it is up: cluster ls {self.name}",
+            remedy=f"Choose another name, or wait until it is up: cluster ls {self.name}",
         )
 
     def is_launching(self) -> bool:

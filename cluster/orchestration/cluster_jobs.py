@@ -122,7 +122,7 @@ class Jobs:
             raise ClusterError(
                 f"There is a tmux session {name!r} that was not made by cluster.",
                 means="It is left alone, and nothing was started.",
-                remedy=f"Choose another --name, or end it: tmux kill-session -t '={name}'",
+                remedy=f"Choose another name, or end it: tmux kill-session -t '={name}'",
             )
         self.phases = {}
 
@@ -291,7 +291,7 @@ class Jobs:
             name = self._hosts.name
             raise SpecError(
                 f"The cluster {name} has no job.",
-                remedy=f"Start one: cluster bench p2p --name {name}",
+                remedy=f"Start one: cluster bench p2p {name}",
             )
         return jobs[-1]
 

@@ -157,7 +157,7 @@ def test_a_host_that_lacked_something_is_asked_again(install: Callable[[str, str
     """The first refusal was for the GPU; the next, of the same cluster, is for what comes next."""
     if host_facts().gpus:
         pytest.skip("there is a GPU here")
-    words = ("bench", "p2p", "--sizes=8", "--iterations=9", "--name=again")
+    words = ("bench", "p2p", "--sizes=8", "--iterations=9", "again")
     command(*words, "--metrics=latency")
     assert "has no GPU" in command(*words, "--buffer=cuda", status=2).stderr
     install("nvidia-smi", NVIDIA_SMI)

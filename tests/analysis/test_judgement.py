@@ -76,7 +76,7 @@ def step(purpose: Purpose, command: str) -> Advice:
 
 
 def again(benchmark: str, flags: str = "") -> Advice:
-    where = "--name mine --provider lab --hosts 2"
+    where = "mine --provider lab --hosts 2"
     return step("measure", f"cluster bench {benchmark} {where} {flags}")
 
 
@@ -201,12 +201,12 @@ def test_what_else_ran_on_a_host_is_said_and_may_be_why_a_value_is_off(
         (
             over(GIGABIT, summary(LATENCY, 1e-6, 8)),
             2,
-            "--name mine --provider lab --hosts 2 --metrics bandwidth",
+            "mine --provider lab --hosts 2 --metrics bandwidth",
         ),
         (
             over(GIGABIT, summary(BANDWIDTH, 1e6, 4096)),
             2,
-            "--name mine --provider lab --hosts 2 --sizes 64KiB:4MiB",
+            "mine --provider lab --hosts 2 --sizes 64KiB:4MiB",
         ),
     ],
 )

@@ -260,7 +260,7 @@ def test_a_missing_iperf3_is_refused_before_anything_starts(
 def measuring(iperf3: None) -> Iterator[Background]:
     """A run that has a value, and a client and a server that run."""
     words = ("--metrics=forward", "--seconds=2", "--omit=0", "--iterations=100")
-    with Background("bench", "iperf", *words, "--name", "measuring") as background:
+    with Background("bench", "iperf", *words, "measuring") as background:
         background.wait_for("Process 0 forward")
         until(lambda: len(mine()) == 2, "a client and a server run")
         yield background

@@ -19,7 +19,7 @@ RUN = "p2p --run-local --metrics memory_copy --sizes 8 --iterations 5 --env LC_T
 @pytest.fixture
 def shared(tools: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A small run of this machine as a shared file, without the run itself."""
-    command("bench", *RUN.split(), "--name", "first")
+    command("bench", *RUN.split(), "first")
     path = tmp_path / "first.share.json"
     command("more", "share", "first", "-o", str(path), "-y")
     monkeypatch.setenv("CLUSTER_RUNS", str(tmp_path / "elsewhere"))

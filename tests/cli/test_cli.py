@@ -102,6 +102,7 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
             ["bench", "nothing"],
             "There is no benchmark 'nothing'.\nThere are: collectives, gpu, iperf, p2p",
         ),
+        (["bench", "p2p", "latency"], "Type: cluster bench p2p --metrics latency"),
         (["bench", "p2p", "--metrics", "speed"], "p2p has no metric 'speed'.\nThere are: oneway"),
         (["bench", "p2p", "--sizes", "64MiB:8"], "--sizes 8:64MiB"),
         (["bench", "p2p", "--sizes", "0"], "The size 0 is not between"),

@@ -14,8 +14,8 @@ from tests.conftest import COMMAND, answer, command, sessions, until
 
 def test_ls_status_and_down(tools: None) -> None:
     del tools
-    command("bench", "p2p", "--name=a1", "--metrics=latency", "--sizes=8", "--iters=9")
-    command("bench", "p2p", "--name=a2", "--metrics=latency", "--sizes=8", "--iters=9")
+    command("bench", "p2p", "a1", "--metrics=latency", "--sizes=8", "--iters=9")
+    command("bench", "p2p", "a2", "--metrics=latency", "--sizes=8", "--iters=9")
 
     assert [row["name"] for row in answer("ls")] == ["a2", "a1"]
     assert "a1" in command("ls").stdout
@@ -35,7 +35,7 @@ def test_connect_finds_the_newest_match(tools: None) -> None:
     del tools
     for name in ("first", "second"):
         words = ("--metrics=latency", "--sizes=8", "--iters=9")
-        command("bench", "p2p", "--name", name, *words)
+        command("bench", "p2p", name, *words)
 
     assert command("connect").stdout == "tmux attach-session -t =second\n"
     assert command("connect", "irs").stdout == "tmux attach-session -t =first\n"
@@ -77,8 +77,8 @@ def test_newest_is_what_was_launched_last(tools: None) -> None:
     """Not what was touched last."""
     del tools
     words = ("--metrics=latency", "--sizes=8", "--iters=9")
-    command("bench", "p2p", "--name=older", "--detach", *words)
-    command("bench", "p2p", "--name=newer", *words)
+    command("bench", "p2p", "older", "--detach", *words)
+    command("bench", "p2p", "newer", *words)
     command("wait", "older")
     command("fetch", "older")
 

@@ -71,7 +71,7 @@ def test_a_price_that_is_not_known_is_said_to_be_unknown() -> None:
     "words",
     [
         ("up", "c5", "--provider=aws", "--instance=c5.18xlarge"),
-        ("bench", "p2p", "--name=c5", "--provider=aws", "--instance=c5.18xlarge"),
+        ("bench", "p2p", "c5", "--provider=aws", "--instance=c5.18xlarge"),
     ],
     ids=lambda words: words[0],
 )

@@ -56,18 +56,18 @@ def test_the_facts_follow_also_where_hosts_share_a_machine() -> None:
 
 def test_without_a_placement_it_says_how_to_measure_one(home: Path) -> None:
     """Nothing is launched for it: a new cluster has no placement."""
-    here = ("bench", "collectives", "--provider", "local", "--name", "here", "--order", "near")
+    here = ("bench", "collectives", "--provider", "local", "here", "--order", "near")
     before = command(*here, status=2).stderr
     assert "cluster up here; cluster check here --near" in before
     assert command("ls").stdout == "There are no clusters.\n"
     command("up", "here", "--provider", "local", "--hosts", "3")
-    unknown = command("bench", "collectives", "--name", "here", "--order", "near", status=2).stderr
+    unknown = command("bench", "collectives", "here", "--order", "near", status=2).stderr
     assert "No placement of here was measured" in unknown
     assert "cluster check here --near" in unknown
-    wrong = command("bench", "collectives", "--name", "here", "--order", "far", status=2).stderr
+    wrong = command("bench", "collectives", "here", "--order", "far", status=2).stderr
     assert "'given', 'near'" in wrong
     command("check", "--near", "here", "--milliseconds", "20")
-    pairs = command("bench", "pairs", "--name", "here", "--order", "near", status=2).stderr
+    pairs = command("bench", "pairs", "here", "--order", "near", status=2).stderr
     assert "has no effect on pairs" in pairs
 
 
@@ -76,7 +76,7 @@ def test_the_run_records_the_order(home: Path) -> None:
     placed = store.find(
         store.root(), answer("check", "--near", "here", "--milliseconds", "20")["run"]
     )
-    bench = ("bench", "collectives", "--name", "here", *QUICK, "--order", "near")
+    bench = ("bench", "collectives", "here", *QUICK, "--order", "near")
     flat = store.read(store.find(store.root(), answer(*bench)["run"])).record
     known = verdict_files.placement(placed)
     assert known is not None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
     from tests.snapshots import Snapshot
 
-P2P = ("bench", "p2p", "--name", "c5")
+P2P = ("bench", "p2p", "c5")
 AWS = ("--provider", "aws", "--instance", "c5.18xlarge", "--ttl", "1h")
 
 

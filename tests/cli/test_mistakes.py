@@ -111,20 +111,20 @@ def test_a_cluster_is_not_replaced_by_one_of_another_size(typed: Typed) -> None:
 
     assert status == 2
     assert "mine is running with --hosts=2, not with --hosts=3." in said
-    assert "Take it down and launch again: cluster down mine; or choose another --name." in said
+    assert "Take it down and launch again: cluster down mine; or choose another name." in said
 
 
 @pytest.mark.usefixtures("tools")
 def test_a_running_cluster_is_used_as_it_is_and_not_replaced(typed: Typed) -> None:
     """Without a provider, the named cluster is meant; another provider is no reason to end it."""
     cluster.launch("mine", hosts=3)
-    assert typed("bench p2p --name mine --metrics latency --sizes 8 --launches 1 --keep")[0] == 0
+    assert typed("bench p2p mine --metrics latency --sizes 8 --launches 1 --keep")[0] == 0
     assert cluster.load("mine").record.spec.hosts == 3
     with pytest.raises(
         cluster.SpecError, match=r"mine is running with hosts=3, not with hosts=2\."
     ):
         cluster.launch("mine", hosts=2)
-    status, _, said = typed("bench p2p --name mine --provider sim")
+    status, _, said = typed("bench p2p mine --provider sim")
 
     assert status == 2
     assert "mine is running with --provider=local --hosts=3, not with --provider=sim" in said

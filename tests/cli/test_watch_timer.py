@@ -105,7 +105,7 @@ def test_a_failure_is_noted_and_tried_again() -> None:
         ({"bench": "p2p --sizes 'x"}, "cannot be split"),
         ({"bench": "nothing"}, "There is no benchmark 'nothing'"),
         ({"bench": "p2p --nothing"}, "--nothing"),
-        ({"bench": "p2p --name x"}, "--name cannot be repeated by a timer"),
+        ({"bench": "p2p x"}, "Leave NAME out of --bench"),
     ],
 )
 def test_what_a_timer_could_not_repeat_is_refused(words: dict[str, str], said: str) -> None:

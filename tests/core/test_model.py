@@ -104,7 +104,7 @@ def test_bad_names_are_refused_with_the_rule(name: str) -> None:
         ClusterSpec(name=name)
 
     assert "at most 29 letters, digits, '_' or '-'" in caught.value.means
-    assert "--name" in caught.value.remedy
+    assert "mpi_test" in caught.value.remedy
 
 
 @pytest.mark.parametrize("count", [1, 2, 100_000])

@@ -484,7 +484,7 @@ def test_a_benchmark_beside_a_job_is_refused_or_ends_it_and_says_who(c: Cluster)
     job = c.start("sleep 300", name="train")
     with pytest.raises(InUse):
         c.bench("program", command="true")
-    command("bench", "program", "--name", c.name, "--command=true", "--busy")
+    command("bench", "program", c.name, "--command=true", "--busy")
     rows = [row["state"] for row in json.loads(command("jobs", c.name, "--json").stdout)]
     assert rows == ["running", "done"]
     c.bench("program", command="true", replace=True)
@@ -499,7 +499,7 @@ def test_a_benchmark_beside_a_job_is_refused_or_ends_it_and_says_who(c: Cluster)
 def test_benchmarks_and_jobs_are_one_table_and_take_the_same_verbs(c: Cluster) -> None:
     """Also from other processes; beside a job, a benchmark is measured if that is said."""
     train = c.start("echo on; sleep 300", name="train")
-    busy = ("bench", "faulty", "--name", c.name, "--detach", "--how", "sleep")
+    busy = ("bench", "faulty", c.name, "--detach", "--how", "sleep")
     assert "--busy" in command(*busy, status=2).stderr
     command(*busy, "--busy")
     until(lambda: c.jobs["bench-faulty"].logs().count("ready") == 3, "all ranks are ready")

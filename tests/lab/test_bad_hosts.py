@@ -136,7 +136,7 @@ def test_a_dead_address_that_open_mpi_would_try_first_is_named() -> None:
         ip route replace $net dev eth0 proto kernel scope link src {own}
     """
     must(c, 1, add)
-    bench = ("bench", "p2p", "--name=two", "--provider=lab", "--metrics=latency", "--sizes=8")
+    bench = ("bench", "p2p", "two", "--provider=lab", "--metrics=latency", "--sizes=8")
     command(*bench)  # it answers
 
     must(c, 0, f"ip neigh replace {dead} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
@@ -153,7 +153,7 @@ def test_hosts_on_which_nothing_can_be_installed_are_named_each_with_its_remedy(
     must(c, 1, MASK_TMUX)
     must(c, 2, OLD_PYTHON)
     full(c, 3, "1m")
-    words = ("bench", "p2p", "--name=sick", "--provider=lab", "--hosts=4", "--sizes=8")
+    words = ("bench", "p2p", "sick", "--provider=lab", "--hosts=4", "--sizes=8")
     said = command(*words, "--metrics=latency", status=1).stderr
 
     assert "Error: 3 of 4 hosts failed.\n" in said

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 DOWN_WITHIN = 20.0  # seconds; 10 are promised, and this machine may be busy
 NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy
-FAULTY = ("bench", "faulty", "--provider=lab", "--name=shared", "--option=rate=1gbit")
+FAULTY = ("bench", "faulty", "--provider=lab", "shared", "--option=rate=1gbit")
 
 
 class Once(Listener):
@@ -207,7 +207,7 @@ def test_a_host_that_dies_before_or_after_the_job() -> None:
 @pytest.mark.usefixtures("faulty")
 def test_the_job_outlives_its_launcher(lab: Cluster) -> None:
     """After SIGKILL, other processes see it, follow it, wait for it and bring its values home."""
-    words = ("bench", "p2p", "--provider=lab", "--name=shared", "--option=rate=1gbit")
+    words = ("bench", "p2p", "--provider=lab", "shared", "--option=rate=1gbit")
     launcher = Background(*words, "--metrics=oneway_time", "--sizes=10MB", "--iters=20")
     launcher.wait_for("Process")
     launcher.process.kill()

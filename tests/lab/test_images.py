@@ -138,7 +138,7 @@ def test_an_engine_that_does_not_work_is_named(boxed: cluster.Cluster) -> None:
 def test_no_engine_is_said_with_what_to_type(boxed: cluster.Cluster) -> None:
     gone = "rm -f /usr/bin/podman /usr/bin/docker /usr/local/bin/docker"
     boxed.run(["sh", "-c", gone])
-    words = ("bench", "p2p", "--provider=lab", "--name=boxed", "--option=image=bench/worker:1")
+    words = ("bench", "p2p", "--provider=lab", "boxed", "--option=image=bench/worker:1")
     said = command(*words, "--json", status=1)
 
     assert "0.mpi.boxed can run no container: it has neither docker nor podman." in said.stderr

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cluster.orchestration.cluster import Cluster
 
-SHARED = ("--provider=lab", "--name=shared", "--option=rate=1gbit")
+SHARED = ("--provider=lab", "shared", "--option=rate=1gbit")
 
 
 @pytest.mark.usefixtures("own")
@@ -39,7 +39,7 @@ def test_the_founding_launcher_on_four_hosts() -> None:
 
 @pytest.mark.usefixtures("own", "faulty")
 def test_two_ranks_on_each_host() -> None:
-    done = answer("bench", "faulty", "--name=two", "--provider=lab", "--ranks-per-host=2")
+    done = answer("bench", "faulty", "two", "--provider=lab", "--ranks-per-host=2")
     hosts = {
         m.rank: m.host for m in store.read(store.find(runs_folder(), done["run"])).measurements
     }

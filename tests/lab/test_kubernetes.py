@@ -52,7 +52,7 @@ def test_pods_are_launched_measured_and_taken_down(kubernetes: Kubernetes) -> No
     medians = {}
     for network in ("pod", "host"):
         command("up", "mine", *UP, "--option", f"network={network}")
-        run = answer("bench", "p2p", "--name", "mine", *quick)
+        run = answer("bench", "p2p", "mine", *quick)
         assert run["status"] == "done"
         medians[network] = run
         said = command("down", "mine").stdout

@@ -11,7 +11,7 @@ from tests.background import Background
 from tests.conftest import answer, command, runs_folder
 
 pytestmark = pytest.mark.usefixtures("own", "faulty")
-DRAW = ("bench", "faulty", "--name=drawn", "--provider=lab", "--lottery")
+DRAW = ("bench", "faulty", "drawn", "--provider=lab", "--lottery")
 
 
 def test_each_draw_has_machines_of_its_own() -> None:

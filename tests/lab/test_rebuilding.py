@@ -9,7 +9,7 @@ from tests.conftest import command, runs_folder
 from tests.lab.conftest import must
 
 pytestmark = pytest.mark.usefixtures("own", "faulty")
-BENCH = ("bench", "faulty", "--name", "dead")
+BENCH = ("bench", "faulty", "dead")
 
 
 def test_a_cluster_with_a_dead_host_is_rebuilt_only_on_request() -> None:

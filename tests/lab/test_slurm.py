@@ -99,9 +99,9 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     command("up", "mine", *SLURM, "--option", "reach=ssh")
     for starter in ("srun", "mpirun"):
-        run = answer("bench", "p2p", "--name", "mine", *quick, "--starter", starter)
+        run = answer("bench", "p2p", "mine", *quick, "--starter", starter)
         assert run["status"] == "done"
-    wrong = command("bench", "p2p", "--name", "mine", *quick, "--starter", "srun:pmi2", status=None)
+    wrong = command("bench", "p2p", "mine", *quick, "--starter", "srun:pmi2", status=None)
     assert wrong.returncode != 0
     assert "srun started it with --mpi=pmi2" in wrong.stderr
     assert "srun:pmix" in wrong.stderr
@@ -117,7 +117,7 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     words = ("--provider", "slurm", "--hosts", "2", "--option", "login=login1")
     assert "on login1" in command("up", "far", "--plan", *words).stdout
     command("up", "far", *words)
-    assert answer("bench", "p2p", "--name", "far", *quick)["status"] == "done"
+    assert answer("bench", "p2p", "far", *quick)["status"] == "done"
     command("down", "far")
     assert "Nothing was forgotten" in command("more", "gc").stdout
 

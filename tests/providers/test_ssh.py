@@ -165,7 +165,7 @@ def test_a_measured_run_over_ssh(sshd: Sshd, home: Path) -> None:
     words = ["--provider=ssh", "--hosts=1", "--ranks-per-host=2", f"--option=bin={BIN}"]
     option = [f"--option=hosts={befriend(sshd, home)}", "--option=trust=first-use"]
     shown = answer(
-        *("bench", "p2p", "--name=far", *words, *option),
+        *("bench", "p2p", "far", *words, *option),
         *("--metrics=latency", "--sizes=8", "--iters=500"),
     )
 

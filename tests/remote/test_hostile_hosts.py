@@ -310,7 +310,7 @@ def obeyed(text: str) -> list[str]:
 @pytest.mark.usefixtures("tools", "faulty")
 def test_no_command_lets_a_terminal_obey_a_host() -> None:
     """What it prints, complains, notes and fails with is seen, in every command that shows it."""
-    words = ("--provider=local", "--name=evil")
+    words = ("--provider=local", "evil")
     done = {"bench": command("bench", "faulty", *words, "--how=escape", status=1)}
     done["run"] = command("run", "evil", "--", "printf", "%s\\n", ESCAPES)
     for verb in ("logs", "fetch", "wait"):

@@ -67,7 +67,7 @@ def test_without_ssh_there_may_be_more_ranks_than_cores(
     known = {path.name for folder in os.get_exec_path() for path in Path(folder).glob("*")}
     monkeypatch.setenv("PATH", path_of(tmp_path / "bin", *known - {*open_mpi.REMOTE_SHELLS}))
     hosts = str(len(os.sched_getaffinity(0)) + 2)
-    words = ("--operations", "allreduce", "--sizes", "8", "--iterations", "5", "--name", "bare")
+    words = ("--operations", "allreduce", "--sizes", "8", "--iterations", "5", "bare")
     command("bench", "collectives", "--hosts", hosts, *words)
     command("down", "bare")
 

@@ -34,7 +34,7 @@ def rows(*words: str) -> list[dict[str, str]]:
 
 def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
     command(
-        *("bench", "p2p", "--name", "lb", "--metrics", "latency", "--sizes", "8", "--iterations"),
+        *("bench", "p2p", "lb", "--metrics", "latency", "--sizes", "8", "--iterations"),
         *("30", "--describe", "Is | a pipe slow?", "--expect", "1ns"),
     )
     (row,) = rows()

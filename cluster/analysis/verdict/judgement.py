@@ -443,5 +443,5 @@ def _again(record: Record, benchmark: str, *flags: str) -> Advice:
         command = ("cluster", "more", "script", starter, benchmark, *hosts, *flags)
         return Advice(purpose="measure", command=command)
     options = [word for k, v in spec.options.items() for word in ("--option", f"{k}={v}")]
-    where = ("--name", spec.name, "--provider", spec.provider)
+    where = (spec.name, "--provider", spec.provider)
     return _bench(benchmark, *where, *(() if spec.provider == "ssh" else hosts), *options, *flags)

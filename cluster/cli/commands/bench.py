@@ -73,6 +73,8 @@ def bench_command(name: str) -> click.Command:
         **_: object,
     ) -> None:
         options = msgspec.structs.replace(options, gates=gates)
+        if machines["name"] in {definition.metric for definition in benchmark.metrics}:
+            _suggest(machines["name"])
         chosen = {key: value for key, value in params.items() if value is not None}
         run_local = machines.pop("run_local")
         if machines["provider"] is None and not run_local:
@@ -91,7 +93,7 @@ def bench_command(name: str) -> click.Command:
             "params": flags.Group(flags.param_flags(benchmark.Params)),
             "machines": flags.Group(
                 (
-                    flags.parameter("name", flags.Name, benchmark.name),
+                    flags.parameter("name", flags.ClusterName, benchmark.name),
                     provider,
                     flags.parameter("run_local", flags.RunLocal, False),
                     *shared,
@@ -112,14 +114,14 @@ def bench_command(name: str) -> click.Command:
 
 
 def _suggest(metric: str) -> None:
-    """Refuse a metric in place of a benchmark, and name the benchmark that measures it."""
+    """Refuse a metric in place of a benchmark or a name, and name the benchmark that measures it."""
     for name in plugins.names(Benchmark):
         benchmark: Benchmark[Any] = plugins.load(Benchmark, name)
         if metric in [definition.metric for definition in benchmark.metrics]:
             fields = benchmark.Params.__struct_fields__
             flag = "--operations" if "operations" in fields else "--metrics"
             raise SpecError(
-                f"{metric} is not a benchmark, but a metric of {name}.",
+                f"{metric} is not a benchmark or a cluster, but a metric of {name}.",
                 remedy=f"Type: cluster bench {name} {flag} {metric}",
             )
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
+from click.core import ParameterSource
 from click.exceptions import Exit
 
 from cluster.cli import flags
@@ -44,7 +45,7 @@ SYSTEMD_RUNS = Path("/run/systemd/system")  # sd_booted(3)
 MINUTE, DAY = 60, 86_400
 KEPT = re.compile(r"PATH|CLUSTER_(?!RUNS|LAUNCHES)\w+")  # variables that a timer does not have
 SHORTEST = 60.0  # seconds: cron has no shorter interval
-OURS = ("--name", "--runs", "--detach", "--plan", "--json", "--ab", "--lottery")
+OURS = ("--runs", "--detach", "--plan", "--json", "--ab", "--lottery")
 
 
 def add(
@@ -122,7 +123,11 @@ def _words(text: str) -> tuple[str, ...]:
             raise SpecError(
                 f"{flag} cannot be repeated by a timer.", remedy="Leave it out of --bench."
             )
-    bench_command(words[0]).make_context(words[0], words[1:])
+    context = bench_command(words[0]).make_context(words[0], words[1:])
+    if context.get_parameter_source("name") is ParameterSource.COMMANDLINE:
+        raise SpecError(
+            "The timer's cluster has the name of the watch.", remedy="Leave NAME out of --bench."
+        )
     return tuple(words)
 
 
@@ -309,7 +314,7 @@ def run(
 def _measure(where: Path, watch: Watch) -> None:
     before = watches.run_ids(where, watch.name)
     benchmark, *words = watch.bench
-    words += ["--name", watch.name, "--runs", str(where)]
+    words += [watch.name, "--runs", str(where)]
     try:
         status = call(bench_command(benchmark), benchmark, words)
     except (ClusterError, KeyboardInterrupt) as error:

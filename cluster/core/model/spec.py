@@ -159,7 +159,7 @@ def check_name(name: str) -> str:
         raise SpecError(
             f"{name!r} cannot be the name of a cluster.",
             means="A name is a letter or digit, then at most 29 letters, digits, '_' or '-'.",
-            remedy="Choose another: --name mpi_test",
+            remedy="Choose another: mpi_test",
         )
     return name
 

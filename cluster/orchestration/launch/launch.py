@@ -246,7 +246,7 @@ def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
         raise SpecError(
             f"{name} is running {_differing_flags(cluster.spec, spec)}.",
             means="It is left as it is.",
-            remedy=f"Take it down and launch again: cluster down {name}; or choose another --name.",
+            remedy=f"Take it down and launch again: cluster down {name}; or choose another name.",
         )
     if not replace:
         raise SpecError(
@@ -301,7 +301,7 @@ def _remove_unfinished(cluster: Cluster) -> None:
             f"There is a cluster {cluster.name!r} already, and it costs money.",
             means="Its launch was not finished. It is left as it is.",
             remedy=f"Take it down and launch again: cluster down {cluster.name}; "
-            "or choose another --name.",
+            "or choose another name.",
         )
     cluster.down(reason=outcome_words("launched_again"))
 

@@ -79,6 +79,6 @@ def name_taken_error(name: str, where: str, region: str = "") -> SpecError:
     return SpecError(
         f"There is a cluster {name!r} of yours in {where} already.",
         means="It was launched from another machine, or its journal is gone; it is left as it is.",
-        remedy=f"Choose another --name, or take it down: cluster down {name}"
+        remedy=f"Choose another name, or take it down: cluster down {name}"
         f"{f' --region {region}' if region else ''}",
     )

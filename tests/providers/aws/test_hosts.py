@@ -44,7 +44,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_lottery_pays_for_each_draw_and_leaves_nothing(aws_hosts: Cloud) -> None:
     before = aws_hosts.things()
     words = ("--provider=aws", "--instance=c5.18xlarge", "--yes", "--lottery=2", "--launches=2")
-    found = answer("bench", "p2p", "--name=c5", *words, "--metrics=latency", "--sizes=8")
+    found = answer("bench", "p2p", "c5", *words, "--metrics=latency", "--sizes=8")
     [series] = found["series"]
     paid = [draw["cost"]["dollars"] for draw in found["draws"]]
 
@@ -106,7 +106,7 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
     )
 
     quick = ("--metrics=latency", "--sizes=8", "--iters=9")
-    assert "c5 stays up, and costs" in command("bench", "p2p", "--name=c5", *quick).stderr
+    assert "c5 stays up, and costs" in command("bench", "p2p", "c5", *quick).stderr
     assert [row["name"] for row in answer("ls")] == ["c5"]
 
     command("more", "pause", "c5")
