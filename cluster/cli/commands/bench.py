@@ -114,7 +114,7 @@ def bench_command(name: str) -> click.Command:
 
 
 def _suggest(metric: str) -> None:
-    """Refuse a metric in place of a benchmark or a name, and name the benchmark that measures it."""
+    """Refuse a metric in place of a benchmark or a name, and say which benchmark has it."""
     for name in plugins.names(Benchmark):
         benchmark: Benchmark[Any] = plugins.load(Benchmark, name)
         if metric in [definition.metric for definition in benchmark.metrics]:
