@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def test_a_task_that_ends_after_any_reading_is_not_lost(
     moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with subprocess.Popen(["tail", "-f", "/dev/null", str(tmp_path)], stderr=-3) as supervisor:
+    with subprocess.Popen(
+        ["sh", "-c", "read -r nothing", str(tmp_path)], stdin=subprocess.PIPE
+    ) as supervisor:
         (tmp_path / task.SPEC).write_bytes(msgspec.json.encode(TaskSpec(argv=("true",))))
         (tmp_path / task.PID).write_text(f"{supervisor.pid} 0")
         (tmp_path / task.END).write_text(" " * 9)
