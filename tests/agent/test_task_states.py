@@ -1,10 +1,8 @@
 """A task that ends while its state is read has ended, or still runs; it is never lost."""
 
-from __future__ import annotations
-
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,9 +10,6 @@ import pytest
 from cluster.agent import task
 from cluster.agent.kernel_files import read_text
 from cluster.core.model.jobs import TaskEnd, TaskSpec
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("moment", range(3))
