@@ -349,7 +349,7 @@ SomeCluster = Annotated[str, argument("NAME", "A cluster.", autocompletion=_clus
 LogFormat = Annotated[
     str,
     option(
-        "--format NAME",
+        "--log-format NAME",
         "Format of the logs.  [default: recognised]",
         autocompletion=lambda: list(plugins.names(Parser)),
     ),

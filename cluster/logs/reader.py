@@ -407,7 +407,7 @@ class _Reader:
             f"Nothing in {self._lines} line(s) could be read {named}(line {first.line} is the "
             "first of them).",
             line=first.text,
-            remedy=f"Name its format: --format NAME, of {formats}",
+            remedy=f"Name its format: --log-format NAME, of {formats}",
         )
 
 

@@ -32,7 +32,7 @@ id changes when a word of it changes. Times are in seconds, sizes in bytes, rate
 second.
 """
 LOGS = """
-What `cluster import` and `cluster judge` read. A format is recognised by its content; `--format
+What `cluster import` and `cluster judge` read. A format is recognised by its content; `--log-format
 NAME` insists on one.
 """
 PROBLEMS = """

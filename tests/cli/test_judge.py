@@ -168,7 +168,7 @@ def test_links_of_nccl_are_counted_by_pair(snapshot: Snapshot) -> None:
     [
         (("--hardware", "p99"), "no hardware 'p99'"),
         (("--hosts", "0"), "--hosts is 0"),
-        (("--format", "nothing"), "nothing"),
+        (("--log-format", "nothing"), "nothing"),
     ],
 )
 def test_wrong_usage_is_refused_with_what_to_type(words: tuple[str, ...], says: str) -> None:

@@ -76,7 +76,7 @@ def test_a_page_shows_names_conditions_and_log_lines_as_text(
 def test_an_import_shows_no_escape_sequences(log: Path) -> None:
     shown = [command("import", str(log), status=None)]
     shown += [command(verb, "latest", status=None) for verb in ("show", "judge")]
-    shown += [command("import", str(log), "--format=osu", status=None)]
+    shown += [command("import", str(log), "--log-format=osu", status=None)]
 
     for one in shown:
         assert (

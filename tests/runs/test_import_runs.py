@@ -85,5 +85,5 @@ def test_a_run_is_kept_below_the_folder_of_runs(elsewhere: Path, tmp_path: Path)
 
 
 def test_a_run_says_itself_what_it_is(elsewhere: Path) -> None:
-    done = command("import", str(elsewhere), "--format", "osu", status=2)
+    done = command("import", str(elsewhere), "--log-format", "osu", status=2)
     assert f"Name it alone: cluster import {elsewhere}" in done.stderr
