@@ -1,9 +1,11 @@
 """What scripts/setup installs is what it looks for, and what cannot come is said."""
 
 import os
+import pty
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -112,6 +114,23 @@ def made(tmp_path: Path) -> dict[str, str]:
         "PYTHON": sys.executable,
         "TMPDIR": str(tmp_path / "left"),
     }
+
+
+@pytest.mark.parametrize(("answer", "yes", "installs"), [("n", "", 0), ("", "", 1), ("n", "1", 1)])
+def test_packages_of_the_system_are_asked_for_on_a_terminal(
+    answer: str, yes: str, installs: int, made: dict[str, str], tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    calls.touch()
+    program(tmp_path / "bin" / "apt-get", f'echo "$*" >> {calls}; exit 1')
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, f"{answer}\n".encode())
+    words = [str(tmp_path / "project" / "scripts" / "setup"), "dev"]
+    subprocess.run(words, stdin=terminal, env=made | {"YES": yes}, check=False, timeout=60)
+    os.close(keyboard)
+    os.close(terminal)
+
+    assert ("install" in calls.read_text()) == installs
 
 
 def program(path: Path, script: str) -> None:

@@ -106,7 +106,10 @@ def test_what_was_not_understood_is_counted_and_shown() -> None:
 
 def test_a_format_can_be_forced_and_must_exist() -> None:
     text = (LOGS / "osu.latency.txt").read_text()
-    wrong, unknown = cluster("-", "--log-format", "imb", text=text), cluster("-", "--log-format", "x")
+    wrong, unknown = (
+        cluster("-", "--log-format", "imb", text=text),
+        cluster("-", "--log-format", "x"),
+    )
 
     assert "could be read as imb" in wrong.stderr
     assert "There is no parser 'x'" in unknown.stderr
