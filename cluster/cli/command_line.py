@@ -128,8 +128,24 @@ def print_error(text: str) -> None:
     from cluster.cli.console import console  # noqa: PLC0415
 
     write_log(text, logging.ERROR)
-    line = Text.assemble(("Error:", "bold red"), f" {printable(text)}")
-    console(stderr=True, quiet=False).print(line, soft_wrap=True)
+    screen, text = console(stderr=True, quiet=False), printable(text)
+    text = break_lists(text, screen.width - len("Error: ")) if screen.is_terminal else text
+    screen.print(Text.assemble(("Error:", "bold red"), f" {text}"), soft_wrap=True)
+
+
+def break_lists(text: str, width: int) -> str:
+    """Break long lines after commas; others stay whole, so that a command can be copied."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        first, *rest = line.split(", ")
+        lines.append(first)
+        for word in rest:
+            if len(f"{lines[-1]}, {word},") > width:
+                lines[-1] += ","
+                lines.append(word)
+            else:
+                lines[-1] += f", {word}"
+    return "\n".join(lines)
 
 
 def print_misuse(error: click.ClickException) -> int:

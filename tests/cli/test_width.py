@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.cli.command_line import app
+from cluster.cli.command_line import app, break_lists
 from cluster.orchestration.launch.launch import launch
 from tests.conftest import COMMAND, ROOT, command, runs_folder
 
@@ -176,3 +176,17 @@ def _read(controller: int) -> bytes:
         return os.read(controller, 65536)
     except OSError:  # the other end is closed
         return b""
+
+
+def test_lists_of_errors_break_after_commas_and_commands_stay_whole() -> None:
+    command = "cluster bench p2p mine --provider ssh --option hosts=a"
+    broken = break_lists(
+        f"There are: {', '.join(f'name{n}' for n in range(9))}\nType: {command}", 30
+    )
+
+    assert broken.splitlines() == [
+        "There are: name0, name1,",
+        "name2, name3, name4, name5,",
+        "name6, name7, name8",
+        f"Type: {command}",
+    ]
