@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 import pytest
+from click.exceptions import Exit
 
 from cluster.cli.command_line import app
+from cluster.core.errors import ClusterError
+from tests.conftest import answer, command
 from tests.test_house import trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # A command begins a text or a line, or is behind a colon or a semicolon, or in quotes.
 COMMAND = re.compile(
@@ -72,6 +77,59 @@ def _own(words: list[str]) -> int:
 @pytest.mark.parametrize("line", commands())
 def test_what_a_message_says_to_type_exists(line: str) -> None:
     assert not mistake(line)
+
+
+def refusal(line: str) -> str:
+    """Return why the values of a command line are refused; empty if they are accepted."""
+    command: click.Command = app
+    words = shlex.split(line)
+    try:
+        while isinstance(command, click.Group) and words:
+            name, found, words = command.resolve_command(click.Context(command), words)
+            assert found is not None
+            assert name is not None
+            command = found
+        command.make_context(command.name, words)
+    except (click.MissingParameter, click.BadOptionUsage, click.NoSuchOption):
+        return ""  # the text mentions a part of it
+    except (click.BadParameter, ClusterError) as error:
+        return str(error)
+    except (click.UsageError, Exit):
+        return ""
+    return ""
+
+
+WHOLE = [line for line in commands() if not re.search(r"[A-Z]{3,}|\.\.\.|['\"{<\[%]", line)]
+
+
+@pytest.mark.parametrize("line", WHOLE)
+def test_values_of_what_a_message_says_to_type_are_accepted(line: str) -> None:
+    assert not refusal(line)
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("p2p", "--metrics", "latency", "--sizes", "8"),
+        ("p2p", "--metrics", "bandwidth", "--sizes", "8"),
+        ("collectives", "--operations", "allreduce", "--sizes", "8"),
+    ],
+)
+def test_the_next_step_of_an_answer_can_be_typed(words: tuple[str, ...], home: Path) -> None:
+    command("bench", *words, "--iterations", "10", "--run-local", "--launches", "1")
+    step = answer("judge", "latest")["next_command"]
+
+    assert step[:2] == ["cluster", "bench"]
+    if "ssh" in step:  # to hosts that the user knows: as far as that
+        assert "HOST1" in command(*step[1:], status=None).stderr
+    else:
+        command(*step[1:], "--iterations", "3", "--launches", "1")
+
+
+def test_a_value_that_is_not_accepted_is_found() -> None:
+    assert "whole number" in refusal("bench p2p --hosts many")
+    assert len(WHOLE) > 90
 
 
 def test_a_command_that_does_not_exist_is_found() -> None:

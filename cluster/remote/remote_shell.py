@@ -298,7 +298,7 @@ def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
             raise ShellError(
                 f"A command printed more than {MOST_OUTPUT >> 20} MiB, and was given up.",
                 means="What a host prints is held in memory here, so there is an end to it.",
-                remedy="Let it write a file, and bring that: cluster get NAME FILE",
+                remedy="Let it write a file, and copy that: cluster get NAME FILE FOLDER",
             )
         yield piece
 

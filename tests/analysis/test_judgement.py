@@ -126,7 +126,7 @@ def test_one_host_is_compared_with_a_copy_in_its_memory() -> None:
 
     assert answer(found).line == (
         "bandwidth 1 MiB: 8.800 GB/s, 88% of a memory copy here. PLAUSIBLE. "
-        "Next: cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
+        "Next: cluster bench p2p own-hosts --provider ssh --option hosts=HOST1,HOST2"
     )
 
 
@@ -326,7 +326,7 @@ def test_launches_of_one_command_are_judged_by_their_median() -> None:
 def test_on_one_host_the_next_step_measures_the_same_between_hosts(benchmark: str) -> None:
     """A copy in memory limits point-to-point messages, and nothing else."""
     own = record(hosts=1, benchmark=benchmark)
-    command = f"cluster bench {benchmark} --provider ssh --option hosts=HOST1,HOST2"
+    command = f"cluster bench {benchmark} own-hosts --provider ssh --option hosts=HOST1,HOST2"
 
     assert judge([summary(BANDWIDTH, 1e9)], own).next_step == step("measure", command)
     changes = {"benchmark": "program", "params": msgspec.Raw(b'{"command": "./train"}')}

@@ -412,7 +412,7 @@ def _next_on_one_host(word: Judged, record: Record, verdicts: Sequence[Verdict])
         return Advice(purpose="compare_settings", command=(*bench, *settings))
     if word != "unknown" or record.benchmark != "p2p":
         own = record.benchmark if record.benchmark in ("collectives", "iperf") else "p2p"
-        return _bench(own, "--provider", "ssh", "--option", "hosts=HOST1,HOST2")
+        return _bench(own, "own-hosts", "--provider", "ssh", "--option", "hosts=HOST1,HOST2")
     if all_too_small(verdicts):
         return _bench("p2p", "--sizes", LARGE_SIZES)
     metrics = ("p2p", "--metrics", "memory_copy,bandwidth")
