@@ -11,7 +11,7 @@ import click
 import pytest
 from click.exceptions import Exit
 
-from cluster.cli.command_line import app
+from cluster.cli.command_line import app, canonical_arguments
 from cluster.core.errors import ClusterError
 from tests.conftest import answer, command
 from tests.test_house import trees
@@ -82,7 +82,7 @@ def test_what_a_message_says_to_type_exists(line: str) -> None:
 def refusal(line: str) -> str:
     """Return why the values of a command line are refused; empty if they are accepted."""
     command: click.Command = app
-    words = shlex.split(line)
+    words = canonical_arguments(shlex.split(line))
     try:
         while isinstance(command, click.Group) and words:
             name, found, words = command.resolve_command(click.Context(command), words)

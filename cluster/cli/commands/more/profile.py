@@ -35,8 +35,9 @@ class ProfileAnswer(Value, frozen=True, kw_only=True):
 
 def command(
     named: Annotated[
-        list[str], argument("FILE|DIR|RUN...", "Profiles, a folder of them, or a run; - is stdin.")
-    ],
+        list[str] | None,
+        argument("FILE|DIR|RUN...", "Profiles, a folder of them, or a run.  [default: latest]"),
+    ] = None,
     report: flags.Format = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
@@ -46,7 +47,7 @@ def command(
     from cluster.reports.words.profiles import profile_words  # noqa: PLC0415
 
     unread: list[str] = []
-    files = [file for name in named for file in _files(name, root)]
+    files = [file for name in named or [flags.LATEST] for file in _files(name, root)]
     logs = readings(files, unread, format_=FORMAT)
     jobs = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
     report = "json" if json else report
