@@ -133,6 +133,20 @@ def test_a_point_tells_its_values_when_it_is_pointed_at_or_touched(
     assert browser.complaints == []
 
 
+def test_the_share_of_the_limit_of_a_log_is_in_view_on_a_phone(
+    browser: Browser, home: Path
+) -> None:
+    page = home / "report.html"
+    command("judge", str(ROOT / "tests" / "logs" / "nccl_tests.hopper.txt"), "--keep")
+    command("report", "latest", "-o", str(page))
+    browser.open(page)
+    row = "[...document.querySelector('.wide table').rows[1].cells]"
+    ends = browser.ask(f"{row}.map(x => x.getBoundingClientRect().right)")
+
+    assert max(ends) <= 390
+    assert browser.ask("document.querySelectorAll('.verdicts li').length") == 2
+
+
 def test_the_verdict_of_an_experiment_stands_first(browser: Browser, home: Path) -> None:
     for number in range(5):
         saved("ab", 1 + 0.001 * number, 1e9 + number, condition="links=1")
