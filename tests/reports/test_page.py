@@ -133,9 +133,7 @@ def test_a_point_tells_its_values_when_it_is_pointed_at_or_touched(
     assert browser.complaints == []
 
 
-def test_the_share_of_the_limit_of_a_log_is_in_view_on_a_phone(
-    browser: Browser, home: Path
-) -> None:
+def test_the_share_of_the_limit_is_in_view_on_a_phone(browser: Browser, home: Path) -> None:
     page = home / "report.html"
     command("judge", str(ROOT / "tests" / "logs" / "nccl_tests.hopper.txt"), "--keep")
     command("report", "latest", "-o", str(page))
