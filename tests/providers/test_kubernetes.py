@@ -139,6 +139,38 @@ def test_a_plan_says_what_quotas_allow(kubernetes: Kubernetes) -> None:
     assert "the quota limits allows 1 pods: 0 are in use, and 2 pods need 2" in planned()[-1]
 
 
+def test_network_cards_and_a_second_network_reach_the_pods(kubernetes: Kubernetes) -> None:
+    options = {"rdma": "rdma/hca_shared:8", "network": "multus:fast", "security": "baseline"}
+    assert "0 of 4 nodes have room" in planned(options=options)[-1]
+    for name in ("node0", "node1"):
+        kubernetes.change(
+            NODES, name, lambda node: node["status"]["allocatable"].update({"rdma/hca_shared": "8"})
+        )
+    mine = up(options=options)
+
+    for pod in kubernetes.pods():
+        container = pod["spec"]["containers"][0]
+        assert pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == "fast"
+        assert container["resources"]["limits"]["rdma/hca_shared"] == "8"
+        assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+    assert {pod["spec"]["nodeName"] for pod in kubernetes.pods()} == {"node0", "node1"}
+    assert "node0 has 0 of 8 rdma/hca_shared free" in planned(options=options)[-1]
+    mine.down()
+
+
+def test_a_client_whose_clock_is_off_by_an_hour(
+    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.time
+    for hours in (-1, 1):
+        monkeypatch.setattr(time, "time", lambda hours=hours: clock() + 3600 * hours)
+        mine = up()
+        assert mine.run("echo here")["1.mpi.mine"].stdout == "here\n"
+        assert [row["status"] for row in answer("ls")] == ["idle"]
+        mine.down()
+        assert kubernetes.things() == []
+
+
 @pytest.mark.parametrize("level", ["restricted", "baseline"])
 def test_pods_keep_the_level_of_pod_security(kubernetes: Kubernetes, level: str) -> None:
     kubernetes.change(
