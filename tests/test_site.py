@@ -21,7 +21,7 @@ INTERNAL = {
     f"CLUSTER_{name}"
     for name in (
         *("ADDRESSES", "FOLDER", "HOST_FOLDER", "HOSTS", "NAMES"),
-        *("RANKS", "REACH", "SSH_CONFIG", "TASK"),
+        *("PATH", "RANKS", "REACH", "SSH_CONFIG", "TASK"),
         *("NAME", "JOB", "NODE_RANK", "NUM_NODES", "NODE_IPS", "HEAD_IP", "GROUP"),  # of a task
         *("RESTART", "IPS_"),
     )
