@@ -109,13 +109,13 @@ def _stopped(job: MpiJob, result: JobResult) -> JobResult:
 
 def _failed_with(result: JobResult, cause: str) -> JobResult:
     reason = f"{result.reason} {cause}".strip()
-    status = "failed" if result.status == "done" else result.status
-    return JobResult(status=status, reason=reason, exit_status=result.exit_status)
+    return JobResult(status="failed", reason=reason, exit_status=result.exit_status)
 
 
 def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
+    is_explained = result.status == "interrupted"  # who interrupted it knows why
     try:
-        if result.status == "interrupted" and not job.exists():
+        if is_explained and not job.exists():
             return result
         job.fetch(folder / RAW)
     except (ShellError, HostErrors) as error:
@@ -125,7 +125,7 @@ def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
     except ParseError as error:
         result = _failed_with(result, error.what)
     reason = raw_text(folder, REASON).partition(ADVICE)[0]
-    if reason and result.status != "interrupted":  # who interrupted it knows why
+    if reason and not is_explained:
         result = msgspec.structs.replace(result, reason=_failure_reason(reason, result))
     if result.exit_status == TIMED_OUT:
         slower = find_slowdown(store.read(folder).measurements)
