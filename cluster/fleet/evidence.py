@@ -51,7 +51,9 @@ def counter_changes(
 ) -> dict[int, tuple[CounterChange, ...]]:
     """Return what went up in the low tests of each finding, then of each suspect, by its place."""
     tried = [test for test in tests if test.value is not None]
-    if not verdict.reference or not any(t.source_counters or t.target_counters for t in tried):
+    # only hosts of ours say how busy they were, and read counters, which may all be 0
+    was_read = any(t.source_busy or t.source_counters or t.target_counters for t in tried)
+    if not verdict.reference or not was_read:
         return {}
     low = [test for test in tried if is_low(verdict, test)]
     good = [met for test in tried if not is_low(verdict, test) for met in _met(test)]

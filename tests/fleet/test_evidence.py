@@ -50,6 +50,22 @@ def checked(
     return [change.counter for change in counter_changes(verdict, tests)[0]]
 
 
+@pytest.mark.parametrize(("busy", "places"), [(0.01, [0]), (0.0, [])])
+def test_a_rate_limits_where_counters_were_read_and_all_are_0(
+    busy: float, places: list[int]
+) -> None:
+    tests = [
+        PairTest(
+            round=n, source=a, target=b, value=40.0 if SLOW in (a, b) else 99.0, source_busy=busy
+        )
+        for n, (a, b) in enumerate(permutations(range(6), 2))
+    ]
+    changes = counter_changes(VERDICT, tests)
+
+    assert list(changes) == places
+    assert [change.counter for own in changes.values() for change in own] == ["rate"] * len(places)
+
+
 @pytest.mark.parametrize(
     ("sends", "receives", "spread", "counters"),
     [
