@@ -1,5 +1,6 @@
 """A task that ends while its state is read has ended, or still runs; it is never lost."""
 
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -10,15 +11,17 @@ import pytest
 from cluster.agent import task
 from cluster.agent.kernel_files import read_text
 from cluster.core.model.jobs import TaskEnd, TaskSpec
+from tests.conftest import until
 
 
 @pytest.mark.parametrize("moment", range(3))
 def test_a_task_that_ends_after_any_reading_is_not_lost(
     moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with subprocess.Popen(
-        ["sh", "-c", "read -r nothing", str(tmp_path)], stdin=subprocess.PIPE
-    ) as supervisor:
+    words = ["sh", "-c", "read -r nothing", str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as supervisor:
+        cmdline, folder = Path(f"/proc/{supervisor.pid}/cmdline"), os.fsencode(tmp_path)
+        until(lambda: folder in cmdline.read_bytes().split(b"\0"), "exec has set its arguments")
         (tmp_path / task.SPEC).write_bytes(msgspec.json.encode(TaskSpec(argv=("true",))))
         (tmp_path / task.PID).write_text(f"{supervisor.pid} 0")
         (tmp_path / task.END).write_text(" " * 9)
