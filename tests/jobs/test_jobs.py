@@ -77,6 +77,28 @@ def test_hosts_are_values_with_verbs(c: Cluster, tmp_path: Path) -> None:
     )
 
 
+def test_hosts_that_are_none_are_refused_by_each_verb(c: Cluster, tmp_path: Path) -> None:
+    none, before = c.hosts[5:], set(c.jobs)
+    verbs = (
+        lambda: none.start("true", name="none"),
+        lambda: c.start("true", hosts=none, name="none"),
+        lambda: none.run("false"),
+        lambda: none.put(tmp_path, "there"),
+    )
+    for verb in verbs:
+        with pytest.raises(SpecError):
+            verb()
+
+    assert set(cluster.attach(c.name).jobs) == before
+
+
+def test_one_host_is_brought_to_the_state_of_a_folder(c: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("sent")
+    c.hosts[0].sync(tmp_path, "only")
+
+    assert [host.exists("only/file") for host in c.hosts] == [True, False, False]
+
+
 @pytest.mark.parametrize("selection", ["9", "", "x", "5:", "0,nobody"])
 def test_a_selection_that_names_no_host_is_refused(c: Cluster, selection: str) -> None:
     with pytest.raises(SpecError, match="names none of the 3 hosts"):

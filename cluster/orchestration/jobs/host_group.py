@@ -256,7 +256,13 @@ class HostGroup(Sequence["Host"]):
         return {machine.name: machine for machine in self.machines}
 
     def shells(self) -> dict[str, Shell]:
-        """Return a shell to each host, by the name of its machine."""
+        """Return a shell to each host, by the name of its machine (SpecError: there is none)."""
+        if not self.machines:
+            raise SpecError(
+                f"None of the {len(self._remote.machines)} hosts is selected.",
+                means="Nothing was done.",
+                remedy="Select some: c.hosts[0], c.hosts[1:], c.hosts.names",
+            )
         shells = {machine.name: self._remote.shell(machine) for machine in self.machines}
         for name, shell in shells.items():
             if shell.name == "local" and not shell.exists(folder := self.path(name, ".")):
@@ -324,6 +330,20 @@ class Host:
     def put(self, path: str | Path, to: str) -> None:
         """Copy a file or folder here; see `HostGroup.put`."""
         self.group.put(path, to)
+
+    def sync(
+        self,
+        here: str | Path,
+        there: str = "",
+        *,
+        delete: bool = False,
+        runs: str | Path | None = None,
+    ) -> SyncReport:
+        """Bring a folder here to the state of one of this machine; see `HostGroup.sync`.
+
+        Example: `print(c.hosts[0].sync(".", "adder"))`
+        """
+        return self.group.sync(here, there, delete=delete, runs=runs)
 
     def get(self, path: str, to: str | Path) -> Path:
         """Download a file or folder from here into a local folder; see `HostGroup.get`."""

@@ -212,7 +212,7 @@ class NamedJobs(Mapping[str, Job]):
             ClusterError: a host does not answer.
             HostErrors: several of these.
         """
-        at = time.time()
+        shells, at = hosts.shells(), time.time()
         key = f"{record.name}-{int(at * 1000):x}"
         record = structs.replace(
             record,
@@ -245,7 +245,7 @@ class NamedJobs(Mapping[str, Job]):
             return state
 
         try:
-            on_each(hosts.shells(), begin)
+            on_each(shells, begin)
         except ClusterError:
             # The state of the job says what became of it.
             job = Job(record, self._remote, self.restart)
