@@ -18,6 +18,7 @@ from cluster.cli import flags
 from cluster.cli.console import console
 from cluster.core import plugins
 from cluster.core.errors import SpecError
+from cluster.core.model.hang import HangAnswer
 from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
@@ -72,6 +73,7 @@ class RunAnswer(Value, frozen=True, kw_only=True):
     missing: tuple[Planned, ...] = ()
     verdict: str = ""
     answer: str = ""
+    hang: HangAnswer | None = None  # of the newest look at its ranks
 
 
 def show_newest_run(cluster: Cluster, *, as_json: bool) -> Answer | None:
@@ -108,6 +110,7 @@ def show_run(
             findings=tuple(map(finding_words, signs)),
             missing=run.missing,
             summaries=summary_answers(summaries),
+            hang=newest_hang(run)[1],
         )
         print_json(run_answer)
         return judged
@@ -158,8 +161,13 @@ def _show_on_screen(
 
 def hang_lines(run: Run) -> list[str]:
     """Say which rank the others waited for when somebody last looked."""
-    newest = list(kept_answers(run.folder).items())[-1:]
-    return [printable(f"cluster hang, {time}: {answer_line(answer)}") for time, answer in newest]
+    time, answer = newest_hang(run)
+    return [printable(f"cluster hang, {time}: {answer_line(answer)}")] if answer else []
+
+
+def newest_hang(run: Run) -> tuple[str, HangAnswer | None]:
+    """Return the answer of the newest look at the ranks of a run, with its time; none without."""
+    return next(reversed(kept_answers(run.folder).items()), ("", None))
 
 
 def screen_width() -> int | None:

@@ -25,7 +25,6 @@ MANY, SOME, FOLLOWED = 32, 8, 64  # hosts
 JOBS, FILES = 50, 5_000
 COPIED, LARGE = 100_000_000, 1_000_000_000  # bytes of a file
 BURSTS, BURST = 5, 1_000  # seconds, and lines in each of them
-QUIET = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
 
 
 def orchestrating(place: Path, repetitions: int) -> None:
@@ -55,8 +54,7 @@ def _seconds(do: Callable[[], object]) -> float:
 def _ssh(machine: Machine) -> list[str]:
     if machine.access is None:
         raise ValueError(f"{machine.name} is not reached over SSH.")
-    options = [word for option in QUIET for word in ("-o", option)]
-    return ["ssh", *options, *ssh_words(machine.access)]
+    return ["ssh", "-o", "BatchMode=yes", *ssh_words(machine.access)]
 
 
 def _by_openssh(c: Cluster) -> None:

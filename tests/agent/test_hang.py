@@ -39,7 +39,7 @@ with calls.open("r+b") as file:
     mapped = mmap.mmap(file.fileno(), 0)
 os.chdir("job")
 print("ready", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -136,7 +136,7 @@ def test_nccl_is_asked_for_its_communicators(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"127.0.0.1:{server.server_address[1]}"
         env = {**os.environ, "PMI_RANK": "0", "NCCL_RAS_ADDR": address}
-        with subprocess.Popen(["sleep", "60"], cwd=tmp_path, env=env) as process:
+        with subprocess.Popen(["sleep", "600"], cwd=tmp_path, env=env) as process:
             (file,) = until(lambda: report(tmp_path).files, "it is asked")
             process.kill()
         server.shutdown()

@@ -240,12 +240,14 @@ def looks_of(*ranks: Iterable[int]) -> Completed:
 
 SILENT, FAILED = Unreachable("It does not answer."), ShellError("It took more than 30 s.")
 BLOCKS = looks_of((0, 1), (0, 1))
+GARBLED = Completed(argv=(), status=0, stdout="Welcome to this host.\n", stderr="")
 
 
 @pytest.mark.parametrize(
     ("answers", "absent"),
     [
         ((BLOCKS, looks_of((2, 3), (2, 3)), FAILED, SILENT), {}),
+        ((BLOCKS, GARBLED), {}),
         (
             (BLOCKS, looks_of((2, 3), (2, 3)), SILENT, SILENT),
             {4: "2.mpi", 5: "2.mpi", 6: "3.mpi", 7: "3.mpi"},

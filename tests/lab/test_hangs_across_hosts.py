@@ -13,11 +13,10 @@ import pytest
 
 import cluster
 from tests.background import Background
-from tests.conftest import command, until
+from tests.conftest import answer, command, until
 
 if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.jobs.job import Job
 
 pytestmark = pytest.mark.usefixtures("compiler")
 PROGRAM = """
@@ -27,7 +26,7 @@ from mpi4py import MPI
 c = MPI.COMM_WORLD
 for number in range(400):
     if c.rank == c.size - 1 and number == 5:
-        time.sleep(90)
+        time.sleep(900)
     c.Allreduce(np.zeros(64), np.zeros(64))
 """
 
@@ -57,40 +56,29 @@ def hung(*words: str) -> Any:
     return found if found.get("answer", {}).get("verdict") == "hung" else None
 
 
-def seconds_of_look(job: Job) -> float:
-    """Look once, at all hosts at a time; other tests may share the processors with them."""
+def seconds_of_answer(name: str) -> float:
     began = time.monotonic()
-    answer, _ = job.look_for_hang()
-    assert len(answer.ranks) == 16
+    assert hung(name)
     return time.monotonic() - began
 
 
 @pytest.mark.usefixtures("own")
-@pytest.mark.timed
+@pytest.mark.serial
 def test_sixteen_hosts_answer_in_ten_seconds(home: Path) -> None:
     """The late rank of the last host is named: certain, as all ranks were read, twice."""
     (home / "late.py").write_text(PROGRAM)
     with cluster.launch("wide", provider="lab", hosts=16) as wide:
         wide.put(home / "late.py", "/root/late.py")
-        words = [
-            "run",
-            wide.name,
-            "--profile",
-            "--timeout",
-            "150",
-            "--",
-            "python3",
-            "/root/late.py",
-        ]
-        with Background(*words) as ran:
+        words = ("run", wide.name, "--profile", "--timeout", "900")
+        with Background(*words, "--", "python3", "/root/late.py") as ran:
             found = until(lambda: hung(wide.name), "the wait is long")
-            job = wide.jobs["bench-program"]
-            until(lambda: seconds_of_look(job) < 10, "a look at sixteen hosts takes 10 s at most")
+            seconds = min(seconds_of_answer(wide.name) for _ in range(3))
             ran.end()
     cause = found["answer"]["cause"]
     assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(15, "wide-15")]
     assert (cause["kind"], cause["confidence"]) == ("rank_absent", "certain")
     assert cause["stuck"]["waiting"] == [*range(15)]
+    assert seconds < 10
 
 
 @pytest.mark.usefixtures("own")
@@ -116,7 +104,7 @@ def test_the_late_rank_of_torch_by_its_flight_recorder(home: Path) -> None:
 def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
     (home / "late.py").write_text(PROGRAM)
     lab.put(home / "late.py", "/root/late.py")
-    words = ["run", lab.name, "--profile", "--timeout", "90", "--", "python3", "/root/late.py"]
+    words = ["run", lab.name, "--profile", "--timeout", "900", "--", "python3", "/root/late.py"]
 
     with Background(*words) as ran:
         found = until(lambda: hung(lab.name), "the wait is long")
@@ -130,3 +118,4 @@ def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
         shown = command(verb, str(run), status=None).stdout
         assert "HUNG; rank 1 (shared-1" in shown
         assert "it has not entered the collective" in shown
+        assert answer(verb, str(run), status=None)["hang"] == found["answer"]

@@ -76,4 +76,4 @@ def _verdict(situation: Situation, causes: Sequence[Cause]) -> Verdict:
         return "hung"
     if not situation.stuck:
         return "moving" if situation.moving and not situation.unread else "unknown"
-    return "hung" if situation.long or any(cause.hard for cause in causes) else "undecided"
+    return "hung" if situation.long else "undecided"

@@ -11,7 +11,7 @@ OF_COMMUNICATORS = ("nccl_ras", "nccl_inspector")  # the sources that have such 
 
 
 def with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:
-    """Give each snapshot the rank that another source knows for its process, if one does."""
+    """Return the snapshots with the rank that another source knows for their process, if any."""
     owners: dict[int, list[Snapshot]] = defaultdict(list)
     in_job = [
         snapshot
@@ -50,7 +50,7 @@ def _is_same_host(name: str, owner: Snapshot) -> bool:
 
 
 def _numbered(snapshot: Snapshot, ranks: Mapping[int, int]) -> Iterator[Snapshot]:
-    """Give it the ranks of the job; nothing if those are others, and its own is not known."""
+    """Return it with ranks of the job; nothing if those are others, and its own is not known."""
     if all(old == new for old, new in ranks.items()):
         yield from (snapshot,) * (snapshot.rank >= 0)
     elif snapshot.rank in ranks:

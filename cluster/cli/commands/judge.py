@@ -20,6 +20,7 @@ from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.show import (
     hang_lines,
     judge_launches,
+    newest_hang,
     notes_of,
     print_json,
     print_judgement,
@@ -28,6 +29,7 @@ from cluster.cli.show import (
 )
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there, read_file
+from cluster.core.model.hang import HangAnswer
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
 from cluster.core.model.measurements import Summary
@@ -62,6 +64,7 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     summaries: tuple[SummaryAnswer, ...]
     launches: tuple[str, ...]
+    hang: HangAnswer | None  # of the newest look at its ranks
     not_judged: str
     next_command: tuple[str, ...]
 
@@ -210,6 +213,7 @@ def _answer(
         notes=notes_of(run, summaries),
         summaries=summary_answers(summaries),
         launches=tuple(str(launch.folder) for launch in stored_runs),
+        hang=newest_hang(run)[1] if stored_runs else None,
         not_judged=judged.not_judged,
         next_command=judged.next_command,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import DecodeError, structs
 
 from cluster.agent.protocol import AGENT
 from cluster.analysis.hang import diagnose
@@ -50,7 +50,14 @@ def look_on(
         result = shell.run(words, timeout=WITHIN)
         if result.status != 0 or not result.stdout.strip():
             raise ShellError(f"{name} cannot say what its ranks do.", means=result.stderr.strip())
-        return [decoders.decode(line, HostReport) for line in result.stdout.splitlines()]
+        try:
+            return [decoders.decode(line, HostReport) for line in result.stdout.splitlines()]
+        except DecodeError as error:
+            raise ShellError(
+                f"{name} does not say what its ranks do in a form that is known.",
+                means=str(error),
+                remedy=f"What a login prints there may be in between: {result.stdout[:60]!r}",
+            ) from error
 
     evidence = folder / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)

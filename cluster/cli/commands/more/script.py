@@ -85,7 +85,10 @@ def _print_script(
     if system == SLURM_GATE:
         if written != Written(python=written.python, runs=written.runs):
             raise SpecError("A gate takes --python and --runs beside its own flags, and no hosts.")
-        typed = _typed(system, SlurmGate, () if benchmark == "p2p" else (benchmark,))
+        source = click.get_current_context().get_parameter_source("benchmark")
+        # the first flag of a gate, which is not one of this command, stands there
+        first = (benchmark,) if source is ParameterSource.COMMANDLINE else ()
+        typed = _typed(system, SlurmGate, first)
         gate = decoders.convert(typed, SlurmGate)
         gate.figures()
         sys.stdout.write(batch_script.gate_script(gate, paths))
