@@ -73,6 +73,7 @@ def test_sixteen_hosts_answer_in_ten_seconds(home: Path) -> None:
         with Background(*words, "--", "python3", "/root/late.py") as ran:
             found = until(lambda: hung(wide.name), "the wait is long")
             seconds = min(seconds_of_answer(wide.name) for _ in range(3))
+            command("kill", wide.name, "bench-program")
             ran.end()
     cause = found["answer"]["cause"]
     assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(15, "wide-15")]
@@ -108,6 +109,7 @@ def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
 
     with Background(*words) as ran:
         found = until(lambda: hung(lab.name), "the wait is long")
+        command("kill", lab.name, "bench-program")
         ran.end()
     cause = found["answer"]["cause"]
     assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(1, "shared-1")]
