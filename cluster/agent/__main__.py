@@ -8,7 +8,7 @@ watch FOLDER              what a job writes, as it writes it, until it ends
 stop FOLDER               end a job's processes, the ranks first, and wait until they are gone
 halt FOLDER               end a job's ranks on this host
 sweep                     remove what ended jobs left in this host's shared memory
-hang FOLDER SECONDS       what the ranks of a job do now, and after a pause
+hang FOLDER SECONDS [native]  what the ranks of a job do now, and after a pause
 usage SECONDS N FOLDER ADDRESS...  what this host does, each interval, N times or for ever
 results FOLDER            leave only results in the copy of a user's folder that a job ran in
 
@@ -44,9 +44,10 @@ def main(verb: str, *words: str) -> int:
     if verb == "hang":
         from cluster.agent.hang import report  # noqa: PLC0415 - only when a job hangs
 
-        print_event(report(Path(words[0]).absolute()))
+        folder, native = Path(words[0]).absolute(), words[2:] == ("native",)
+        print_event(report(folder, native=native))
         time.sleep(float(words[1]))
-        print_event(report(Path(words[0]).absolute()))
+        print_event(report(folder, native=native))
         return 0
     if verb == "usage":
         from cluster.agent.counters import watch  # noqa: PLC0415 - not needed to follow a job

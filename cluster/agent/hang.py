@@ -7,6 +7,7 @@ and for faulthandler, which interrupts it for less than a millisecond.
 import contextlib
 import os
 import platform
+import re
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -72,8 +74,8 @@ class _FoundRank(Value, frozen=True, kw_only=True):
     env: dict[str, str]
 
 
-def report(folder: Path) -> HostReport:
-    """Look at the ranks of a job, whose folder it is."""
+def report(folder: Path, *, native: bool = False) -> HostReport:
+    """Look at the ranks of a job, whose folder it is; `native` stops each for milliseconds."""
     pids = {*marked(folder), *find_ranks(folder)}
     ranks = _ranks(pids)
     addresses = tuple(interface.address for interface in list_interfaces())
@@ -81,6 +83,7 @@ def report(folder: Path) -> HostReport:
     calls = [call for rank in ranks if (call := _calls(rank)) is not None]
     sources = [(*_records(rank), *_inspected(rank), *_stack(rank, folder)) for rank in ranks]
     files = [file for several in sources for file in several]
+    files += [file for rank in ranks if native for file in _native(rank)]
     sizes = (rank.env.get(name, "") for rank in ranks for name in SIZES)
     size = max((int(text) for text in sizes if text.isdecimal()), default=0)
     job = (Membership(group="", ranks=tuple(range(size))),) if size else ()
@@ -272,6 +275,42 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
         time.sleep(0.02)
     content = path.read_bytes()[begin:]
     return [DumpFile(name=name, content=content, at=time.time())] if content else []
+
+
+def _native(rank: _FoundRank) -> list[DumpFile]:
+    """Return a rank's native stack: eu-stack stops it for its addresses, and names come later."""
+    unwind, name = shutil.which("eu-stack"), shutil.which("eu-addr2line")
+    if not (unwind and name) or _stat(rank.pid)[0] in "TtDZX":
+        return []
+    run = partial(subprocess.run, capture_output=True, text=True, timeout=WITHIN)
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        began = time.perf_counter()
+        levels = run([unwind, "-1", "-q", "-p", str(rank.pid)]).stdout
+        stopped = time.perf_counter() - began
+        addresses = re.findall(r"^#\d+ +(0x[0-9a-f]+)", levels, re.MULTILINE)
+        names = run([name, "-f", "-C", "-p", str(rank.pid), *addresses]).stdout.splitlines()[::2]
+        files = [_mapped_file(rank.pid, int(address, 16)) for address in addresses]
+        head = f"Thread 1 (LWP {rank.pid}): stopped for at most {stopped * 1000:.0f} ms"
+        lines = [
+            f"#{level}  {address} in {function} () from {file}"
+            for level, (address, function, file) in enumerate(
+                zip(addresses, names, files, strict=False)
+            )
+        ]
+        content = "\n".join([head, *lines]).encode()
+        return [DumpFile(name=f"native_rank{rank.rank}.txt", content=content, at=time.time())]
+    if _stat(rank.pid)[0] == "T":  # eu-stack was ended while it held the process
+        os.kill(rank.pid, signal.SIGCONT)
+    return []
+
+
+def _mapped_file(pid: int, address: int) -> str:
+    """Return the file that is mapped at an address of a process."""
+    for line in read_text(Path(f"/proc/{pid}/maps")).splitlines():
+        begin, _, rest = line.partition("-")
+        if int(begin, 16) <= address < int(rest.partition(" ")[0], 16):
+            return (line.split(maxsplit=5)[5:] or ["?"])[0]
+    return "?"
 
 
 def _ras(ranks: Sequence[_FoundRank]) -> list[DumpFile]:

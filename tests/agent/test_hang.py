@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socketserver
 import struct
@@ -144,3 +145,21 @@ def test_nccl_is_asked_for_its_communicators(
 
     assert [one.rank for one in found] == [*range(ranks)]
     assert found[0].counts[0].entered > 0
+
+
+def test_a_native_stack_is_read_on_request_and_the_process_goes_on(tmp_path: Path) -> None:
+    if shutil.which("eu-stack") is None:
+        pytest.skip("no eu-stack: apt-get install elfutils")
+    env = {**os.environ, "PMI_RANK": "5"}
+    with subprocess.Popen(["sleep", "600"], cwd=tmp_path, env=env) as process:
+        until(lambda: report(tmp_path).snapshots[0].wchan, "it sleeps")
+        (file,) = report(tmp_path, native=True).files
+        state = report(tmp_path).snapshots[0].state
+        process.kill()
+    (snapshot,) = read_dump(file.name, file.content, file.at)
+
+    assert state == "sleeping"
+    assert (snapshot.rank, snapshot.pid) == (5, process.pid)
+    assert "nanosleep" in snapshot.native[0].function
+    assert ".so" in snapshot.native[0].file
+    assert snapshot.native[-1].file.endswith("/sleep")

@@ -173,3 +173,46 @@ def test_the_command_answers_and_says_what_it_did_not_read(tmp_path: Path) -> No
     refused = command("hang", "--from", str(folder / "notes.txt"), status=2).stderr
     assert "None of 1 file(s) is a dump" in refused
     assert "cannot be read" in command("hang", "--from", str(folder / "none"), status=2).stderr
+
+
+GDB = """\
+[Thread debugging using libthread_db enabled]
+Thread 2 (Thread 0x7f70a1bff6c0 (LWP 18584) "python"):
+#0  0x00007f70aa517f36 in epoll_wait () from /lib/x86_64-linux-gnu/libc.so.6
+Thread 1 (Thread 0x7f70aa406040 (LWP 18581) "solver"):
+#0  0x00007f70aa4de545 in clock_nanosleep () from /lib/x86_64-linux-gnu/libc.so.6
+#1  exchange (halo=0x7ffd, n=3) at solver/halo.c:70
+#2  0x0000000000627bd1 in main () at solver/main.c:12
+"""
+EU_STACK = """\
+PID 18581 - process
+TID 18581:
+#0  0x00007f70aa4de545 clock_nanosleep@GLIBC_2.2.5
+#1  0x00000000005d64b4
+#2  0x0000000000627bd1 main
+TID 18584:
+#0  0x00007f70aa517f36 epoll_wait
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "frames"),
+    [
+        (
+            GDB,
+            [
+                ("clock_nanosleep", "/lib/x86_64-linux-gnu/libc.so.6", 0),
+                ("exchange", "solver/halo.c", 70),
+                ("main", "solver/main.c", 12),
+            ],
+        ),
+        (EU_STACK, [("clock_nanosleep@GLIBC_2.2.5", "", 0), ("?", "", 0), ("main", "", 0)]),
+    ],
+)
+def test_a_native_stack_is_the_main_thread_s(text: str, frames: list[tuple[str, str, int]]) -> None:
+    (snapshot,) = read_dump("anything.txt", text.encode(), 1.0)
+
+    assert (snapshot.source, snapshot.pid) == ("native_stacks", 18581)
+    assert [(level.function, level.file, level.line) for level in snapshot.native] == frames
+    (ranked,) = read_dump("native_rank7.txt", b"#0  0x7f in poll () from /lib/libc.so.6", 1.0)
+    assert ranked.rank == 7

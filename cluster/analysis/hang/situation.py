@@ -77,7 +77,7 @@ class Situation(Value, frozen=True, kw_only=True):
             state=view.state,
             wchan=view.wchan or next(iter(view.kernel), ""),
             call=view.call,
-            frame=own_frame(view.stack),
+            frame=own_frame(view.stack or view.native),
             operation=pending[0] if pending else None,
             file=view.files[0] if view.files else "",
         )
@@ -116,9 +116,10 @@ def own_frame(stack: Sequence[Frame]) -> Frame | None:
 
 
 def _is_library(file: str) -> bool:
-    """Tell whether it is of a package or of Python, whose path py-spy shortens: threading.py."""
+    """Tell whether it is of a package, of C or of Python, whose path py-spy shortens."""
     module = file.partition("/")[0].removesuffix(".py")
-    return "site-packages" in file or "/lib/python" in file or module in sys.stdlib_module_names
+    is_package = "site-packages" in file or "/lib/python" in file or ".so" in file
+    return is_package or module in sys.stdlib_module_names
 
 
 def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:

@@ -40,6 +40,10 @@ def command(
     dumps: Annotated[
         bool, option("--from", "The arguments are files or folders that somebody sent.")
     ] = False,
+    native: Annotated[
+        bool,
+        option("--native", "Read native stacks: eu-stack stops each process for milliseconds."),
+    ] = False,
     json: flags.Json = False,
 ) -> None:
     words = named or []
@@ -59,8 +63,13 @@ def command(
         answer = diagnose(snapshots)
         again = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
     else:
-        answer, folder = look_at(attach(words[0]), *words[1:])
+        answer, folder = look_at(attach(words[0]), *words[1:], native=native)
         evidence, again = str(folder), f"cluster hang {' '.join(words)}"
+    if native and "native_stacks" not in answer.sources:
+        sys.stderr.write(
+            "No native stack was read: eu-stack and eu-addr2line (of elfutils) are not on the "
+            "hosts, or may not look at these processes.\n"
+        )
     line = answer_line(answer)
     reply = HangReply(answer=answer, line=line, unread=unread, evidence=evidence)
     show(reply, again, json=json)
@@ -79,7 +88,7 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
     print_lines(*map(printable, filter(None, (*lines, evidence))))
 
 
-def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
+def look_at(cluster: Cluster, name: str = "", *, native: bool = False) -> tuple[HangAnswer, Path]:
     """Look at a job, by default the only one that runs (SpecError)."""
     running = () if name else tuple(cluster.jobs.running())
     if len(running) > 1:
@@ -89,4 +98,4 @@ def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
         )
     if not name and not running:
         raise SpecError(f"No job runs on {cluster.name}.", remedy=f"cluster status {cluster.name}")
-    return cluster.jobs[name or running[0]].look_for_hang()
+    return cluster.jobs[name or running[0]].look_for_hang(native=native)

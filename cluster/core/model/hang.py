@@ -72,6 +72,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     full: tuple[str, ...] = ()
     stack: tuple[Frame, ...] = ()  # of the main thread, the innermost first
     threads: tuple[tuple[Frame, ...], ...] = ()  # the others
+    native: tuple[Frame, ...] = ()  # the levels of C below the main thread's, the innermost first
 
 
 class DumpFile(Value, frozen=True, kw_only=True):

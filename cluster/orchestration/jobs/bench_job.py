@@ -181,15 +181,16 @@ class BenchJob(Job):
             yield line
         ended.result()
 
-    def look_for_hang(self) -> tuple[HangAnswer, Path]:
+    def look_for_hang(self, *, native: bool = False) -> tuple[HangAnswer, Path]:
         """Return which of its ranks the others wait for, and the folder of the evidence.
 
+        `native`: read native stacks, too, for which each process is stopped for milliseconds.
         SpecError: none of its ranks runs.
         """
         shells = self._remote.shells()
         machines = {machine.name: machine for machine in self._remote.machines}
         folders = dict.fromkeys(shells, self.bench.folder)
-        return look_on(shells, machines, folders, Path(self.bench.run))
+        return look_on(shells, machines, folders, Path(self.bench.run), native=native)
 
 
 def _never_again(job: Job, lost: Lost) -> NamedJob:

@@ -32,6 +32,8 @@ def look_on(
     machines: Mapping[str, Machine],
     folders: Mapping[str, str],
     folder: Path,
+    *,
+    native: bool = False,
 ) -> tuple[HangAnswer, Path]:
     """Return which rank of a job the others wait for, and the folder of the evidence.
 
@@ -40,14 +42,15 @@ def look_on(
         machines: of these names.
         folders: of the job, on each.
         folder: the folder here that gets the evidence.
+        native: whether native stacks are read, for which each process is stopped for milliseconds.
 
     Raises:
         SpecError: no rank of it runs.
     """
 
     def ask(name: str, shell: Shell) -> list[HostReport]:
-        words = [f"{machines[name].bin}/python3", *AGENT, "hang", folders[name], str(BETWEEN)]
-        result = shell.run(words, timeout=WITHIN)
+        look = ("hang", folders[name], str(BETWEEN), *(["native"] if native else []))
+        result = shell.run([f"{machines[name].bin}/python3", *AGENT, *look], timeout=WITHIN)
         if result.status != 0 or not result.stdout.strip():
             raise ShellError(f"{name} cannot say what its ranks do.", means=result.stderr.strip())
         try:

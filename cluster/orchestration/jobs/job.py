@@ -225,9 +225,10 @@ class Job:
         self._keep(self._each(lambda task, host: host.stop(task, grace, reason), tasks))
         self.fetch()
 
-    def look_for_hang(self) -> tuple[HangAnswer, Path]:
+    def look_for_hang(self, *, native: bool = False) -> tuple[HangAnswer, Path]:
         """Return which of its ranks the others wait for, and the folder of the evidence.
 
+        `native`: read native stacks, too, for which each process is stopped for milliseconds.
         SpecError: none of its ranks runs.
         """
         tasks = {task.host: task for task in self.record.tasks}
@@ -236,6 +237,7 @@ class Job:
             {name: self._machine(name) for name in tasks},
             {name: task.folder for name, task in tasks.items()},
             Path(self.record.folder),
+            native=native,
         )
 
     def _end_if_hung(self, states: Lost) -> None:

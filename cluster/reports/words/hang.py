@@ -101,7 +101,8 @@ def _waiting(stuck: Stuck) -> str:
 def _doing(straggler: Straggler) -> str:
     parts = []
     if (frame := straggler.frame) is not None:
-        parts.append(f"in {frame.function} ({frame.file}:{frame.line})")
+        line = f":{frame.line}" if frame.line else ""
+        parts.append(f"in {frame.function} ({frame.file}{line})")
         parts += [frame.text] if frame.text else []
     parts += [f"in {straggler.call}"] if straggler.call else []
     if (entered := straggler.operation) is not None:
