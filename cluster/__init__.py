@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cluster.orchestration.answers import check, import_, judge, proximity, watch
     from cluster.orchestration.bench.listener import Listener
     from cluster.orchestration.cluster import Cluster, attach
+    from cluster.orchestration.jobs.host_group import Host, HostGroup
+    from cluster.orchestration.jobs.job import Job
     from cluster.orchestration.launch.launch import launch
     from cluster.runs.catalog import load, runs
     from cluster.runs.comparison import RunComparison, compare
@@ -54,8 +56,11 @@ __all__ = [
     "ClusterSpec",
     "Definition",
     "Denied",
+    "Host",
     "HostErrors",
+    "HostGroup",
     "InUse",
+    "Job",
     "JobError",
     "LargeDownload",
     "LaunchLeft",
@@ -87,43 +92,28 @@ __all__ = [
     "watch",
 ]
 
-_MODULES = {
-    "Capacity": "cluster.core.errors",
-    "Cluster": "cluster.orchestration.cluster",
-    "ClusterError": "cluster.core.errors",
-    "ClusterSpec": "cluster.core.model.spec",
-    "Definition": "cluster.core.model.measurements",
-    "Denied": "cluster.core.errors",
-    "HostErrors": "cluster.core.errors",
-    "InUse": "cluster.core.errors",
-    "JobError": "cluster.core.errors",
-    "LargeDownload": "cluster.core.errors",
-    "LaunchLeft": "cluster.core.errors",
-    "Listener": "cluster.orchestration.bench.listener",
-    "Machine": "cluster.core.model.hosts",
-    "Measurement": "cluster.core.model.measurements",
-    "ParseError": "cluster.core.errors",
-    "ProvisionError": "cluster.core.errors",
-    "Quota": "cluster.core.errors",
-    "Record": "cluster.core.model.records",
-    "Run": "cluster.runs.run",
-    "RunComparison": "cluster.runs.comparison",
-    "ShellError": "cluster.core.errors",
-    "SpecError": "cluster.core.errors",
-    "Summary": "cluster.core.model.measurements",
-    "Timeout": "cluster.core.errors",
-    "Unreachable": "cluster.core.errors",
-    "ab": "cluster.orchestration.ab_test",
-    "attach": "cluster.orchestration.cluster",
-    "check": "cluster.orchestration.answers",
-    "compare": "cluster.runs.comparison",
-    "import_": "cluster.orchestration.answers",
-    "judge": "cluster.orchestration.answers",
-    "launch": "cluster.orchestration.launch.launch",
-    "load": "cluster.runs.catalog",
-    "proximity": "cluster.orchestration.answers",
-    "watch": "cluster.orchestration.answers",
+_NAMES = {
+    "cluster.core.errors": (
+        *("Capacity", "ClusterError", "Denied", "HostErrors", "InUse", "JobError", "LargeDownload"),
+        *("LaunchLeft", "ParseError", "ProvisionError", "Quota", "ShellError", "SpecError"),
+        *("Timeout", "Unreachable"),
+    ),
+    "cluster.core.model.hosts": ("Machine",),
+    "cluster.core.model.measurements": ("Definition", "Measurement", "Summary"),
+    "cluster.core.model.records": ("Record",),
+    "cluster.core.model.spec": ("ClusterSpec",),
+    "cluster.orchestration.ab_test": ("ab",),
+    "cluster.orchestration.answers": ("check", "import_", "judge", "proximity", "watch"),
+    "cluster.orchestration.bench.listener": ("Listener",),
+    "cluster.orchestration.cluster": ("Cluster", "attach"),
+    "cluster.orchestration.jobs.host_group": ("Host", "HostGroup"),
+    "cluster.orchestration.jobs.job": ("Job",),
+    "cluster.orchestration.launch.launch": ("launch",),
+    "cluster.runs.catalog": ("load",),
+    "cluster.runs.comparison": ("RunComparison", "compare"),
+    "cluster.runs.run": ("Run",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and refuses all others

@@ -1,14 +1,19 @@
-"""Data-parallel training with torch.distributed: each task is a rank, by the variables it has."""
+"""Data-parallel training: torchrun starts two ranks on each host, by the variables of the task."""
 
 import sys
 
 import cluster
 
+TORCHRUN = (
+    "python3 -m torch.distributed.run --nnodes $NNODES --node-rank $NODE_RANK"
+    " --master-addr $MASTER_ADDR --master-port $MASTER_PORT --nproc-per-node 2"
+)
+
 if sys.argv[1:2] == ["train"]:
     import torch
     from torch import distributed
 
-    distributed.init_process_group("gloo")  # reads RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
+    distributed.init_process_group("gloo")
     rank = distributed.get_rank()
     torch.manual_seed(rank)  # each rank has data of its own
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
@@ -25,6 +30,6 @@ if sys.argv[1:2] == ["train"]:
 else:
     with cluster.launch("ddp", provider=(sys.argv[1:] or ["local"])[0], hosts=2) as c:
         c.put(__file__, "ddp.py")
-        job = c.start("python3 ddp.py train", name="train")
-        print(*(line.text for line in job.lines()), sep="\n")
+        job = c.start(f"{TORCHRUN} ddp.py train", name="train")
+        print(*(f"{line.host}: {line.text}" for line in job.lines()), sep="\n")
         job.wait()

@@ -5,13 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 import cluster
-from cluster.orchestration.jobs.host_group import Host
 
 PROGRAM = "python3 -c 'import math; x = {x}; print(math.cos(x) + x / 10)'"
 settings = [step / 2 for step in range(12)]
 
 with cluster.launch("sweep", provider=(sys.argv[1:] or ["local"])[0], hosts=4) as c:
-    free: SimpleQueue[Host] = SimpleQueue()
+    free: SimpleQueue[cluster.Host] = SimpleQueue()
     for host in c.hosts:
         free.put(host)
 

@@ -12,6 +12,7 @@ import pytest
 
 import cluster
 from cluster.orchestration.bench.bench_methods import Bench
+from cluster.runs.catalog import runs
 from tests.conftest import ROOT, answer, run
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),
-    *("HostErrors", "InUse", "LargeDownload", "LaunchLeft"),
+    *("Host", "HostErrors", "HostGroup", "InUse", "Job", "LargeDownload", "LaunchLeft"),
     *("Listener", "Machine", "Measurement", "ParseError", "ProvisionError", "Quota", "Record"),
     *("Run", "RunComparison", "ShellError", "SpecError", "Summary", "Timeout", "Unreachable"),
     *("__version__", "ab", "attach", "check", "compare", "import_", "judge", "launch"),
@@ -60,7 +61,10 @@ found = cluster.runs()
 cluster.load(found[0].folder).to_pandas("values")
 cluster.load("latest").to_pandas("medians")
 cluster.compare(found[0], [found[1], "latest"]).plot("ratio.pdf")
+job = c.jobs["train"]
 """
+VERBS = (cluster.Cluster, cluster.Host, cluster.HostGroup, cluster.Job)
+INSIDE = {"prepare"}  # takes what only the library makes
 
 
 def test_the_public_names_are_these() -> None:
@@ -97,14 +101,42 @@ def test_help_and_signatures_work_and_show_nothing_else() -> None:
     assert dir(cluster) == sorted(FROZEN)
 
 
-def test_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
+def examples() -> dict[str, list[str]]:
+    """Find the code of each verb's docstring, which calls it."""
+    verbs = {
+        f"{kind.__name__}.{name}": verb
+        for kind in VERBS
+        for name, verb in vars(kind).items()
+        if inspect.isfunction(verb) and not name.startswith("_")
+    }
+    functions = {n: getattr(cluster, n) for n in cluster.__all__ if n.islower()} | verbs
+    functions["runs"] = runs
+    return {
+        name: [
+            code
+            for code in re.findall(r"`([^`]+)`", inspect.getdoc(verb) or "")
+            if re.search(rf"[\w\])]\.{verb.__name__}\(", code)
+        ]
+        for name, verb in functions.items()
+        if name.rpartition(".")[2] not in INSIDE and inspect.isfunction(verb)
+    }
+
+
+def test_each_verb_has_an_example() -> None:
+    found = examples()
+
+    assert len(found) > 55
+    assert [name for name, code in found.items() if not code] == []
+
+
+def test_examples_are_typed_and_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
     """A cold run of mypy over the library takes seconds; it uses the cache of `scripts/check`."""
     program = tmp_path / "typed.py"
-    program.write_text(TYPED)
+    program.write_text(TYPED + "\n".join(code for each in examples().values() for code in each))
     words = ("-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-pretty")
     said = run(sys.executable, *words, str(program), status=1, cwd=ROOT).stdout
     wrong = {
-        TYPED.splitlines()[int(line.split(":")[1]) - 1].strip()
+        program.read_text().splitlines()[int(line.split(":")[1]) - 1].strip()
         for line in said.splitlines()
         if ": error:" in line
     }

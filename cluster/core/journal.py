@@ -231,14 +231,18 @@ class Journal(Value, frozen=True, kw_only=True):
             ) from error
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Let one process at a time create or delete resources (ClusterError: it is down)."""
+    def lock(self, part: str = "") -> Iterator[None]:
+        """Let one thread at a time, of any process, change resources or `part` of them.
+
+        ClusterError: the cluster is down.
+        """
+        path = self.folder / part
         with ExitStack() as until_closed:
             try:
-                handle = os.open(self.folder, os.O_RDONLY)
+                handle = os.open(path, os.O_RDWR | os.O_CREAT if part else os.O_RDONLY, 0o600)
                 until_closed.callback(os.close, handle)
                 fcntl.flock(handle, fcntl.LOCK_EX)
-                is_same = os.path.samestat(os.fstat(handle), self.folder.stat())
+                is_same = os.path.samestat(os.fstat(handle), path.stat())
             except FileNotFoundError as error:
                 raise self._removed_error() from error
             if not is_same:  # a new cluster of this name has a new folder

@@ -216,6 +216,8 @@ def ab(
 ) -> RunComparison:
     """Compare two settings: launches of both in turn (A B B A ...), so that drift affects both.
 
+    Example: `cluster.ab(c, "p2p", "mca:btl", ("self,tcp", "self,sm"), sizes=[8]).cells`
+
     Args:
         cluster: Cluster that runs the launches.
         benchmark: Name of the benchmark, such as `p2p`.

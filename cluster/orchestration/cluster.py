@@ -71,13 +71,9 @@ from cluster.runs.run import Run
 
 
 def attach(name: str) -> Cluster:
-    """Find a cluster that this or another process launched.
+    """Find a cluster that this or another process launched (SpecError: there is none).
 
-    Args:
-        name: Name of the cluster.
-
-    Raises:
-        SpecError: there is none of this name.
+    Example: `cluster.attach("mine").jobs["train"].state`
     """
     return Cluster(journal.for_cluster(check_name(name)))
 
@@ -205,13 +201,9 @@ class Cluster:
         )
 
     def machine_states(self) -> tuple[str, ...]:
-        """Ask the provider for the state of each machine that costs money.
+        """Ask the provider for the state of each machine that costs money: `c.machine_states()`.
 
-        Returns:
-            One state for each machine; empty if the provider has none, or they cost nothing.
-
-        Raises:
-            ProvisionError: the provider does not say.
+        Empty if it has none, or they cost nothing. ProvisionError: it does not say.
         """
         provider = self._provider
         if not (isinstance(provider, ReportsStates) and self.costs and self.machines):
@@ -219,11 +211,11 @@ class Cluster:
         return provider.states(self.name, self.machines)
 
     def receipt(self) -> Receipt | None:
-        """Return the cost of the machines so far; None if they cost nothing."""
+        """Return the cost of the machines so far, None if they cost nothing: `c.receipt()`."""
         return self.state.receipt(time.time())
 
     def shells(self) -> dict[str, Shell]:
-        """Return a shell to each real machine, by the machine's name."""
+        """Return a shell to each real machine: `c.shells()["0.mpi.mine"].exists("data")`."""
         return self.remote.shells()
 
     def run(
@@ -236,7 +228,10 @@ class Cluster:
         check: bool = True,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed]:
-        """Run a command on every host in parallel, and wait for it; see `HostGroup.run`."""
+        """Run a command on every host in parallel, and wait for it; see `HostGroup.run`.
+
+        Example: `c.run("pip install -r requirements.txt", cwd="adder")`
+        """
         return self.hosts.run(
             command, cwd=cwd, env=env, timeout=timeout, check=check, on_line=on_line
         )
@@ -357,17 +352,15 @@ class Cluster:
         return ()
 
     def end_jobs(self, reason: str) -> None:
-        """Stop all jobs and benchmarks, and keep their output and results here.
+        """Stop all jobs and benchmarks, and keep what they left here: `c.end_jobs("too slow")`.
 
-        Raises:
-            ClusterError: one could not be stopped.
-            HostErrors: several could not.
+        ClusterError: one could not be stopped; HostErrors: several.
         """
         self.jobs.end_all(reason)
         self.bench_jobs.end_all(reason)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Copy a file or folder to every host in parallel; see `HostGroup.put`."""
+        """Copy to every host, as `HostGroup.put` does: `c.put("train.py", "work/")`."""
         self.hosts.put(path, to)
 
     def sync(
@@ -379,7 +372,7 @@ class Cluster:
         delete: bool = False,
         runs: str | Path | None = None,
     ) -> SyncReport:
-        """Send what differs in a folder to hosts, by default to all; see `HostGroup.sync`."""
+        """Send what differs, as `HostGroup.sync` does: `c.sync(".", "work", hosts="worker")`."""
         return self._chosen(hosts).sync(here, there, delete=delete, runs=runs)
 
     def forward(self, port: int, local: int = 0, *, host: Host | None = None) -> Forward:
@@ -392,18 +385,17 @@ class Cluster:
         return Forward(shell, machine.name, machine.address, port, local)
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
-        """Download a file or folder from every host; see `HostGroup.get`."""
+        """Download from every host, as `HostGroup.get` does: `c.get("out", "results")`."""
         return self.hosts.get(path, to)
 
     def close(self) -> None:
-        """Close all connections; the next use opens new ones."""
+        """Close all connections, `c.close()`; the next use opens new ones."""
         self.remote.close()
 
     def pause(self) -> None:
-        """Switch the machines off, after downloading the results of their jobs.
+        """Switch the machines off, after downloading what their jobs left: `c.pause()`.
 
-        Raises:
-            ClusterError: the provider cannot stop machines, or failed to.
+        ClusterError: the provider cannot stop machines, or failed to.
         """
         self._standing_machines()
         provider = self._switch
@@ -420,13 +412,9 @@ class Cluster:
             self.disk.record(journal.Switched(on=False, at=time.time()))
 
     def resume(self, on_state: StateCallback = ignore) -> None:
-        """Switch machines on again that were paused, and wait until they answer.
+        """Switch machines on again that were paused, and wait until they answer: `c.resume()`.
 
-        Args:
-            on_state: Called with a machine and its new state.
-
-        Raises:
-            ClusterError: the provider cannot start machines, or they do not answer in time.
+        `on_state` is called with a machine and its new state. ClusterError: they do not answer.
         """
         self._standing_machines()
         provider = self._switch
@@ -448,7 +436,9 @@ class Cluster:
         *,
         yes: bool = False,
     ) -> None:
-        """Install what benchmarks need on every host, where it is missing.
+        """Install what jobs and benchmarks need on every host, where it is missing.
+
+        Example: `c.install(libraries=("torch",), yes=True)`
 
         Args:
             programs: Programs that a benchmark needs beyond Python, MPI and tmux.
@@ -486,7 +476,7 @@ class Cluster:
         )
         began = time.monotonic()
         logs = self.disk.journal.folder / "logs"
-        with self._unless_revoked():
+        with self.disk.journal.lock("install"), self._unless_revoked():
             host_setup.install(self.shells(), self.machines, environment, logs, on_state)
         self.bench_jobs.phases["install"] = time.monotonic() - began
         self._environment = environment
@@ -598,28 +588,28 @@ class Cluster:
         return unless_revoked(self._provider, self.spec, machines, shells)
 
     def wait(self, listener: Listener | None = None) -> int:
-        """Wait for the newest benchmark, which any process may have started; see `Jobs.wait`."""
+        """Wait for the newest benchmark, of any process, as `Jobs.wait` does: `c.wait()`."""
         self._standing_machines()
         return self.bench_jobs.wait(self.bench_jobs.newest(), listener or default_listener())
 
     def fetch(self) -> Run:
-        """Download the newest benchmark's results; see `Jobs.fetch`."""
+        """Download the newest benchmark's results, as `Jobs.fetch` does: `c.fetch().summary()`."""
         self._standing_machines()
         return self.bench_jobs.fetch(self.bench_jobs.newest())
 
     def job(self) -> tuple[JobRecord, Status]:
-        """Return the newest benchmark and its status, `running` until it is fetched (SpecError)."""
+        """Return the newest benchmark and its status, `running` until it is fetched: `c.job()`."""
         self._standing_machines()
         record = self.bench_jobs.newest()
         return record, store.record(Path(record.run)).status
 
     def logs(self) -> str:
-        """Return what the ranks of the newest benchmark printed so far; see `Jobs.logs`."""
+        """Return what the ranks of the newest benchmark printed so far: `print(c.logs())`."""
         self._standing_machines()
         return self.bench_jobs.logs(self.bench_jobs.newest())
 
     def down(self, *, reason: str = "", reachable: bool = True) -> None:
-        """Stop jobs, download their results, and delete all resources.
+        """Stop jobs, download their results, and delete all resources: `c.down()`.
 
         Args:
             reason: Text for the run of a job that had not ended.

@@ -15,7 +15,7 @@ COLUMNS = ("run", "benchmark", "hosts", "status", "condition", "started (UTC)")
 
 
 def load(name: str | Path = "latest", *, runs: str | Path | None = None) -> Run:
-    """Load a run with all its values.
+    """Load a run with all its values: `cluster.load("latest").summary()`.
 
     Args:
         name: `latest`, a folder, an id, `CLUSTER/ID`, or the name of a cluster, for its newest
@@ -92,7 +92,7 @@ def runs(where: str | Path | None = None) -> RunList:
         where: Folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
 
     Returns:
-        A sequence: `runs()[-1]` reads the newest.
+        A sequence: `cluster.runs()[-1]` reads the newest.
 
     Raises:
         SpecError: there is no such folder.

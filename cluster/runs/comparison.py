@@ -88,7 +88,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
 def compare(
     base: Named | Sequence[Named], other: Named | Sequence[Named], *, threshold: float = THRESHOLD
 ) -> RunComparison:
-    """Compare two runs, or two groups of runs, as `cluster compare` does.
+    """Compare two runs, or two groups: `cluster.compare("before", "after").cells`.
 
     Args:
         base: The baseline: a run, or what `load` takes, or a list of them.

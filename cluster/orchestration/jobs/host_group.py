@@ -147,7 +147,7 @@ class HostGroup(Sequence["Host"]):
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed | ClusterError]:
-        """Run a command as `run` does, with a result or an error for each host."""
+        """Run as `run` does, with a result or error for each host: `c.hosts.try_run("nproc")`."""
 
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
@@ -167,6 +167,8 @@ class HostGroup(Sequence["Host"]):
 
     def put(self, path: str | Path, to: str) -> None:
         """Copy a file or folder to each host; hosts pass what is large on to one another.
+
+        Example: `c.hosts[1:].put("train.py", "work/")`
 
         Args:
             to: its path on the hosts, or with a `/` at the end the folder that it goes into.
@@ -216,7 +218,7 @@ class HostGroup(Sequence["Host"]):
         return Sync(self.shells(), name, read, place, places).run(delete=delete)
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
-        """Download a file or folder from each host.
+        """Download a file or folder from each host: `c.hosts["worker"].get("out", "results")`.
 
         Args:
             to: a local folder; it gets one folder per host, by the name of its machine.
@@ -233,16 +235,32 @@ class HostGroup(Sequence["Host"]):
         return self._each(fetch)
 
     def write(self, text: str, path: str) -> None:
-        """Write a small file on each host, atomically.
+        """Write a small file on each host, atomically: `c.hosts.write("lr = 0.1", "conf.toml")`.
 
-        Raises:
-            ShellError: it could not be written on one host.
-            HostErrors: on several.
+        ShellError: it could not be written on one host; HostErrors: on several.
         """
         self._each(lambda name, shell: shell.write(text, self.path(name, path)))
 
+    def read(self, path: str) -> dict[str, str]:
+        """Return the text of a small file of each host: `c.hosts["worker"].read("out/loss")`.
+
+        ShellError: there is none on one host, or it cannot be read; HostErrors: on several.
+        """
+
+        def read(name: str, shell: Shell) -> str:
+            result = shell.run(["cat", "--", self.path(name, path)])
+            if result.status != 0:
+                raise ShellError(f"{path} cannot be read on {name}: {result.stderr.strip()}")
+            return result.stdout
+
+        return self._each(read)
+
+    def exists(self, path: str) -> dict[str, bool]:
+        """Return whether a path exists, for each host: `all(c.hosts.exists("data").values())`."""
+        return self._each(lambda name, shell: shell.exists(self.path(name, path)))
+
     def path(self, name: str, path: str) -> str:
-        """Return a path on a host, as its shell takes it.
+        """Return a path on a host, as its shell takes it: `c.hosts.path("0.mpi.mine", "data")`.
 
         On `local`, all hosts are this machine: relative paths begin in a folder for each of them.
         """
@@ -256,7 +274,7 @@ class HostGroup(Sequence["Host"]):
         return {machine.name: machine for machine in self.machines}
 
     def shells(self) -> dict[str, Shell]:
-        """Return a shell to each host, by the name of its machine (SpecError: there is none)."""
+        """Return a shell to each host by its name, `c.hosts[1:].shells()` (SpecError: no host)."""
         if not self.machines:
             raise SpecError(
                 f"None of the {len(self._remote.machines)} hosts is selected.",
@@ -328,7 +346,7 @@ class Host:
         return self.group.start(command, **options)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Copy a file or folder here; see `HostGroup.put`."""
+        """Copy as `HostGroup.put` does: `c.hosts[0].put("train.py", "work/")`."""
         self.group.put(path, to)
 
     def sync(
@@ -346,30 +364,22 @@ class Host:
         return self.group.sync(here, there, delete=delete, runs=runs)
 
     def get(self, path: str, to: str | Path) -> Path:
-        """Download a file or folder from here into a local folder; see `HostGroup.get`."""
+        """Download into a local folder: `c.hosts[0].get("out", "results")`."""
         (shell,) = self.group.shells().values()
         shell.fetch(self.group.path(self.name, path), Path(to))
         return Path(to)
 
     def read(self, path: str) -> str:
-        """Return the text of a small file here.
-
-        Raises:
-            ShellError: there is none, or it cannot be read.
-        """
-        result = self.run(["cat", "--", path], check=False)
-        if result.status != 0:
-            raise ShellError(f"{path} cannot be read on {self.name}: {result.stderr.strip()}")
-        return result.stdout
+        """Return the text of a small file here, `c.hosts[0].read("out/loss")` (ShellError)."""
+        return self.group.read(path)[self.name]
 
     def write(self, text: str, path: str) -> None:
-        """Write a small file here, atomically; see `HostGroup.write`."""
+        """Write as `HostGroup.write` does: `c.hosts[0].write("lr = 0.1", "conf.toml")`."""
         self.group.write(text, path)
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or folder exists here."""
-        (shell,) = self.group.shells().values()
-        return shell.exists(self.group.path(self.name, path))
+        """Return whether a file or folder exists: `c.hosts[0].exists("data")`."""
+        return self.group.exists(path)[self.name]
 
 
 def command_words(

@@ -101,7 +101,10 @@ class Job:
         return self.record.spec.line or shlex.join(self.record.spec.argv)
 
     def states(self) -> dict[str, TaskState | ClusterError]:
-        """Ask each host for the state of its task; one that does not answer has its error."""
+        """Ask each host for the state of its task; one that does not answer has its error.
+
+        Example: `job.states()["0.mpi.mine"]`
+        """
         self._keep(self._kept_states())
         tasks = {task.host: task for task in self.record.tasks if task.rank not in self._ended}
         answers = try_each(
@@ -122,7 +125,7 @@ class Job:
         return {}
 
     def ended(self) -> tuple[TaskState, ...]:
-        """Return the states of the tasks that are known to have ended, in the order of ranks."""
+        """Return the states of tasks that are known to have ended, by rank: `job.ended()`."""
         return tuple(self._ended[rank] for rank in sorted(self._ended))
 
     def _keep(self, answers: Mapping[str, TaskState | ClusterError]) -> None:
@@ -138,17 +141,14 @@ class Job:
         return worst(self.states().values())
 
     def runs_on(self) -> tuple[str, ...]:
-        """Return the names of the hosts on which its tasks run, also if it has lost others."""
+        """Return the names of hosts where it runs, also if it has lost others: `job.runs_on()`."""
         answers = self.states().items()
         return tuple(host for host, a in answers if isinstance(a, TaskState) and a.end is None)
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until all tasks have ended, and keep their output here.
 
-        Example: `c.start("make -j8", name="build").wait()`
-
-        Args:
-            timeout: seconds.
+        Example: `c.start("make -j8", name="build").wait(timeout=600)`, in seconds.
 
         Raises:
             JobError: a task failed, was stopped or lost; its last lines are in the error.
@@ -209,8 +209,7 @@ class Job:
     def stop(self, reason: str = "") -> None:
         """End all processes of the job: SIGTERM, and after its grace SIGKILL; keep its output.
 
-        Args:
-            reason: for its record.
+        Example: `job.stop("The loss is NaN.")`, with a reason for its record.
 
         Raises:
             ClusterError: a host does not answer, or cannot say what became of the job.
@@ -219,7 +218,7 @@ class Job:
         self.stop_on([task.host for task in self.record.tasks], reason)
 
     def stop_on(self, hosts: Collection[str], reason: str) -> None:
-        """End the tasks on some of its hosts; see `stop`."""
+        """End tasks as `stop` does, on some hosts: `job.stop_on(["1.mpi.mine"], "")`."""
         tasks = [task for task in self.record.tasks if task.host in hosts]
         grace = self.record.spec.grace
         self._keep(self._each(lambda task, host: host.stop(task, grace, reason), tasks))
@@ -227,6 +226,8 @@ class Job:
 
     def look_for_hang(self, *, native: bool = False) -> tuple[HangAnswer, Path]:
         """Return which of its ranks the others wait for, and the folder of the evidence.
+
+        Example: `answer, evidence = job.look_for_hang()`
 
         `native`: read native stacks, too, for which each process is stopped for milliseconds.
         SpecError: none of its ranks runs.
@@ -263,7 +264,7 @@ class Job:
             time.sleep(AGAIN)
 
     def fetch(self) -> Path:
-        """Download what the tasks have printed; return the folder, with a file for each host.
+        """Download what ended tasks printed: `job.fetch() / "0.mpi.mine.output"`.
 
         Raises:
             ClusterError: a host does not answer.
@@ -287,11 +288,13 @@ class Job:
         return folder
 
     def logs(self) -> str:
-        """Return what the tasks have printed so far, each line after the name of its host."""
+        """Return what tasks have printed, with the names of their hosts: `print(job.logs())`."""
         return "".join(f"{line.printed}\n" for line in self.lines(follow=False))
 
     def lines(self, *, follow: bool = True) -> Iterator[Line]:
         """Yield what the tasks print, as it comes; the lines of one host are in their order.
+
+        Example: `[line.text for line in job.lines() if line.rank == 0]`
 
         Args:
             follow: wait for more until all tasks have ended, also those of a restart.
@@ -346,10 +349,7 @@ class Job:
     def wait_for_port(self, port: int, timeout: float = 60.0) -> None:
         """Wait until something listens on a port of each of the job's hosts.
 
-        Example: `c.start("python serve.py").wait_for_port(8000)`
-
-        Args:
-            timeout: seconds.
+        Example: `c.start("python serve.py").wait_for_port(8000, timeout=600)`, in seconds.
 
         Raises:
             JobError: the job ended before.
@@ -362,7 +362,7 @@ class Job:
     def forward(self, port: int, local: int = 0) -> Forward:
         """Forward a port of the job's first host to the same or another port here.
 
-        It is open until it or the process is closed. Example: `notebook.forward(8888).address`
+        It is open until it or the process is closed. Example: `job.forward(8888).address`
         """
         name = self.record.tasks[0].host
         try:
@@ -376,8 +376,7 @@ class Job:
     def wait_for_file(self, path: str, timeout: float = 60.0) -> None:
         """Wait until a file exists on each of the job's hosts; a relative path begins in its `cwd`.
 
-        Args:
-            timeout: seconds.
+        Example: `job.wait_for_file("out/checkpoint.pt", timeout=600)`, in seconds.
 
         Raises:
             JobError: the job ended before.

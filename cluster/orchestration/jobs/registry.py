@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import tempfile
 import time
@@ -136,8 +135,7 @@ class NamedJobs(Mapping[str, Job]):
                 started again.
         """
         record, name = job.record, job.name
-        with (self._disk.journal.folder / f"restart-{name}").open("wb") as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)
+        with self._disk.journal.lock(f"restart-{name}"):
             if (newest := self._records()[name]).at != record.at:
                 return newest
             hosts = self._hosts[",".join(task.host for task in record.tasks)]

@@ -56,6 +56,8 @@ def launch(  # noqa: PLR0913 - each is an option of its own
 ) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
 
+    Example: `c = cluster.launch("mine", provider="aws", hosts=8, instance="p5.48xlarge", idle=900)`
+
     A running cluster of this name is used again if it has the same options and all hosts answer;
     else it is left as it is, and the launch refused. One that does not answer is rebuilt with
     `replace`: what is on its hosts is lost.
