@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cluster
-from cluster.core.errors import ClusterError, HostErrors
+from cluster.core.errors import ClusterError, HostErrors, ProvisionError
 from cluster.core.model.jobs import TaskState
 from cluster.orchestration.jobs import job as job_module
+from cluster.providers import lab as lab_provider
+from cluster.providers.lab import LabProvider
 from cluster.remote.threads import start
-from tests.conftest import PATIENCE, ROOT, command, run, until
+from tests.conftest import PATIENCE, ROOT, answer, command, run, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from cluster.core.model.hosts import Machine
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.jobs.job import Job
 
@@ -36,10 +41,111 @@ def c(lab: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.mark.usefixtures("own")
-def test_two_roles_talk_across_hosts() -> None:
-    printed = run(sys.executable, str(ROOT / "examples" / "adder.py"), "lab").stdout
+@pytest.mark.parametrize(
+    ("example", "printed"),
+    [
+        ("adder", r"1\.mpi\.adder: the sum is 47185920\.0"),
+        ("beside_a_training", r"\{'board': 'running', .*\}\nbest: step 8 loss 0\.1"),
+        ("notebook", r"notebook is at http://127\.0\.0\.1:32331\n\d+ lines"),
+        ("parameter_servers", r"(worker \d ends near \[ 3\. -2\.\]\n){2}worker .*"),
+        ("sweep", r"the least is -0\.690, at x = 3\.0"),
+    ],
+)
+def test_the_examples_run_across_hosts(example: str, printed: str) -> None:
+    done = run(sys.executable, str(ROOT / "examples" / f"{example}.py"), "lab")
 
-    assert printed == "1.mpi.adder: the sum is 47185920.0\n"
+    assert re.fullmatch(printed, done.stdout.strip())
+    assert answer("ls") == []
+
+
+FILE = """
+name = "file"
+provider = "lab"
+setup = "hostname > own"
+fetch = {"worker:own" = "results"}
+down = "when done"
+
+[groups]
+ps = 1
+worker = 2
+
+[jobs.serve]
+command = "exec python3 -m http.server 48771"
+on = "ps"
+
+[jobs.work]
+command = "python3 -c 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read())' \
+http://$CLUSTER_IPS_PS:48771/own >> own"
+on = "worker"
+after = "serve:48771"
+
+[jobs.count]
+command = "wc -l < own >> own"
+on = "worker"
+after = "work"
+"""
+
+
+@pytest.mark.usefixtures("own")
+def test_a_launch_file_with_groups_is_run_across_hosts(tmp_path: Path) -> None:
+    """The file of a server is read from the other group, and then that of each host counted."""
+    (tmp_path / "file.toml").write_text(FILE)
+    command("launch", str(tmp_path / "file.toml"))
+    found = {path.parent.name: path.read_text() for path in (tmp_path / "results").glob("*/own")}
+
+    assert found == {f"{n}.worker.file": f"file-{n}\nb'file-0\\n'\n2\n" for n in (1, 2)}
+    assert answer("ls") == []
+
+
+@pytest.mark.usefixtures("own")
+def test_groups_of_a_lab_of_which_one_host_cannot_be_made_leave_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make, made = lab_provider._machine, []
+
+    def refuse_last(files: Any, spec: Any, number: int, *rest: Any) -> Machine:
+        made[:] = [found.kind for found in LabProvider().find("two")]
+        if number == 2:
+            raise OSError(28, "No space left on device")
+        return make(files, spec, number, *rest)
+
+    monkeypatch.setattr(lab_provider, "_machine", refuse_last)
+    with pytest.raises(ProvisionError, match="No space left on device"):
+        cluster.launch("two", provider="lab", groups={"ps": {"hosts": 1}, "worker": {"hosts": 2}})
+
+    assert {"host 0", "host 1", "host 2"} <= {*made}
+    assert LabProvider().find("two") == ()
+    assert answer("ls") == []
+
+
+def test_groups_of_own_hosts_are_used_together_or_nothing_is_left_there(
+    lab: Cluster, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over SSH; the last host of the second group does not exist."""
+    access = [machine.access for machine in lab.machines]
+    assert access[0]
+    assert access[1]
+    (home.parent / ".ssh").mkdir(exist_ok=True)
+    (home.parent / ".ssh" / "config").write_text(f"IdentityFile {access[0].key}\n")
+    names = [f"{one.user}@{one.host}:{one.port or 22}" for one in access if one]
+
+    def launch(*hosts: str) -> Cluster:
+        return cluster.launch(
+            "ours",
+            provider="ssh",
+            groups={"ps": {"hosts": 1}, "worker": {"hosts": len(hosts) - 1}},
+            options={"hosts": ",".join(hosts), "trust": "first-use"},
+        )
+
+    with launch(*names) as c:
+        job = c.start("hostname; echo $CLUSTER_GROUP $CLUSTER_IPS_PS", hosts="worker")
+        job.wait()
+        assert [line.text for line in job.lines()] == ["shared-1", f"worker {c.hosts[0].ip}"]
+    monkeypatch.setattr("cluster.providers.READY_WITHIN", 2.0)
+    with pytest.raises(ClusterError, match=r"2\.worker\.ours"):
+        launch(*names, "nowhere.invalid")
+    assert [row["name"] for row in answer("ls")] == ["shared"]
+    assert lab.run("ls -d .cluster-ours", check=False)["0.mpi.shared"].status != 0
 
 
 def test_tasks_run_on_their_hosts_with_the_packages_of_benchmarks(c: Cluster) -> None:
