@@ -101,7 +101,7 @@ def test_a_launch_file_with_groups_is_run_across_hosts(tmp_path: Path) -> None:
 def test_groups_of_a_lab_of_which_one_host_cannot_be_made_leave_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make, made = lab_provider._machine, []
+    make, made = lab_provider._machine, list[str]()
 
     def refuse_last(files: Any, spec: Any, number: int, *rest: Any) -> Machine:
         made[:] = [found.kind for found in LabProvider().find("two")]
