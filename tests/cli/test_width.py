@@ -18,7 +18,7 @@ import pytest
 
 from cluster.cli.command_line import app, break_lists
 from cluster.orchestration.launch.launch import launch
-from tests.conftest import COMMAND, ROOT, command, runs_folder
+from tests.conftest import COMMAND, ROOT, command, runs_folder, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,6 +142,30 @@ def test_runs_at_80_columns_show_what_of_and_the_verdict_in_colour(
     assert "\x1b" not in plain
     assert all(part in plain for part in (" age ", " busbw ", " 265.9 GB/s ", " LOW "))
     assert name in "".join(line[of:].strip() for line in plain.splitlines())
+
+
+@pytest.mark.usefixtures("tools")
+def test_jobs_at_80_columns_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long names and commands in several states: a command goes on below itself."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    line = f": {' '.join(f'--option-{n}={n * 7}' for n in range(20))}; "
+    ends = {"done": "true", "failed": "exit 3", "running": "sleep 300"}
+    with launch("wide", provider="local", hosts=3) as c:
+        for state, end in ends.items():
+            c.start(line + end, name=f"{state}-{'x' * (39 - len(state))}")
+        until(lambda: [job.state for job in c.jobs.values()] == [*ends], "the states")
+        shown = on_terminal(80, "jobs", c.name)
+
+    _, head, _, *rows = shown.partition("\n\nNote: Not shown")[0].splitlines()
+    column = head.index("command")
+    assert max(map(len, rows)) <= 80
+    assert " ".join(row[column:].strip() for row in rows) == " ".join(
+        map(line.__add__, ends.values())
+    )
+    assert [row[:column].split() for row in rows if row[:column].strip()] == [
+        [f"{state}-{'x' * (39 - len(state))}", state, status]
+        for state, status in zip(ends, ("0", "3", "-"), strict=True)
+    ]
 
 
 @pytest.mark.usefixtures("runs")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -259,6 +261,29 @@ def test_a_file_that_changes_all_the_time_is_named(
     assert "Changed while they were sent: log." in str(report)
     assert (settled.sent, settled.changed) == (1, ())
     assert (tmp_path / "there" / "log").read_text() == "more" * 4
+
+
+def test_a_hundred_thousand_files_take_a_fixed_time_each(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    """The second time, none is sent, and one that changed is found."""
+    source, seconds = home / "many", list[float]()
+    made = itertools.count()
+    for files in (10_000, 90_000):
+        for number in itertools.islice(made, files):
+            if number % 1000 == 0:
+                (source / f"d{number // 1000}").mkdir(parents=True)
+            os.close(os.open(source / f"d{number // 1000}" / f"f{number}", os.O_CREAT))
+        began = time.process_time()
+        assert here.sync(source, str(tmp_path / "there")).sent == files
+        seconds.append((time.process_time() - began) / files)
+    (source / "d7" / "f7077").write_text("changed")
+
+    again = here.sync(source, str(tmp_path / "there"))
+    assert (again.files, again.sent, again.sent_bytes) == (100_000, 1, len("changed"))
+    assert (tmp_path / "there" / "d7" / "f7077").read_text() == "changed"
+    assert sum(1 for _ in (tmp_path / "there").rglob("f*")) == 100_000
+    assert seconds[1] < 5 * seconds[0]  # of the processor: not squared
 
 
 def test_a_folder_inside_itself_is_left_out(here: Cluster, home: Path) -> None:
