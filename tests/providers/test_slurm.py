@@ -14,6 +14,7 @@ from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spe
 from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.providers.slurm.client import SlurmClient
 from tests.conftest import answer, command
+from tests.providers.started_jobs import check_started_jobs
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def test_a_cluster_is_a_job_and_its_end_is_the_end_of_the_job(slurm: SlurmHere) 
     assert [one["status"] for one in answer("ls")] == ["SUSPENDED"]
     slurm.call("scontrol", "resume", mine.machines[0].job)
     assert 0 < (mine.expires or 0) - journal.for_cluster("mine").path.stat().st_mtime <= 300
+    check_started_jobs(mine)
 
     mine.down()
     assert slurm.call("squeue", "-h") == ""

@@ -16,6 +16,7 @@ from cluster.cli.show import receipt_lines
 from cluster.core import journal, plugins, ssh_keys
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
@@ -23,6 +24,7 @@ from cluster.providers.aws import api
 from tests.background import only_run, record
 from tests.conftest import COMMAND, ROOT, answer, command, launcher, run, until
 from tests.fakes.aws import Fault, Settings
+from tests.providers.started_jobs import check_started_jobs
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
@@ -99,6 +101,7 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
     assert len(set(known.split()[2::3])) == 2  # each has a key of its own
 
     command("run", "c5", "--", "true")
+    check_started_jobs(attach("c5"))
     made = len(aws_hosts.calls("RunInstances"))
     command(*UP)  # it is there already
     assert (

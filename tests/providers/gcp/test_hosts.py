@@ -12,10 +12,12 @@ import pytest
 
 from cluster.core import journal, plugins, ssh_keys
 from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.cluster import attach
 from cluster.providers import Provider
 from tests.background import only_run, record
 from tests.conftest import COMMAND, answer, command, launcher, until
 from tests.fakes.gcp import Fault
+from tests.providers.started_jobs import check_started_jobs
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
@@ -62,6 +64,7 @@ def test_a_cluster_that_stays_is_used_and_taken_down(gcp_hosts: Cloud) -> None:
     assert len(set(known.split()[2::3])) == 2  # each has a key of its own
 
     command("run", "c5", "--", "sudo", "-n", "true")
+    check_started_jobs(attach("c5"))
     made = len(gcp_hosts.mutating())
     gcp_hosts.set(quotas={"us-central1 C2_CPUS": 0})  # what it uses itself is not in its way
     command(*UP)  # it is there already
