@@ -30,6 +30,7 @@ if sys.argv[1:2] == ["train"]:
 else:
     with cluster.launch("ddp", provider=(sys.argv[1:] or ["local"])[0], hosts=2) as c:
         c.put(__file__, "ddp.py")
-        job = c.start(f"{TORCHRUN} ddp.py train", name="train")
+        # torch is in the image of the hosts, or is brought by c.install(libraries=("torch",))
+        job = c.start(f"{TORCHRUN} ddp.py train", name="train", env={"OMP_NUM_THREADS": "1"})
         print(*(f"{line.host}: {line.text}" for line in job.lines()), sep="\n")
         job.wait()

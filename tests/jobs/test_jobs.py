@@ -10,12 +10,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cluster
-from cluster.core.errors import HostErrors, InUse, JobError, ShellError, SpecError, Timeout
+from cluster.core.errors import (
+    ClusterError,
+    HostErrors,
+    InUse,
+    JobError,
+    ShellError,
+    SpecError,
+    Timeout,
+)
 from cluster.core.model.jobs import Task, TaskOutput, TaskState
 from cluster.orchestration.jobs.job import arrived, worst
 from tests.conftest import PATIENCE, answer, command, run, sessions, until
@@ -64,7 +72,12 @@ def test_hosts_are_values_with_verbs(c: Cluster, tmp_path: Path) -> None:
     c.hosts[0].write("zero\n", "own.txt")
     c.hosts[1:].write("other\n", "own.txt")
     assert [host.read("own.txt") for host in c.hosts] == ["zero\n", "other\n", "other\n"]
+    assert c.hosts[1:].read("own.txt") == dict.fromkeys(c.hosts[1:].names, "other\n")
     assert not c.hosts[2].exists("nothing")
+    c.hosts[0].write("", "one.txt")
+    assert [*c.hosts.exists("one.txt").values()] == [True, False, False]
+    with pytest.raises(HostErrors, match="2 of 3 hosts failed"):
+        c.hosts.read("one.txt")
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "file").write_text("x")
     c.put(tmp_path / "tree", "tree")
@@ -216,6 +229,27 @@ def test_a_name_that_tmux_or_a_shell_could_misread_is_refused(c: Cluster, name: 
 def test_an_empty_command_is_refused(c: Cluster, command: str | list[str]) -> None:
     with pytest.raises(SpecError, match="There is no command"):
         c.start(command)
+
+
+@pytest.mark.parametrize("verb", ["run", "start"])
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"command": "true\0"}, "cannot hold a NUL byte"),
+        ({"command": "true", "env": {"A": "\0"}}, "cannot hold a NUL byte"),
+        ({"command": "true", "env": {"A B": "1"}}, "'A B' cannot be the name of a variable"),
+        ({"command": "true", "env": {"A=": "1"}}, "'A=' cannot be the name of a variable"),
+        ({"command": "true", "cwd": "/no/such"}, "/no/such"),
+        ({"command": "no-such-program"}, "no-such-program"),
+    ],
+)
+def test_what_no_host_can_run_is_refused(
+    c: Cluster, verb: str, options: dict[str, Any], what: str
+) -> None:
+    with pytest.raises(ClusterError) as refused:
+        getattr(c.hosts[2], verb)(**options)
+    assert what in str(refused.value)
+    assert sessions() == []
 
 
 def test_quotes_and_newlines_arrive_as_they_are(c: Cluster) -> None:

@@ -105,6 +105,23 @@ def test_a_file_that_is_fetched_and_ended_leaves_its_results_and_nothing_else(
     assert answer("ls") == []
 
 
+@pytest.mark.usefixtures("tools")
+def test_hosts_whose_set_up_fails_stay_only_if_that_is_said(tmp_path: Path) -> None:
+    """What is fixed runs on them once, and not again."""
+    path = tmp_path / "kept.toml"
+    path.write_text('name = "kept"\nhosts = 2\nsetup = "echo why >&2; test -e fixed"\n')
+    failed = command("launch", str(path), status=1)
+    assert "The set-up of 0.mpi.kept ended with exit status 1" in failed.stderr
+    assert "why" in failed.stderr
+    assert answer("ls") == []
+    command("launch", str(path), "--keep", status=1)
+    command("run", "kept", "--", "touch fixed")
+
+    assert "set-up: ran on 2 of 2 host(s)" in command("launch", str(path)).stderr
+    assert "set-up: ran on 0 of 2 host(s)" in command("launch", str(path)).stderr
+    command("down", "kept")
+
+
 @pytest.mark.parametrize(
     ("text", "what", "hint"),
     [
