@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from cluster.agent.protocol import AGENT, HEARTBEAT
 from cluster.agent.task import OUTPUT, SPEC
@@ -22,6 +23,7 @@ from cluster.remote.tmux import tmux_on
 
 TIMEOUT = 60.0  # seconds for a command that should end at once
 STOPS_WITHIN = 60.0  # seconds beyond the task's own grace
+SHOWN = 300  # characters of a session whose supervisor could not run
 SILENT = 3 * HEARTBEAT  # seconds without a word, after which a connection is dead
 # Prints the home folder, as a machine's paths may be relative to it.
 WRITE = (
@@ -55,7 +57,12 @@ class HostTasks:
         self._tmux.start(
             task.session, folder, ["sh", "-c", PANE, folder, "env", mark, python, *AGENT]
         )
-        return self._state(self._agent("task-begun", task.folder).stdout)
+        state = self._state(self._agent("task-begun", task.folder).stdout)
+        if state.end and state.state == "lost":  # its supervisor could not run
+            shown = " ".join(self._tmux.capture(task.session).split()) or "nothing."
+            reason = f"{state.end.reason} Its session shows: {shown[:SHOWN]}"
+            state = replace(state, end=replace(state.end, reason=reason))
+        return state
 
     def states(self, tasks: Sequence[Task]) -> list[TaskState]:
         """Return the states of tasks, in their order (ShellError: the host cannot say)."""

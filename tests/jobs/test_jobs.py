@@ -282,6 +282,14 @@ def test_a_job_that_cannot_be_started_says_so_at_once_and_leaves_none(
     assert sessions() == []
 
 
+def test_a_supervisor_that_cannot_run_is_quoted(c: Cluster) -> None:
+    """Its session has the variables of a tmux server that somebody else started."""
+    run("tmux", "new-session", "-d", "-s", "other", env={**os.environ, "PYTHONUTF8": "wrong"})
+    with pytest.raises(JobError, match=r"It never began\. Its session shows: .*PYTHONUTF8"):
+        c.hosts[0].start("true", name="never")
+    run("tmux", "kill-session", "-t", "other")
+
+
 def test_a_program_that_itself_exits_as_if_it_were_missing_was_started(c: Cluster) -> None:
     job = c.hosts[0].start("exit 127", name="own")
     with pytest.raises(JobError) as failed:
