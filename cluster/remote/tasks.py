@@ -23,7 +23,7 @@ from cluster.remote.tmux import tmux_on
 
 TIMEOUT = 60.0  # seconds for a command that should end at once
 STOPS_WITHIN = 60.0  # seconds beyond the task's own grace
-SHOWN = 300  # characters of a session whose supervisor could not run
+SCREEN = 300  # characters of a session whose supervisor could not run
 SILENT = 3 * HEARTBEAT  # seconds without a word, after which a connection is dead
 # Prints the home folder, as a machine's paths may be relative to it.
 WRITE = (
@@ -59,8 +59,8 @@ class HostTasks:
         )
         state = self._state(self._agent("task-begun", task.folder).stdout)
         if state.end and state.state == "lost":  # its supervisor could not run
-            shown = " ".join(self._tmux.capture(task.session).split()) or "nothing."
-            reason = f"{state.end.reason} Its session shows: {shown[:SHOWN]}"
+            screen = " ".join(self._tmux.capture(task.session).split()) or "nothing."
+            reason = f"{state.end.reason} Its session shows: {screen[:SCREEN]}"
             state = replace(state, end=replace(state.end, reason=reason))
         return state
 
