@@ -317,8 +317,9 @@ def _next_step(
         return Advice(purpose="confirm", sign=sign)
     if not _is_ours(record):
         return _next_for_log(word, verdicts)
-    if word in ("failed", "normal"):
-        return _show("logs", name) if word == "failed" else None
+    has_values = bool(verdicts) or training is not None
+    if word in ("failed", "normal") or not has_values:
+        return None if word == "normal" else _show("logs", name)
     if any(isinstance(verdict.reason, BusyHost) for verdict in verdicts):
         return Advice(purpose="again", command=("cluster", "compare", name, "--again"))
     waits = training is not None and training.waits_for_network and _hosts(record) > 1
