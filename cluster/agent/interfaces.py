@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster.agent.kernel_files import read_text
 from cluster.core.model.hosts import Interface
 
-SIOCGIFCONF, SIOCGIFNETMASK = 0x8912, 0x891B  # linux/sockios.h
+SIOCGIFCONF, SIOCGIFNETMASK, SIOCGIFMTU = 0x8912, 0x891B, 0x8921  # linux/sockios.h
 IFREQ = 40 if struct.calcsize("P") == 8 else 32  # bytes of a struct ifreq (linux/if.h)  # noqa: PLR2004
 MOST = 1024  # addresses
 NETWORK = Path("/sys/class/net")
@@ -23,13 +23,14 @@ def list_interfaces() -> Iterator[Interface]:
             if not address.startswith("127."):
                 name = label.partition(":")[0]  # an alias such as eth0:1 belongs to eth0
                 folder = NETWORK / name
-                mask = int.from_bytes(socket.inet_aton(_netmask(probe, label, address)))
+                mask = int.from_bytes(_ask(probe, SIOCGIFNETMASK, label, address)[20:24])
                 speeds = link_speeds(folder)
                 yield Interface(
                     name=name,
                     address=address,
                     prefix=mask.bit_count(),
-                    mtu=int(read_text(folder / "mtu") or 0),
+                    # Not from /sys, which may show another network namespace.
+                    mtu=struct.unpack_from("16xi", _ask(probe, SIOCGIFMTU, name, address))[0],
                     speed=sum(speeds) or None,
                     flow=max(speeds) if len(speeds) > 1 else None,
                     slot=_slot(folder / "device"),
@@ -81,9 +82,8 @@ def _addresses(probe: socket.socket) -> Iterator[tuple[str, str]]:
         yield label.partition(b"\0")[0].decode(), socket.inet_ntoa(address)
 
 
-def _netmask(probe: socket.socket, label: str, address: str) -> str:
-    """Ask for the mask of one of the addresses of an interface."""
+def _ask(probe: socket.socket, what: int, label: str, address: str) -> bytes:
+    """Return the struct ifreq of one of the addresses of an interface."""
     family = struct.pack("=H2x", socket.AF_INET)
     request = struct.pack("16s4s4s", label.encode(), family, socket.inet_aton(address))
-    answer = fcntl.ioctl(probe, SIOCGIFNETMASK, request.ljust(IFREQ, b"\0"))
-    return socket.inet_ntoa(answer[20:24])
+    return fcntl.ioctl(probe, what, request.ljust(IFREQ, b"\0"))

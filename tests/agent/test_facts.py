@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import pwd
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -204,7 +205,7 @@ ip address add 10.9.0.2/24 dev d0
 ip address add 10.8.0.2/16 dev d0 label d0:other
 ip link set lo up
 exec "$1" -c '
-from cluster.agent.interfaces import list_interfaces
+from cluster.agent.interfaces import NETWORK, list_interfaces
 print(sorted((i.name, i.address, i.prefix) for i in list_interfaces()))'
 """
 
@@ -219,3 +220,14 @@ def test_an_interface_may_have_several_addresses() -> None:
     assert done.stdout == (
         "[('d0', '10.8.0.2', 16), ('d0', '10.9.0.1', 24), ('d0', '10.9.0.2', 24)]\n"
     )
+
+
+def test_the_mtu_is_read_also_where_sys_shows_another_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = {name: agent_interfaces.NETWORK / name / "mtu" for _, name in socket.if_nameindex()}
+    monkeypatch.setattr(agent_interfaces, "NETWORK", tmp_path)
+    found = list(agent_interfaces.list_interfaces())
+
+    assert found
+    assert [i.mtu for i in found] == [int(files[i.name].read_text()) for i in found]

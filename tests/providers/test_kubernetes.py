@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +20,7 @@ from cluster.providers.kubernetes import KubernetesProvider
 from cluster.providers.kubernetes.cordons import RUN
 from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import scheduler_words
-from tests.conftest import answer, command, until
+from tests.conftest import ROOT, answer, command, until
 from tests.fakes.kubernetes.cluster import NEEDED, USER, Kubernetes
 from tests.fakes.kubernetes.kubelets import Image
 from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES
@@ -397,6 +400,9 @@ def test_its_end_is_kept_by_the_control_plane(kubernetes: Kubernetes) -> None:
     kubernetes.change(JOBS, kubernetes.job_name(), lambda j: j["spec"].update(FAST))
 
     until(lambda: kubernetes.things() == [], "all is gone")
+    lost = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
+    assert lost
+    assert " was deleted: DeadlineExceeded: Job was active longer than" in lost.what
     mine.down()
 
 
@@ -449,10 +455,10 @@ def test_a_pod_that_was_deleted_is_named_with_its_reason_before_and_after_it_is_
 
     assert during
     assert f"0.mpi.mine ended: {reason}: {message}" in during.what
+    words = f"0.mpi.mine ended: its pod was deleted by somebody else: {event}: {message}"
     assert after
-    assert f"0.mpi.mine ended: its pod was deleted by somebody else: {event}: {message}" in (
-        after.what
-    )
+    assert words in after.what
+    assert KubernetesProvider().describe_unreachable(mine.spec, mine.machines) == words
     mine.down()
 
 
@@ -614,3 +620,18 @@ def test_time_of_launch_and_teardown(kubernetes: Kubernetes) -> None:
     up(hosts=4).down()
 
     assert time.monotonic() - began < 60
+
+
+def test_the_packages_of_the_container_file_have_what_hosts_need() -> None:
+    """By Debian's own package manager; the release is the one that CI is."""
+    text = (ROOT / "examples" / "Containerfile").read_text()
+    [line] = [line for line in text.replace("\\\n", "").splitlines() if "apt-get install" in line]
+    words = line.partition("apt-get install")[2].partition("&&")[0].split()
+    packages = [word for word in words if not word.startswith("-")]
+    files = subprocess.check_output(["dpkg-query", "--listfiles", *packages], text=True).split()
+    names = {Path(path).name for path in files if "bin/" in path}
+
+    assert names >= {"tmux", "sshd", "ssh", "ssh-keygen", "ip", "ps"}
+    assert {"python3", "python3-venv"} <= {*packages}
+    assert f"FROM debian:{re.findall('[0-9]+', Path('/etc/debian_version').read_text())[0]}" in text
+    assert text.splitlines()[-1] == "USER 1000"

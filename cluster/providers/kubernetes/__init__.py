@@ -38,7 +38,13 @@ from cluster.providers import (
 from cluster.providers.kubernetes.api import Api, choose
 from cluster.providers.kubernetes.cordons import cordon, uncordon
 from cluster.providers.kubernetes.examine import examine
-from cluster.providers.kubernetes.objects import JobMark, mark_of, new_mark, write_job
+from cluster.providers.kubernetes.objects import (
+    JobMark,
+    job_of_pod,
+    mark_of,
+    new_mark,
+    write_job,
+)
 from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
 from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
 from cluster.providers.kubernetes.refusals import Passing, refusal
@@ -172,20 +178,29 @@ class KubernetesProvider(
         self, spec: ClusterSpec, machines: tuple[Machine, ...]
     ) -> ProvisionError | None:
         """Return why pods are over; none while all run, or if the API server does not answer."""
-        names = {machine.id.partition(".")[0]: machine.name for machine in machines}
         with suppress(ClusterError):
-            launched = self._launched(spec.name)
-            if machines and not launched:
-                return ProvisionError(f"The Job of {spec.name} does not exist any more.")
-            pods = {pod.metadata.name: pod for each in launched for pod in each.pods}
-            over = [why for each in launched if (why := why_over(each.job))]
-            ends = {
-                n: why_lost(pods[n]) if n in pods else launched[0].api.why_gone(n) for n in names
-            }
-            lost = [f"{names[name]} ended: {why}" for name, why in ends.items() if why]
-            if why := "; ".join(over or lost):
+            if why := self._why_lost(spec, machines):
                 return ProvisionError(f"Pods of {spec.name} are over. {why.rstrip('.')}.")
         return None
+
+    def _why_lost(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say why the Job or pods of machines are over; empty while they run (ClusterError)."""
+        names = {machine.id.partition(".")[0]: machine.name for machine in machines}
+        launched = self._launched(spec.name)
+        if not launched:
+            jobs = dict.fromkeys(job_of_pod(name) for name in names)
+            gone = (f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs)
+            return "; ".join(gone)
+        if over := [why for each in launched if (why := why_over(each.job))]:
+            return "; ".join(over)
+        pods = {pod.metadata.name: pod for each in launched for pod in each.pods}
+        ends = {
+            name: why_lost(pods[name])
+            if name in pods
+            else f"its pod was deleted by somebody else{launched[0].api.why_gone(name)}"
+            for name in names
+        }
+        return "; ".join(f"{names[name]} ended: {why}" for name, why in ends.items() if why)
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Return the layers of the network that the labels of the pods' nodes name."""
@@ -222,16 +237,10 @@ class KubernetesProvider(
         return {"share": spec.name}
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
-        names = {machine.id.partition(".")[0] for machine in machines}
         try:
-            pods = [pod for each in self._launched(spec.name) for pod in each.pods]
+            return self._why_lost(spec, machines) or "its pod runs, as the API server says"
         except ClusterError:
             return "the API server does not answer, either"
-        return "; ".join(
-            f"{pod.metadata.name} on {pod.spec.node_name}: {why_lost(pod) or pod.status.phase}"
-            for pod in pods
-            if pod.metadata.name in names
-        )
 
     @classmethod
     def has_region(cls, text: str) -> bool:

@@ -21,7 +21,10 @@ from cluster.providers.kubernetes.states import Metadata, Object, ObjectList, in
 WITHIN = 30  # seconds for an answer of the API server
 ENDS_WITHIN = 90.0  # seconds for kubectl, which may have to log in first
 TRIES, BETWEEN_TRIES = 4, 1.0  # of a question; seconds
-ENDINGS = ("Preempted", "TaintManagerEviction", "Evicted", "NodeNotReady", "Killing")  # events
+ENDINGS = (  # reasons of events
+    *("Preempted", "TaintManagerEviction", "Evicted", "NodeNotReady", "Killing"),
+    "DeadlineExceeded",
+)
 TOKEN_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # in a pod
 
 
@@ -64,11 +67,10 @@ class Api(msgspec.Struct, frozen=True):
         selector = quote(f"involvedObject.name={name}", safe="")
         return self.list_if_allowed(self.core(f"events?fieldSelector={selector}")) or ()
 
-    def why_gone(self, pod: str) -> str:
-        """Say why a pod does not exist any more, by its last warning or what ended it."""
-        last = [event for event in self.events(pod) if event.reason in ENDINGS]
-        words = f": {last[-1].reason}: {last[-1].message}" if last else ""
-        return f"its pod was deleted by somebody else{words}"
+    def why_gone(self, name: str) -> str:
+        """Say what ended an object that does not exist any more; empty if no event does."""
+        last = [event for event in self.events(name) if event.reason in ENDINGS]
+        return f": {last[-1].reason}: {last[-1].message}" if last else ""
 
     def create(self, text: str, *, dry: bool = False) -> tuple[Object, str]:
         """Create a Job, or only ask for it; return it, and the server's warnings."""

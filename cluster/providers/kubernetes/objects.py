@@ -48,6 +48,11 @@ def new_mark(name: str) -> JobMark:
     return JobMark(token=secrets.token_hex(8), name=name, host=platform.node())
 
 
+def job_of_pod(pod: str) -> str:
+    """Return the Job of a pod, whose name is that of the Job, its index and five characters."""
+    return pod.rsplit("-", 2)[0]
+
+
 def mark_of(job: Object) -> JobMark | None:
     labels, notes = job.metadata.labels, job.metadata.annotations
     if LAUNCH not in labels or NAME not in notes:

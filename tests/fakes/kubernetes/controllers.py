@@ -178,6 +178,7 @@ class ControlPlane:
         if age(status["startTime"]) > spec.get("activeDeadlineSeconds", 1e9):
             why = "Job was active longer than specified deadline"
             _set(conditions, "Failed", "DeadlineExceeded", why)
+            say(self.store, job, "DeadlineExceeded", why)
         else:
             self._create_missing(job, pods)
         failed = [pod for pod in pods if _is_failed(pod)]
