@@ -189,8 +189,9 @@ class KubernetesProvider(
         launched = self._launched(spec.name)
         if not launched:
             jobs = dict.fromkeys(job_of_pod(name) for name in names)
-            gone = (f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs)
-            return "; ".join(gone)
+            return "; ".join(
+                f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs
+            )
         if over := [why for each in launched if (why := why_over(each.job))]:
             return "; ".join(over)
         pods = {pod.metadata.name: pod for each in launched for pod in each.pods}
