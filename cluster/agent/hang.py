@@ -288,6 +288,8 @@ def _native(rank: _FoundRank) -> list[DumpFile]:
         levels = run([unwind, "-1", "-q", "-p", str(rank.pid)]).stdout
         stopped = time.perf_counter() - began
         addresses = re.findall(r"^#\d+ +(0x[0-9a-f]+)", levels, re.MULTILINE)
+        if not addresses:  # it may not look at the process; eu-addr2line would read our input
+            return []
         names = run([name, "-f", "-C", "-p", str(rank.pid), *addresses]).stdout.splitlines()[::2]
         files = [_mapped_file(rank.pid, int(address, 16)) for address in addresses]
         head = f"Thread 1 (LWP {rank.pid}): stopped for at most {stopped * 1000:.0f} ms"

@@ -133,7 +133,7 @@ def connect_all(
     failed = _failures(begun)
     for name, future in begun.items():
         if not future.done():
-            failed[name] = attempts.late(name, hosts[name].state, time.monotonic() - began)
+            failed[name] = attempts.late(name, hosts[name], time.monotonic() - began)
     states = {name: shell.state for name, shell in hosts.items()}
     for name in failed:
         hosts[name].close()  # its thread may still try to connect
@@ -174,13 +174,15 @@ class _Attempts:
             if self.over.wait(BETWEEN_ATTEMPTS):
                 raise self._timeout(name)
 
-    def late(self, name: str, state: str, seconds: float) -> ClusterError:
+    def late(self, name: str, shell: Shell, seconds: float) -> ClusterError:
         if name in self.last:
             return self._timeout(name)
+        state, access = shell.state, shell.machine and shell.machine.access
+        address = access.host if access else "ADDRESS"
         late = Timeout(
             f"{name} is not reachable after {seconds:.3g} s; its state: {state or 'begun'}.",
             means=STATES.get(state, ""),
-            remedy="Try it by hand: ssh -v, with its address.",
+            remedy=f"Try it by hand: ssh -v {address}",
         )
         late.host = name
         return late

@@ -68,13 +68,13 @@ def summaries_table(
         Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)", spare=3),
         Column("median", lambda s: format_value(s.median, s.unit), shown=wide),
         Column("median ± half-CI", _with_error, shown=not wide),
+        Column("of limit", lambda s: share_text(s.share), shown=bounded, spare=4),
         Column("95% CI, this launch", _interval, shown=detailed),
         Column("p5", lambda s: format_value(s.p5, s.unit), shown=detailed),
         Column("p95", lambda s: format_value(s.p95, s.unit), shown=detailed),
         Column("p99", lambda s: format_value(s.p99, s.unit), shown=repeated, spare=2),
         Column("converged", _converged, words=True, shown=detailed),
         Column("limit", lambda s: value_text(s.bound, s.unit), shown=wide and bounded),
-        Column("of limit", lambda s: share_text(s.share), shown=bounded, spare=4),
         Column("remarks", _remarks, words=True, shown=any(map(remarks, summaries)), spare=1),
     )
     return make_table(title, summaries, columns, notes)

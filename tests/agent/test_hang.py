@@ -163,3 +163,20 @@ def test_a_native_stack_is_read_on_request_and_the_process_goes_on(tmp_path: Pat
     assert "nanosleep" in snapshot.native[0].function
     assert ".so" in snapshot.native[0].file
     assert snapshot.native[-1].file.endswith("/sleep")
+
+
+def test_a_process_that_may_not_be_looked_at_has_no_native_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, line in {"eu-stack": "exit 2", "eu-addr2line": f"touch {tmp_path}/asked"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    env = {**os.environ, "PMI_RANK": "5"}
+    with subprocess.Popen(["sleep", "600"], cwd=tmp_path, env=env) as process:
+        until(lambda: report(tmp_path).snapshots[0].wchan, "it sleeps")
+        files = report(tmp_path, native=True).files
+        process.kill()
+
+    assert files == ()
+    assert not (tmp_path / "asked").exists()  # without addresses, it would read our input

@@ -322,6 +322,14 @@ def test_launches_of_one_command_are_judged_by_their_median() -> None:
     assert judge_launches(launches[:1], record()) == judge(launches[0], record())
 
 
+@pytest.mark.parametrize("benchmark", ["p2p", "training"])
+def test_the_next_step_of_a_run_without_values_is_its_log(benchmark: str) -> None:
+    """A report would say the same: that no value was read."""
+    judged = judge([], record(benchmark=benchmark))
+
+    assert (judged.word, judged.next_step) == ("unknown", step("show", "cluster logs mine"))
+
+
 @pytest.mark.parametrize("benchmark", ["collectives", "iperf"])
 def test_on_one_host_the_next_step_measures_the_same_between_hosts(benchmark: str) -> None:
     """A copy in memory limits point-to-point messages, and nothing else."""

@@ -173,6 +173,7 @@ def test_the_command_answers_and_says_what_it_did_not_read(tmp_path: Path) -> No
     refused = command("hang", "--from", str(folder / "notes.txt"), status=2).stderr
     assert "None of 1 file(s) is a dump" in refused
     assert "cannot be read" in command("hang", "--from", str(folder / "none"), status=2).stderr
+    assert "--from files" in command("hang", "--from", "--native", str(folder), status=2).stderr
 
 
 GDB = """\

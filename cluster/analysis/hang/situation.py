@@ -118,8 +118,9 @@ def own_frame(stack: Sequence[Frame]) -> Frame | None:
 def _is_library(file: str) -> bool:
     """Tell whether it is of a package, of C or of Python, whose path py-spy shortens."""
     module = file.partition("/")[0].removesuffix(".py")
-    is_package = "site-packages" in file or "/lib/python" in file or ".so" in file
-    return is_package or module in sys.stdlib_module_names
+    is_package = "site-packages" in file or "/lib/python" in file
+    is_object = file.endswith(".so") or ".so." in file
+    return is_package or is_object or module in sys.stdlib_module_names
 
 
 def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:

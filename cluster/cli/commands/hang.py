@@ -52,6 +52,8 @@ def command(
             "A cluster and one of its jobs are named, or files.",
             remedy="cluster hang mine train, or of files: cluster hang --from dumps/",
         )
+    if dumps and native:
+        raise SpecError("--native reads stacks of processes, and --from files that somebody sent.")
     evidence, unread = "", tuple[str, ...]()
     if dumps:
         snapshots, unread = read_dumps(words)

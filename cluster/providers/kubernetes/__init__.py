@@ -239,7 +239,7 @@ class KubernetesProvider(
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         try:
-            return self._why_lost(spec, machines) or "its pod runs, as the API server says"
+            return self._why_lost(spec, machines) or "the API server reports no end of its pod"
         except ClusterError:
             return "the API server does not answer, either"
 

@@ -22,8 +22,12 @@ WITHIN = 30  # seconds for an answer of the API server
 ENDS_WITHIN = 90.0  # seconds for kubectl, which may have to log in first
 TRIES, BETWEEN_TRIES = 4, 1.0  # of a question; seconds
 ENDINGS = (  # reasons of events
-    *("Preempted", "TaintManagerEviction", "Evicted", "NodeNotReady", "Killing"),
     "DeadlineExceeded",
+    "Evicted",
+    "Killing",
+    "NodeNotReady",
+    "Preempted",
+    "TaintManagerEviction",
 )
 TOKEN_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # in a pod
 
