@@ -17,6 +17,7 @@ from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spe
 from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.providers.kubernetes import KubernetesProvider
+from cluster.providers.kubernetes.api import run
 from cluster.providers.kubernetes.cordons import RUN
 from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import scheduler_words
@@ -27,7 +28,7 @@ from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import cluster
     from cluster.core.model.spec import ClusterSpec
@@ -66,6 +67,27 @@ def test_a_cluster_is_a_job_whose_pods_are_hosts(kubernetes: Kubernetes) -> None
     mine.down()
     assert kubernetes.things() == []
     assert "team-a@fake" in "".join(mine.looked_for)
+
+
+def test_a_launch_asks_as_often_for_four_hosts_as_for_one(
+    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call of kubectl takes 0.1 s of a core to begin; beside them, each pod has one `exec`."""
+    calls: list[str] = []
+
+    def note(words: Sequence[str], text: str = "") -> tuple[str, str]:
+        calls.append(" ".join(words))
+        return run(words, text)
+
+    monkeypatch.setattr("cluster.providers.kubernetes.api.run", note)
+    for hosts in (1, 4):
+        calls.clear()
+        kubernetes.calls.clear()
+        mine = up(hosts)
+        waits = [call for call in calls if "pods?labelSelector" in call]
+        assert len(calls) - len(waits) == 9, calls
+        assert sum("/exec?" in call for call in kubernetes.calls) == hosts
+        mine.down()
 
 
 def test_files_and_started_commands(kubernetes: Kubernetes, tmp_path: object) -> None:

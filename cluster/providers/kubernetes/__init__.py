@@ -5,6 +5,7 @@ EXPERIMENTAL: tested with kubectl on a strict API server of our own, never on a 
 
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from typing import ClassVar, NamedTuple
@@ -46,8 +47,14 @@ from cluster.providers.kubernetes.objects import (
     write_job,
 )
 from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
-from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
-from cluster.providers.kubernetes.refusals import Passing, refusal
+from cluster.providers.kubernetes.plan import (
+    check_queue,
+    check_verbs,
+    node_notes,
+    quota_notes,
+    try_job,
+)
+from cluster.providers.kubernetes.refusals import Passing
 from cluster.providers.kubernetes.startup import POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
 
@@ -107,11 +114,14 @@ class KubernetesProvider(
         if options.queue:
             check_queue(api, options.queue)
         text = write_job(spec, new_mark(spec.name), self._token_of(options.share))
-        _, warnings = api.create(text, dry=True)
-        if "PodSecurity" in warnings:
-            raise refusal(warnings.replace("Warning: ", ""))
+        with ThreadPoolExecutor() as pool:  # kubectl begins slowly, and may have to log in
+            rooms = [
+                pool.submit(lambda ask: tuple(ask(api, spec.hosts, options)), ask)
+                for ask in (quota_notes, node_notes)
+            ]
+            try_job(api, text)
         amounts = "".join(f", {amount} {name}" for name, amount in options.resources.items())
-        notes = (*quota_notes(api, spec.hosts, options), *node_notes(api, spec.hosts, options))
+        notes = tuple(note for room in rooms for note in room.result())
         place = api.namespace.place
         lines = (
             f"a Job in {place}: {spec.hosts} pods, network {options.network}{amounts}",

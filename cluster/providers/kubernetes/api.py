@@ -161,7 +161,6 @@ def choose(namespace: str, context: str) -> Namespace:
     inside = TOKEN_FOLDER / "namespace"
     if not context and inside.exists():
         return Namespace(name=namespace or inside.read_text().strip())
-    context = context or run(("kubectl", "config", "current-context"))[0].strip()
-    view = ("kubectl", "config", "view", "--minify", f"--context={context}")
-    default = run((*view, "--output=jsonpath={..namespace}"))[0].strip()
-    return Namespace(name=namespace or default or "default", context=context)
+    view = ["kubectl", "config", "view", "--minify", *([f"--context={context}"] if context else ())]
+    lines = run((*view, "--output=jsonpath={.current-context}{'\\n'}{..namespace}"))[0].split("\n")
+    return Namespace(name=namespace or lines[1] or "default", context=lines[0])

@@ -21,8 +21,8 @@ from cluster.providers.kubernetes.plan import (
     node_notes,
     parse_quantity,
     quota_notes,
+    try_job,
 )
-from cluster.providers.kubernetes.refusals import refusal
 from cluster.providers.kubernetes.states import read_topology
 
 OLDEST = (1, 29)  # of the API server: `backoffLimitPerIndex`
@@ -155,9 +155,7 @@ def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
 def _try_job(api: Api, options: Mapping[str, str]) -> None:
     """Ask whether the API server would take a Job of one pod (ClusterError)."""
     spec = ClusterSpec(name="doctor", provider="kubernetes", hosts=1, options={**options})
-    _, warnings = api.create(write_job(spec, new_mark(spec.name)), dry=True)
-    if "PodSecurity" in warnings:
-        raise refusal(warnings.replace("Warning: ", ""))
+    try_job(api, write_job(spec, new_mark(spec.name)))
 
 
 def _pulled(api: Api, image: str) -> str:

@@ -64,7 +64,7 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
         "Log in again as your provider says; then: kubectl auth whoami",
     ),
     (
-        "current-context is not set|cannot locate context",
+        "current-context must exist|cannot locate context",
         SpecError,
         "kubectl does not know which cluster to use.",
         "List them: kubectl config get-contexts; then: --option context=NAME",

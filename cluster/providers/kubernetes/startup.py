@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.core.model.hosts import machine_name
@@ -37,11 +38,13 @@ def wait_for_pods(
     """Wait until all pods run (ProvisionError: they never will; Timeout)."""
     deadline = time.monotonic() + options.wait
     while True:
-        job, pods = _look(api, mark)
+        time.sleep(POLL)  # so that the first question finds pods, and needs no second
+        pods = api.pods(mark.token)
         states = {index_of(pod): wait_reason(pod) for pod in pods}
-        if len(states) < spec.hosts:
-            late = _why_missing(api, mark, job)
+        if len(states) < spec.hosts or any(map(why_over, pods)):
+            late = _why_missing(api, mark)
             states = dict.fromkeys(range(spec.hosts), late) | states
+        _check(pods)
         for number, state in states.items():
             on_state(machine_name(spec.name, number), state or "running")
         if not any(states.values()) and all(pod.status.pod_ip for pod in pods):
@@ -52,15 +55,10 @@ def wait_for_pods(
                 f"{options.wait:g} s: {'; '.join(sorted({*states.values()} - {''}))}.",
                 remedy="Wait longer: --option wait=3600; or ask for less.",
             )
-        time.sleep(POLL)
 
 
-def _look(api: Api, mark: JobMark) -> tuple[Object, tuple[Object, ...]]:
-    """Ask for the Job and its pods (ProvisionError: they are over, or would wait for ever)."""
-    job, pods = api.job(mark.job), api.pods(mark.token)
-    if job is None or why_over(job):
-        why = why_over(job) if job else "it was deleted"
-        raise ProvisionError(f"The Job {mark.job} ended before its pods ran: {why}.")
+def _check(pods: Iterable[Object]) -> None:
+    """Refuse pods that are over, or would wait for ever (ProvisionError)."""
     for pod in pods:
         if (why := why_over(pod)) or is_hopeless(pod):
             name, remedy = pod.metadata.name, REMEDIES.get(waiting_of(pod).reason, "")
@@ -68,11 +66,14 @@ def _look(api: Api, mark: JobMark) -> tuple[Object, tuple[Object, ...]]:
                 f"The pod {name} will never run. {why or wait_reason(pod)}.",
                 remedy=f"{remedy} Look: kubectl describe pod {name}",
             )
-    return job, pods
 
 
-def _why_missing(api: Api, mark: JobMark, job: Object) -> str:
+def _why_missing(api: Api, mark: JobMark) -> str:
     """Say why pods do not exist yet (ClusterError: they never will)."""
+    job = api.job(mark.job)
+    if job is None or why_over(job):
+        why = why_over(job) if job else "it was deleted"
+        raise ProvisionError(f"The Job {mark.job} ended before its pods ran: {why}.")
     if job.spec.suspend:
         return queue_state(api, job)
     refused = [event.message for event in api.events(mark.job) if event.reason == "FailedCreate"]
