@@ -57,12 +57,14 @@ from cluster.providers import (
     Simulates,
     Stops,
     gpu_advice,
+    mounts_of,
     scope_of,
     seconds_to_answer,
 )
 from cluster.remote.forward import Forward
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.leftovers import Leftovers
+from cluster.remote.mounts import mount_all, unmount_all
 from cluster.remote.parallel import connect_all
 from cluster.remote.shells import Shell
 from cluster.reports.words.outcomes import outcome_words
@@ -427,6 +429,7 @@ class Cluster:
         within = seconds_to_answer(self._provider, self.spec)
         with self._unless_revoked() as check:
             connect_all(self.shells(), within, on_state, between=check)
+            mount_all(self.shells(), mounts_of(self._provider, self.spec))
 
     def install(
         self,
@@ -659,6 +662,9 @@ class Cluster:
                 self.remote.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError):
                     self.end_jobs(reason)
+            if mounts_of(provider, self.spec):
+                self.remote.give_up_dead(DEAD_AFTER)
+                unmount_all(self.shells())
             return
         self.remote.give_up_dead(DEAD_AFTER)
         with suppress(*errors):

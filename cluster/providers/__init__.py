@@ -13,6 +13,7 @@ from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.journal import Journal
 from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.hosts import Machine
+from cluster.core.model.mounts import Mount, parse_mounts
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
@@ -241,6 +242,14 @@ class PreparesHosts(ABC):
         )
 
 
+class MountsFiles(ABC):  # noqa: B024
+    """Hosts mount the shared file systems that the option `mount` names."""
+
+    def mounts(self, spec: ClusterSpec) -> tuple[Mount, ...]:
+        """Return what every host mounts (SpecError: it cannot)."""
+        return parse_mounts(spec.options.get("mount", ""), spec.provider)
+
+
 class HasConsoles(ABC):
     """What a machine prints while it boots can be read."""
 
@@ -430,6 +439,11 @@ def scope_of(provider: Provider, name: str) -> str:
 def gpu_advice(kind: type[Provider]) -> str:
     """Return the option that gives a provider's machines GPUs; empty if there is none."""
     return kind.gpu_advice if issubclass(kind, OffersGpus) else ""
+
+
+def mounts_of(provider: Provider, spec: ClusterSpec) -> tuple[Mount, ...]:
+    """Return the shared file systems that every host mounts (SpecError: it cannot)."""
+    return provider.mounts(spec) if isinstance(provider, MountsFiles) else ()
 
 
 def seconds_to_answer(provider: Provider, spec: ClusterSpec) -> float:

@@ -18,6 +18,7 @@ from cluster.providers import (
     CountsHosts,
     ExistingHosts,
     HintsReplacement,
+    MountsFiles,
     PreparesHosts,
     Provider,
     refuse,
@@ -40,15 +41,20 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
         trust: `known` (host keys are in your known_hosts) or `first-use` (pinned per cluster).
         bin: the folder there with a `python3` that has cluster installed; then nothing is
             installed.
+        mount: file systems that every host mounts until `down`, such as
+            `nfs:10.0.0.9:/data:/shared`; several are separated by commas.
     """
 
     hosts: str = ""
     inventory: str = ""
     trust: Literal["known", "first-use"] = "known"
     bin: str = ""
+    mount: str = ""
 
 
-class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement):
+class SshProvider(
+    Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement, MountsFiles
+):
     """Machines that already exist, which the user names."""
 
     Options: ClassVar[type[Value]] = SshOptions

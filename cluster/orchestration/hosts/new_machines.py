@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from cluster.core import idle_watch, journal, plugins
 from cluster.core.cleanup import on_failure
@@ -14,9 +15,10 @@ from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.hosts.revocation import unless_revoked
 from cluster.orchestration.hosts.state import StateOnDisk
-from cluster.providers import Boots, HasConsoles, Provider, Replaces, seconds_to_answer
+from cluster.providers import Boots, HasConsoles, Provider, Replaces, mounts_of, seconds_to_answer
 from cluster.remote import host_keys
 from cluster.remote.hosts import Hosts
+from cluster.remote.mounts import mount_all, unmount_all
 from cluster.remote.parallel import connect_all, try_each
 from cluster.remote.shells import Shell
 
@@ -24,7 +26,10 @@ from cluster.remote.shells import Shell
 def connect(
     disk: StateOnDisk, remote: Hosts, machines: Sequence[Machine], on_state: StateCallback
 ) -> None:
-    """Wait until new machines answer (Timeout); the error for one that does not has its console."""
+    """Wait until new machines answer, and mount shared file systems there (ClusterError).
+
+    The Timeout of one that does not answer has its console.
+    """
     spec = disk.state.spec
     provider = plugins.load(Provider, spec.provider)
     by_name = {machine.name: machine for machine in machines}
@@ -37,6 +42,9 @@ def connect(
             if isinstance(provider, Boots) and provider.rotates_host_keys:
                 known_hosts = disk.journal.folder / KNOWN
                 host_keys.rotate(shells, by_name, known_hosts, between=check)
+            if mounts := mounts_of(provider, spec):
+                with on_failure(partial(unmount_all, shells)):
+                    mount_all(shells, mounts)
         if spec.idle is not None:
             _introduce(disk, remote)
     except Timeout as error:

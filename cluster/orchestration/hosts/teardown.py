@@ -8,6 +8,7 @@ from cluster.remote import ssh_mesh
 from cluster.remote.hosts import Hosts
 from cluster.remote.jobs import sweep
 from cluster.remote.leftovers import Leftovers, end_leftovers
+from cluster.remote.mounts import unmount
 from cluster.remote.parallel import on_each
 from cluster.remote.shells import Shell
 
@@ -36,6 +37,7 @@ def clean_hosts(hosts: Hosts) -> dict[str, Leftovers]:
         machine = machines[name]
         leftovers = end_leftovers(shell, machine.folder)
         if shell.exists(machine.folder):
+            unmount(shell)
             ssh_mesh.close_mesh(shell, machine.folder)
             sweep(shell, machine.bin)
             shell.remove(machine.folder)

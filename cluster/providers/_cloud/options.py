@@ -21,6 +21,8 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
         public: machines have public addresses; 0: they are reached at their private ones.
         jump: hosts on the way to private addresses, such as `me@bastion`, as `ssh -J` takes them;
             machines have no public addresses then.
+        mount: file systems that every host mounts until `down`, such as
+            `nfs:10.0.0.9:/data:/shared`; several are separated by commas.
         threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
         disk: size of the root disk in GiB; as the image has it, if that is more.
         user: login user of the image, or the one that the cloud creates.
@@ -33,6 +35,7 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
     allow: str = ""
     public: bool = True
     jump: str = ""
+    mount: str = ""
     threads_per_core: Literal[0, 1, 2] = 0
     disk: int = 0
     user: str = ""

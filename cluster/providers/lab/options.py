@@ -26,6 +26,8 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
         leaves: leaf switches, each with an equal share of the hosts and an uplink to one spine
             switch; one switch for all hosts, if 0.
         uplink: rate of each leaf's uplink, each way; as fast as this machine can, if empty.
+        mount: file systems that every host mounts until `down`, such as
+            `nfs:10.0.0.9:/data:/shared`; several are separated by commas.
         slurm: Slurm runs on the hosts: its controller on the first one, a worker on each.
     """
 
@@ -36,6 +38,7 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
     user: str = "root"
     leaves: int = 0
     uplink: str = ""
+    mount: str = ""
     slurm: bool = False
 
 
