@@ -11,6 +11,7 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, ProvisionError, SpecError, Timeout
+from cluster.core.model.mounts import Mount, in_region
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster
 from cluster.core.model.value import StateCallback, ignore
@@ -116,6 +117,11 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
             mpi=wanted_environment.mpi or AMAZON_MPI,
             python=wanted_environment.python or python,
         )
+
+    def mounts(self, spec: ClusterSpec) -> tuple[Mount, ...]:
+        """Return what every host mounts; EFS has a name of its region."""
+        mounts = super().mounts(spec)
+        return tuple(in_region(mount, self.place_of(spec)) for mount in mounts)
 
     def plan(self, spec: ClusterSpec) -> Plan:
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})

@@ -22,7 +22,7 @@ from cluster.providers._cloud.options import (
     requested_zones,
 )
 from cluster.providers._cloud.tags import Tags, new_tags
-from cluster.providers.aws import images, quotas, reservations
+from cluster.providers.aws import efs, images, quotas, reservations
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.network_cards import adapter_of, cards_of, efa_layout, layout_line
@@ -67,6 +67,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     interfaces = efa_layout(kind) if options.efa else ()
     addresses = sum(interface.has_address for interface in interfaces) or 1
     vpc, sites = _sites(region, spec, options, zones, addresses)
+    sites, unknown = efs.reachable(region, options.mount, vpc, sites)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
@@ -81,6 +82,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         _network_line(kind, link, spec),
         *([layout_line(interfaces)] if interfaces else []),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
+        *unknown,
         *([reserved.line(region.now())] if reserved else reservations.fitting_lines(region, spec)),
         reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
         *idle_lines(spec),

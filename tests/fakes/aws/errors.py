@@ -10,6 +10,8 @@ STATUS = {  # all others are 400
     "AccessDenied": 403,
     "UnauthorizedOperation": 403,
     "DryRunOperation": 412,
+    "FileSystemNotFound": 404,
+    "MountTargetNotFound": 404,
     "InsufficientInstanceCapacity": 500,
     "InternalError": 500,
     "InsufficientCapacity": 500,

@@ -45,6 +45,10 @@ READS = {
         DescribeVpcs Filters VpcIds MaxResults NextToken
         GetConsoleOutput InstanceId Latest
     """,
+    "elasticfilesystem": """
+        DescribeMountTargetSecurityGroups MountTargetId
+        DescribeMountTargets FileSystemId Marker MaxItems
+    """,
     "ssm": "GetParameter Name WithDecryption\nGetParameters Names WithDecryption",
     "sts": "AssumeRole DurationSeconds RoleArn RoleSessionName\nGetCallerIdentity",
     "pricing": """

@@ -12,6 +12,7 @@ from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from tests.fakes.aws import known
 from tests.fakes.aws.ec2 import Ec2
+from tests.fakes.aws.efs import Efs
 from tests.fakes.aws.others import Ssm, Sts
 from tests.fakes.aws.prices import Pricing, Quotas
 from tests.fakes.aws.service import Reply
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tests.fakes.aws.service import Service
 
 SERVICES: dict[str, type[Service]] = {
-    service.name: service for service in (Ec2, Ssm, Sts, Pricing, Quotas)
+    service.name: service for service in (Ec2, Efs, Ssm, Sts, Pricing, Quotas)
 }
 
 
