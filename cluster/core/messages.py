@@ -2,9 +2,10 @@
 
 The source writes messages with flags (`--hosts 3`) and commands (`cluster down mine`), as most
 people read them in a terminal. Used from Python, the library shows flags as keywords, `hosts=3`,
-and the commands of `_CALLS` as calls. Others, and those with more words, stay as they are.
+and commands as calls, where there is one that does the same; the others stay commands.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,33 +18,41 @@ class _MessageReader:
 
 
 _PROGRAMS = (
-    *("apt-get", "aws", "cluster", "docker", "gcloud", "iperf3", "mpirun", "numactl", "nvidia-smi"),
+    *("apt-get", "aws", "docker", "gcloud", "iperf3", "mpirun", "numactl", "nvidia-smi"),
     *("sacctmgr", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"),
     *("ompi_info", "pip", "pip3", "pipx", "podman", "python", "python3", "rsync", "ssh", "tmux"),
     *("ucx_info", "uv"),
 )
 _VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of the sentence
-_CALLS = {  # by verb, and whether a job is named: it is the second word
-    **{(verb, False): f'cluster.attach("{{0}}").{verb}()' for verb in ("fetch", "pause")},
-    **{(verb, False): f'cluster.attach("{{0}}").{verb}()' for verb in ("resume", "wait")},
-    ("logs", False): 'print(cluster.attach("{0}").logs())',
-    ("logs", True): 'print(cluster.attach("{0}").jobs["{1}"].logs())',
-    ("wait", True): 'cluster.attach("{0}").jobs["{1}"].wait()',
-    ("check", False): 'cluster.check("{0}")',
-    ("jobs", False): 'cluster.attach("{0}").jobs',
-    ("kill", True): 'cluster.attach("{0}").jobs["{1}"].stop()',
-}
-_CALLED = "|".join(sorted({verb for verb, _ in _CALLS}))
+_CALLS = (  # the commands for which a call does the same, each with its words in place of `{}`
+    (r"check (\S+) --near", 'cluster.proximity("{}")'),
+    (r"check (\S+)", 'cluster.check("{}")'),
+    (r"logs (\S+)(?: -f)?", 'print(cluster.attach("{}").logs())'),
+    (r"logs (\S+) ([^\s-]\S*)(?: -f)?", 'print(cluster.attach("{}").jobs["{}"].logs())'),
+    (r"status (\S+)", 'cluster.attach("{}").jobs'),
+    (r"kill (\S+) (\S+)", 'cluster.attach("{}").jobs["{}"].stop()'),
+    (r"wait (\S+) (\S+)", 'cluster.attach("{}").jobs["{}"].wait()'),
+    (r"(fetch|wait) (\S+)", 'cluster.attach("{1}").{0}()'),
+    (r"more (pause|resume) (\S+)", 'cluster.attach("{1}").{0}()'),
+    (r"more forward (\S+) (\d+):(\d+)", 'cluster.attach("{}").forward({}, {})'),
+    (r"(put|get) (\S+) (\S+) (\S+)", 'cluster.attach("{1}").{0}("{2}", "{3}")'),
+    (r"run (\S+) -- (.+)", 'cluster.attach("{}").run("{}")'),
+    (r"ls (\S+)", 'cluster.attach("{}").machines'),
+    (r"runs", "cluster.runs()"),
+    (r"show (\S+)", 'print(cluster.load("{}"))'),
+    (r"judge (\S+)", 'print(cluster.judge("{}"))'),
+    (r"bench ([a-z0-9_]+) ([^\s-]\S*)", 'cluster.attach("{1}").bench("{0}")'),
+)
 _TEXT = re.compile(
-    rf"(?P<call>(?<![\w/-])cluster (?P<verb>{_CALLED}) (?P<cluster>[\w-]+)(?: (?P<job>[\w-]+))?)"
-    r"(?: -f)?(?=[.;,)]|\n|\Z| &&)|"
+    r"(?P<call>(?<![\w/.-])cluster (?P<words>[a-z][^;()\n]*?))"
+    r"(?=[.,:]\s|[.,:]?\Z|[;()\n]| &&| or )|"
     rf"(?P<command>(?<![\w/-])(?:{'|'.join(_PROGRAMS)}) [^;,()\n]*)"
     rf"|--(?P<pair>option|mca|env) (?P<key>\w+)=(?P<of_key>{_VALUE})"
     # After a colon, also a word such as `cpu` is the flag's value: "Or: --buffer cpu"
     r"|(?<=: )--(?P<last>[a-z][a-z-]*[a-z]) (?P<word>[a-z_]+(?:,[a-z_]+)*)"
     r"(?=[.,;)](?:\s|\Z)|\n| --|\Z)"
     r"|--(?P<flag>[a-z][a-z-]*[a-z])"
-    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-\D)(?=\S*[0-9A-Z:=/_]|\S+(?:\.\.\.|,\w)){_VALUE}))?"
+    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-\D)(?=\S*[0-9A-Z=/_]|\S+:\S|\S+(?:\.\.\.|,\w)){_VALUE}))?"
 )
 
 
@@ -74,10 +83,37 @@ def for_reader(message: str) -> str:
     return text + message[ends[-1] :]
 
 
+def _as_call(words: str) -> str:
+    """Return the call that does what a command does; empty if none always does."""
+    for pattern, call in _CALLS:
+        if match := re.fullmatch(pattern, words):
+            return call.format(*match.groups())
+    verb, name, *flags = [*words.split(), "", ""]
+    if verb == "up" and "--plan" not in flags and (keywords := _keywords(" ".join(flags).strip())):
+        return f'cluster.launch("{name}", {keywords})'
+    return ""
+
+
+def _keywords(flags: str) -> str:
+    """Return the flags of a launch as keyword arguments; empty if other words are among them."""
+    pairs = re.findall(r"--([a-z-]+) (\S+)", flags)
+    if " ".join(f"--{flag} {value}" for flag, value in pairs) != flags:
+        return ""
+    options = dict(value.partition("=")[::2] for flag, value in pairs if flag == "option")
+    keywords = [
+        f"{flag.replace('-', '_')}={_literal(value)}" for flag, value in pairs if flag != "option"
+    ]
+    return ", ".join([*keywords, *([f"options={json.dumps(options)}"] if options else [])])
+
+
+def _literal(value: str) -> str:
+    return value if re.fullmatch(r"\d+(\.\d+)?|[A-Z]+", value) else f'"{value}"'
+
+
 def _as_keyword(match: re.Match[str]) -> str:
-    if match["call"] and (call := _CALLS.get((match["verb"], bool(match["job"])))):
-        return call.format(match["cluster"], match["job"])
-    if match["command"] or match["call"]:
+    if match["call"]:
+        return _as_call(match["words"]) or match[0]
+    if match["command"]:
         return match[0]
     if match["pair"]:
         name = "options" if match["pair"] == "option" else match["pair"]
@@ -87,5 +123,4 @@ def _as_keyword(match: re.Match[str]) -> str:
     value = match["given"] or match["value"] or match["word"]
     if value is None:
         return name
-    literal = value if re.fullmatch(r"\d+(\.\d+)?|[A-Z]+", value) else f'"{value}"'
-    return f"{name}={literal}"
+    return f"{name}={_literal(value)}"

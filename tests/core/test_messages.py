@@ -17,7 +17,37 @@ from cluster.core.messages import for_command_line, for_reader
         ("--profile=/x.so is relative.", 'profile="/x.so" is relative.'),
         ("Say --option zones=a,b, or not.", 'Say options={"zones": "a,b"}, or not.'),
         ("Try --mca btl_tcp_links=4.", 'Try mca={"btl_tcp_links": "4"}.'),
-        ("Type: cluster up x --hosts 2; or --hosts 1", "Type: cluster up x --hosts 2; or hosts=1"),
+        (
+            "Type: cluster up x --hosts 2 --option slurm=1; or --hosts 1",
+            'Type: cluster.launch("x", hosts=2, options={"slurm": "1"}); or hosts=1',
+        ),
+        ("See: cluster up NAME --hosts 2 --plan", "See: cluster up NAME --hosts 2 --plan"),
+        ("cluster up NAME --plan lists them.", "cluster up NAME --plan lists them."),
+        ("See its hosts: cluster ls x", 'See its hosts: cluster.attach("x").machines'),
+        ("See: cluster ls; cluster check x", 'See: cluster ls; cluster.check("x")'),
+        ("Or: cluster check x --near", 'Or: cluster.proximity("x")'),
+        (
+            "Make room: cluster run x -- df -h; or sync to DIR",
+            'Make room: cluster.attach("x").run("df -h"); or sync to DIR',
+        ),
+        (
+            "Copy it: cluster put x a.so /tmp/a.so. Or --mpi here",
+            'Copy it: cluster.attach("x").put("a.so", "/tmp/a.so"). Or mpi here',
+        ),
+        (
+            "Take another: cluster more forward x 80:18888",
+            'Take another: cluster.attach("x").forward(80, 18888)',
+        ),
+        (
+            "Start one: cluster bench p2p x or cluster runs",
+            'Start one: cluster.attach("x").bench("p2p") or cluster.runs()',
+        ),
+        (
+            "Switch it on: cluster more resume x, then cluster show latest",
+            'Switch it on: cluster.attach("x").resume(), then print(cluster.load("latest"))',
+        ),
+        ("Leave --cordon out: it needs RBAC", "Leave cordon out: it needs RBAC"),
+        ("Leave it out: cluster judge x.log", 'Leave it out: print(cluster.judge("x.log"))'),
         ("no flag: a - b", "no flag: a - b"),
         ("Or: --buffer cpu", 'Or: buffer="cpu"'),
         ("Copy nothing: --workdir none. What", 'Copy nothing: workdir="none". What'),
