@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.core.model.measurements import Definition, Measurement, Summary
     from cluster.core.model.records import Record
-    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.spec import ClusterSpec, Group
     from cluster.orchestration.ab_test import ab
     from cluster.orchestration.answers import check, import_, judge, proximity, watch
     from cluster.orchestration.bench.listener import Listener
@@ -56,6 +56,7 @@ __all__ = [
     "ClusterSpec",
     "Definition",
     "Denied",
+    "Group",
     "Host",
     "HostErrors",
     "HostGroup",
@@ -101,7 +102,7 @@ _NAMES = {
     "cluster.core.model.hosts": ("Machine",),
     "cluster.core.model.measurements": ("Definition", "Measurement", "Summary"),
     "cluster.core.model.records": ("Record",),
-    "cluster.core.model.spec": ("ClusterSpec",),
+    "cluster.core.model.spec": ("ClusterSpec", "Group"),
     "cluster.orchestration.ab_test": ("ab",),
     "cluster.orchestration.answers": ("check", "import_", "judge", "proximity", "watch"),
     "cluster.orchestration.bench.listener": ("Listener",),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),
-    *("Host", "HostErrors", "HostGroup", "InUse", "Job", "LargeDownload", "LaunchLeft"),
+    *("Group", "Host", "HostErrors", "HostGroup", "InUse", "Job", "LargeDownload", "LaunchLeft"),
     *("Listener", "Machine", "Measurement", "ParseError", "ProvisionError", "Quota", "Record"),
     *("Run", "RunComparison", "ShellError", "SpecError", "Summary", "Timeout", "Unreachable"),
     *("__version__", "ab", "attach", "check", "compare", "import_", "judge", "launch"),
@@ -53,10 +53,12 @@ c.bench.collectives(operations="allreduce", sizes="8:64KiB", transport="gloo", t
 c.bench.iperf(streams=[1, 8], seconds=2)
 c.bench.program(command=["sleep", "1"])
 c.bench("mine", anything=1)
+cluster.launch("x", groups={"ps": cluster.Group(hosts=2), "worker": {"hosts": 4}, "one": 1})
 c.bench.p2p(size=8)
 c.bench.iperf(sizes=8)
 c.bench.collectives(transport="tcp")
 cluster.launch("x", host=2)
+cluster.launch("x", groups={"ps": cluster.Group(host=2)})
 found = cluster.runs()
 cluster.load(found[0].folder).to_pandas("values")
 cluster.load("latest").to_pandas("medians")
@@ -146,6 +148,7 @@ def test_examples_are_typed_and_a_wrong_name_is_an_error_in_an_editor(tmp_path: 
         "c.bench.iperf(sizes=8)",
         'c.bench.collectives(transport="tcp")',
         'cluster.launch("x", host=2)',
+        'cluster.launch("x", groups={"ps": cluster.Group(host=2)})',
         'cluster.load("latest").to_pandas("medians")',
     }, said
 

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, parse_group
+from cluster.core.model.spec import ClusterSpec, Group, SpecOptions, parse_group
 from cluster.core.model.value import Value
 from cluster.core.options import help_of
 from cluster.core.units import Sizes, format_size, parse_seconds
@@ -48,7 +48,7 @@ def argument(metavar: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, A
     return Flag((), help, metavar, **how)
 
 
-class Group(NamedTuple):
+class ParameterGroup(NamedTuple):
     """Parameters that a command gets as one value, inside `Annotated`."""
 
     parameters: tuple[click.Parameter, ...]
@@ -148,10 +148,12 @@ def _checked(value: Any, check: Callable[[Any], object] | None, *, many: bool) -
     return check(value) if check else value
 
 
-def group(make: Callable[..., Any], names: str = "") -> Group:
+def group(make: Callable[..., Any], names: str = "") -> ParameterGroup:
     hints, parameters = get_type_hints(make, include_extras=True), signature(make).parameters
     chosen = names.split() or parameters
-    return Group(tuple(parameter(n, hints[n], parameters[n].default) for n in chosen), make)
+    return ParameterGroup(
+        tuple(parameter(n, hints[n], parameters[n].default) for n in chosen), make
+    )
 
 
 class Command(click.Command):
@@ -186,7 +188,7 @@ def make_command(
     name: str,
     function: Callable[..., object],
     help_: str | None = None,
-    parts: Mapping[str, Group | click.Parameter] | None = None,
+    parts: Mapping[str, ParameterGroup | click.Parameter] | None = None,
     kind: type[Command] = Command,
     **settings: Any,  # noqa: ANN401 - as click has them
 ) -> Command:
@@ -195,7 +197,7 @@ def make_command(
     flat = [
         p
         for part in flags.values()
-        for p in (part.parameters if isinstance(part, Group) else [part])
+        for p in (part.parameters if isinstance(part, ParameterGroup) else [part])
     ]
 
     def callback(**values: Any) -> object:  # noqa: ANN401 - each flag has its own type
@@ -204,17 +206,17 @@ def make_command(
     return kind(name, params=flat, callback=callback, help=help_ or getdoc(function), **settings)
 
 
-def _parts(function: Callable[..., object]) -> dict[str, Group | click.Parameter]:
+def _parts(function: Callable[..., object]) -> dict[str, ParameterGroup | click.Parameter]:
     hints = get_type_hints(function, include_extras=True)
-    parts: dict[str, Group | click.Parameter] = {}
+    parts: dict[str, ParameterGroup | click.Parameter] = {}
     for name, declaration in signature(function).parameters.items():
-        declared = next((x for x in get_args(hints[name]) if isinstance(x, Group)), None)
+        declared = next((x for x in get_args(hints[name]) if isinstance(x, ParameterGroup)), None)
         parts[name] = declared or parameter(name, hints[name], declaration.default)
     return parts
 
 
-def _value(part: Group | click.Parameter, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    if isinstance(part, Group):
+def _value(part: ParameterGroup | click.Parameter, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    if isinstance(part, ParameterGroup):
         return part.make(
             **{parameter.name or "": values[parameter.name or ""] for parameter in part.parameters}
         )
@@ -400,7 +402,7 @@ MACHINES = tuple(
     for name, flag in SPEC.items()
     if name not in ("provider", "hosts", "ranks_per_host", "groups")
 )
-Machines = Annotated[dict[str, Any], Group(tuple(SPEC.values()))]
+Machines = Annotated[dict[str, Any], ParameterGroup(tuple(SPEC.values()))]
 
 
 def with_default(name: str, default: object, *, words: str = "") -> click.Parameter:
@@ -412,11 +414,11 @@ def with_default(name: str, default: object, *, words: str = "") -> click.Parame
     return own
 
 
-def hidden(*parameters: click.Parameter) -> Group:
+def hidden(*parameters: click.Parameter) -> ParameterGroup:
     own = [copy(parameter) for parameter in parameters]
     for option_ in own:
         option_.hidden = True  # type: ignore[attr-defined]
-    return Group(tuple(own))
+    return ParameterGroup(tuple(own))
 
 
 def choose_provider(
@@ -451,7 +453,7 @@ def spec(
     *,
     name: str,
     options: list[str] | None = None,
-    groups: Sequence[str] | Mapping[str, GroupSpec] | None = None,
+    groups: Sequence[str] | Mapping[str, Group] | None = None,
     **flags: object,
 ) -> ClusterSpec:
     """Make a spec of the flags that `SPEC` declares (SpecError: one is wrong)."""

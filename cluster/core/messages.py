@@ -52,7 +52,8 @@ _TEXT = re.compile(
     r"|(?<=: )--(?P<last>[a-z][a-z-]*[a-z]) (?P<word>[a-z_]+(?:,[a-z_]+)*)"
     r"(?=[.,;)](?:\s|\Z)|\n| --|\Z)"
     r"|--(?P<flag>[a-z][a-z-]*[a-z])"
-    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-\D)(?=\S*[0-9A-Z=/_]|\S+:\S|\S+(?:\.\.\.|,\w)){_VALUE}))?"
+    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-\D)"
+    rf"(?=\S*[0-9A-Z=/_]|\S+(?::\S|\.\.\.|,\w)){_VALUE}))?"
 )
 
 

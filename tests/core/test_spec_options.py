@@ -10,7 +10,7 @@ import pytest
 import cluster
 from cluster.cli import flags
 from cluster.core.errors import SpecError
-from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions
+from cluster.core.model.spec import ClusterSpec, Group, SpecOptions
 from cluster.core.options import help_of
 from cluster.orchestration.launch.launch import make_spec, plan_spec
 
@@ -29,7 +29,7 @@ SOMETHING: dict[str, Any] = {
     "max_cost": 20.0,
     "idle": 1800.0,
     "options": {"rate": "1gbit"},
-    "groups": {"ps": GroupSpec(hosts=1), "worker": GroupSpec(hosts=2, instance="c5.large")},
+    "groups": {"ps": Group(hosts=1), "worker": Group(hosts=2, instance="c5.large")},
 }
 
 
@@ -43,7 +43,14 @@ def test_launch_takes_every_option_with_its_default() -> None:
         "groups": None,
     }  # the provider's default; a dictionary would be shared
 
-    assert list(taken) == ["name", *(field.name for field in FIELDS), "setup", "prove", "replace"]
+    assert list(taken) == [
+        "name",
+        *(field.name for field in FIELDS),
+        "setup",
+        "prove",
+        "keep",
+        "replace",
+    ]
     assert {
         n: p.default for n, p in taken.items() if n not in ("name", "setup", "prove", "replace")
     } == {n: p.default for n, p in asked.items()} | own

@@ -20,7 +20,7 @@ EXAMPLE = ROOT / "examples" / "parameter_servers.toml"
 
 
 @pytest.mark.usefixtures("tools")
-def test_groups_are_selected_and_set_up_once_for_each_content() -> None:
+def test_groups_are_selected_and_set_up_once_for_each_content(tmp_path: Path) -> None:
     groups: dict[str, Any] = {"ps": 1, "worker": {"hosts": 2}}
     with cluster.launch("two", groups=groups, setup="echo ran >> marks") as c:
         assert c.hosts["worker"].names == ("1.worker.two", "2.worker.two")
@@ -42,6 +42,15 @@ def test_groups_are_selected_and_set_up_once_for_each_content() -> None:
     with pytest.raises(JobError):
         cluster.launch("new", hosts=1, setup="false")
     assert answer("ls") == []
+    with pytest.raises(JobError):
+        cluster.launch("new", groups={"ps": cluster.Group(hosts=1)}, setup="false", keep=True)
+    with attach("new") as kept:
+        assert kept.hosts.names == ("0.ps.new",)
+    script = tmp_path / "setup.sh"
+    script.write_text("false")
+    command("up", "new", "--hosts", "1", "--setup", str(script), "--keep", status=1)
+    assert [each["name"] for each in answer("ls")] == ["new"]
+    command("down", "new")
 
 
 @pytest.mark.usefixtures("tools")

@@ -10,7 +10,7 @@ import pytest
 
 from cluster.core import journal, plugins
 from cluster.core.errors import Capacity, SpecError
-from cluster.core.model.spec import ClusterSpec, GroupSpec
+from cluster.core.model.spec import ClusterSpec, Group
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.providers import Provider
@@ -33,8 +33,8 @@ SHARED = {"aws": ("CreateSecurityGroup", "ImportKeyPair"), "gcp": ("firewalls.in
 def grouped(world: World, options: Mapping[str, str] | None = None) -> World:
     """Give the world of a cluster with one small host and two large ones in a placement group."""
     groups = {
-        "ps": GroupSpec(hosts=1, instance=SMALL[world.name], placement=False),
-        "worker": GroupSpec(hosts=2, instance=world.spec.instance, placement=True),
+        "ps": Group(hosts=1, instance=SMALL[world.name], placement=False),
+        "worker": Group(hosts=2, instance=world.spec.instance, placement=True),
     }
     spec = ClusterSpec(
         name=NAME,

@@ -42,7 +42,7 @@ def command(
     file: Annotated[Path, argument("FILE", "A file in TOML.")],
     *,
     dry_run: Annotated[bool, option("--dry-run", "Show what would happen.")] = False,
-    keep: Annotated[bool, option("--keep", "Leave the hosts up if a later step fails.")] = False,
+    keep: Annotated[bool, option("--keep", "Leave new hosts up if a later step fails.")] = False,
     replace: Annotated[bool, option("--replace", "Rebuild it if its hosts do not answer.")] = False,
     yes: flags.Yes = False,
     json: flags.Json = False,

@@ -33,6 +33,7 @@ class Preparation(Value, frozen=True, kw_only=True):
         str | None,
         option("--prove TIME", "Prove all hosts in this time, and replace bad ones, or fail."),
     ] = None
+    keep: Annotated[bool, option("--keep", "Leave new hosts up if a later step fails.")] = False
 
 
 def command(
@@ -60,10 +61,10 @@ def command(
     with HostProgress(console(stderr=True)) as waiting:
         cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace)
         if within:
-            answer = prove_launch(cluster, within, waiting).answer
+            answer = prove_launch(cluster, within, waiting, keep=preparation.keep).answer
             sys.stderr.write(f"{answer}\n")
         if preparation.install:
             cluster.install(on_state=waiting)
         if script:
-            set_up(cluster, script)
+            set_up(cluster, script, keep=preparation.keep)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)

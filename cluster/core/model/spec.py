@@ -18,7 +18,7 @@ SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
 SHORTEST_IDLE = 60.0  # seconds
 
 
-class GroupSpec(Value, frozen=True, kw_only=True):
+class Group(Value, frozen=True, kw_only=True):
     """Some hosts of a cluster, of a type of their own; what is None is as the cluster's."""
 
     hosts: int = 1
@@ -29,7 +29,7 @@ class GroupSpec(Value, frozen=True, kw_only=True):
     spot: bool | None = None
 
 
-def group_words(name: str, group: GroupSpec) -> str:
+def group_words(name: str, group: Group) -> str:
     """Write a group as `--group` takes it, with what that cannot say after it."""
     own = {key: value for key in group.__struct_fields__ if (value := getattr(group, key))}
     kind = f":{group.instance}" if group.instance else ""
@@ -37,7 +37,7 @@ def group_words(name: str, group: GroupSpec) -> str:
     return f"{name}={group.hosts}{kind}{more}"
 
 
-def parse_group(text: str) -> tuple[str, GroupSpec]:
+def parse_group(text: str) -> tuple[str, Group]:
     """Read `NAME=HOSTS[:INSTANCE]` (SpecError)."""
     name, _, rest = text.partition("=")
     hosts, _, instance = rest.partition(":")
@@ -46,7 +46,7 @@ def parse_group(text: str) -> tuple[str, GroupSpec]:
             f"--group {text!r} is not NAME=HOSTS or NAME=HOSTS:INSTANCE.",
             remedy="Such as: --group worker=4:g5.12xlarge --group ps=2:c5.xlarge",
         )
-    return name, GroupSpec(hosts=int(hosts), instance=instance or None)
+    return name, Group(hosts=int(hosts), instance=instance or None)
 
 
 class SpecOptions(Value, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
     max_cost: float | None = None
     idle: float | None = None
     options: dict[str, str] = {}
-    groups: dict[str, GroupSpec] = {}
+    groups: dict[str, Group] = {}
 
 
 class ClusterSpec(SpecOptions, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import Capacity, ClusterError, HostErrors, LaunchLeft, SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan
-from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, group_words
+from cluster.core.model.spec import ClusterSpec, Group, SpecOptions, group_words
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
 from cluster.core.units import parse_seconds
@@ -58,9 +58,10 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     max_cost: float | None = None,
     idle: float | None = None,
     options: Mapping[str, str] | None = None,
-    groups: Mapping[str, Mapping[str, object]] | None = None,
+    groups: Mapping[str, Group | Mapping[str, object] | int] | None = None,
     setup: str | Path | None = None,
     prove: float | str | None = None,
+    keep: bool = False,
     replace: bool = False,
 ) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
@@ -87,10 +88,11 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         idle: Seconds without a job, SSH session or attached tmux, after which the machines end.
         options: Options of the provider.
         groups: Hosts of several types, each with a name. Instead of `hosts`:
-            `{"worker": {"hosts": 4, "instance": "g5.12xlarge"}, "ps": {"hosts": 2}}`.
+            `{"worker": cluster.Group(hosts=4, instance="g5.12xlarge"), "ps": 2}`.
         setup: A script that each host runs once; see `Cluster.setup`.
         prove: Seconds, or `60s`, in which all hosts are proven before a job starts on them; bad
             ones are replaced where the provider can, else the launch fails.
+        keep: Leave new hosts up if they are not proven or their set-up fails, to look at them.
         replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
     Raises:
@@ -118,15 +120,15 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     on_state = NotebookProgress().preparing if in_notebook() else ignore
     cluster = launch_spec(make_spec(name, fields), on_state, confirm=_warn, replace=replace)
     if within is not None:
-        prove_launch(cluster, within, on_state)
+        prove_launch(cluster, within, on_state, keep=keep)
     if script is not None:
-        set_up(cluster, script)
+        set_up(cluster, script, keep=keep)
     return cluster
 
 
-def set_up(cluster: Cluster, script: str) -> None:
-    """Run a script on hosts that have not run it; if it fails, a new cluster is taken down."""
-    with on_failure(cluster.down if cluster.launch_phases else cluster.close):
+def set_up(cluster: Cluster, script: str, *, keep: bool = False) -> None:
+    """Run a script on hosts that have not run it; a new cluster is taken down, unless `keep`."""
+    with on_failure(cluster.down if cluster.launch_phases and not keep else cluster.close):
         cluster.setup(script)
 
 
@@ -148,7 +150,7 @@ def make_spec(name: str, fields: Mapping[str, object]) -> ClusterSpec:
     return structs.replace(spec, hosts=default_hosts(spec.provider, spec.options))
 
 
-def _groups(groups: object) -> dict[str, GroupSpec]:
+def _groups(groups: object) -> dict[str, Group]:
     """Read groups of hosts.
 
     Raises:
@@ -159,15 +161,15 @@ def _groups(groups: object) -> dict[str, GroupSpec]:
     specs = {}
     for name, group in groups.items():
         if isinstance(group, int):
-            specs[name] = GroupSpec(hosts=group)
+            specs[name] = Group(hosts=group)
         elif isinstance(group, Mapping):
-            specs[name] = convert(group, GroupSpec, f"option of the group {name!r}")
-        elif isinstance(group, GroupSpec):
+            specs[name] = convert(group, Group, f"option of the group {name!r}")
+        elif isinstance(group, Group):
             specs[name] = group
         else:
             raise SpecError(
                 f"The group {name!r} is {group!r}; it must be a number of hosts or options.",
-                remedy=f"There are: {', '.join(GroupSpec.__struct_fields__)}",
+                remedy=f"There are: {', '.join(Group.__struct_fields__)}",
             )
     return specs
 
