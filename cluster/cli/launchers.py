@@ -76,7 +76,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         name = flags.parameter("name", flags.Name, self.name)
         yes = flags.parameter("yes", flags.Yes, False)
         measured = flags.group(Measured)
-        machines = flags.Group(
+        machines = flags.ParameterGroup(
             (
                 flags.with_default("provider", self.provider),
                 flags.parameter("hosts", HowMany, self.hosts),
@@ -84,7 +84,10 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
             ),
             self._machines,
         )
-        create: dict[str, flags.Group | click.Parameter] = {"name": name, "machines": machines}
+        create: dict[str, flags.ParameterGroup | click.Parameter] = {
+            "name": name,
+            "machines": machines,
+        }
         plan = flags.parameter("plan", flags.PlanOnly, False)
         json = flags.parameter("json", flags.Json, False)
         region = flags.parameter("region", flags.Regions, None)
@@ -247,7 +250,7 @@ def launcher(
             "provider": flags.with_default("provider", None, words=provider),
             "hosts": flags.SPEC["hosts"],
             "chosen_params": flags.group(params),
-            "machines": flags.Group(flags.MACHINES),
+            "machines": flags.ParameterGroup(flags.MACHINES),
             "options": flags.group(BenchOptions, LAUNCHER),
         },
     )

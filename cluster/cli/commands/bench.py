@@ -90,8 +90,8 @@ def bench_command(name: str) -> click.Command:
         command,
         _help(benchmark),
         {
-            "params": flags.Group(flags.param_flags(benchmark.Params)),
-            "machines": flags.Group(
+            "params": flags.ParameterGroup(flags.param_flags(benchmark.Params)),
+            "machines": flags.ParameterGroup(
                 (
                     flags.parameter("name", flags.ClusterName, benchmark.name),
                     provider,
