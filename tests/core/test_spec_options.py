@@ -52,7 +52,9 @@ def test_launch_takes_every_option_with_its_default() -> None:
         "replace",
     ]
     assert {
-        n: p.default for n, p in taken.items() if n not in ("name", "setup", "prove", "replace")
+        n: p.default
+        for n, p in taken.items()
+        if n not in ("name", "setup", "prove", "keep", "replace")
     } == {n: p.default for n, p in asked.items()} | own
     assert cluster.launch.__doc__ is not None
     assert all(f"{n}: {text}" in cluster.launch.__doc__ for n, text in help_of(SpecOptions).items()
