@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,12 +28,15 @@ from cluster.fleet.solver import (
     MANY,
     Culprit,
     at_least,
+    log_tail,
     solve,
     unstable_parts,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from cluster.fleet.pair_table import Flags
 
 
 ODD = 0.05  # chance of a host that is low at times, from which it is tested again
@@ -253,6 +257,8 @@ class PairCounts(NamedTuple):
     pair: tuple[int, int]
     low: tuple[PairTest, ...]
     ways: dict[tuple[int, int, int], list[bool]]  # source, target, port: the tests that were low
+    # source, target: which tests of the one, and of the other, with other hosts were low
+    ends: dict[tuple[int, int], tuple[Flags, Flags]]
 
     @property
     def silent(self) -> bool:
@@ -260,7 +266,7 @@ class PairCounts(NamedTuple):
         return not any(test.value for test in self.low)
 
     def chance(self, share: float, pairs: int) -> float:
-        """Return the chance that a healthy fleet has a pair like it.
+        """Return the chance that a healthy fleet, or one with an unstable host, has a pair like it.
 
         A pair is tested again because its first test was low, so that one says nothing.
 
@@ -270,14 +276,26 @@ class PairCounts(NamedTuple):
         """
         if self.silent:
             return share ** len(self.low) * pairs
-        again = [low[1:] for low in self.ways.values() if len(low) > 1]
-        ports = [at_least(sum(low), len(low), share) for low in again]
-        directions: defaultdict[tuple[int, int], list[bool]] = defaultdict(list)
+        directions: defaultdict[tuple[int, int], list[list[bool]]] = defaultdict(list)
         for (source, target, _), low in self.ways.items():
-            directions[source, target] += low
-        every = [odd for low in directions.values() for odd in low[1:]]
-        whole = at_least(sum(every), len(every), share) if every else 1.0
-        return 2 * min(max(1, len(ports)) * min(ports, default=1.0), whole) * pairs
+            directions[source, target].append(low)
+        chances = []
+        for way, lows in directions.items():
+            again = [low[1:] for low in lows if len(low) > 1]
+            # Other ports may take other paths: each is compared with itself at another time.
+            whole = [odd for low in again for odd in low]
+            chances += [
+                times * self._chance(low, self.ends[way], share, pairs)
+                for times, low in ((1, whole), *((len(again), low) for low in again))
+            ]
+        return 2 * len(directions) * min(chances)
+
+    @staticmethod
+    def _chance(low: Sequence[bool], ends: Iterable[Flags], share: float, pairs: int) -> float:
+        """Return the chance of repeated tests; their host may be low as often with all others."""
+        tests, hits = len(low), sum(low)
+        by_ends = (log_tail(tests + len(e), hits + int(e.sum()), tests, hits) for e in ends)
+        return max(at_least(hits, tests, share) * pairs, *map(math.exp, by_ends))
 
 
 def _low_pairs(
@@ -291,9 +309,10 @@ def _low_pairs(
             every[min(test.source, test.target), max(test.source, test.target)].append(at)
     odd, alone = solution.blame.unexplained, table.alone
     silent = odd & (table.rates <= 0)
-    ways = [(test.source, test.target, test.port, test.alone) for test in table.tests]
+    ways = np.array([(test.source, test.target, test.port, test.alone) for test in table.tests])
     first = np.zeros_like(alone)  # a test is repeated because it was low
-    first[np.unique(np.array(ways), axis=0, return_index=True)[1]] = True
+    first[np.unique(ways, axis=0, return_index=True)[1]] = True
+    hosts = ways[:, 0], ways[:, 1]
     first &= alone
     for pair, places in every.items():
         own = [at for at in places if odd[at]]
@@ -303,7 +322,12 @@ def _low_pairs(
         for at in places:
             test = table.tests[at]
             by_port[test.source, test.target, test.port].append(bool(odd[at]))
-        counts = PairCounts(pair, tuple(table.tests[at] for at in own), dict(by_port))
+        ends = {
+            (a, b): (odd[alone & (hosts[0] == a) & (hosts[1] != b)],
+                     odd[alone & (hosts[1] == b) & (hosts[0] != a)])
+            for a, b in (pair, pair[::-1])
+        }  # fmt: skip
+        counts = PairCounts(pair, tuple(table.tests[at] for at in own), dict(by_port), ends)
         # Pairs of one group and of two differ in what others can take from them.
         same_kind = first & (table.between == table.between[own[0]])
         compared, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)

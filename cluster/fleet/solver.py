@@ -538,7 +538,7 @@ def set_chance(own: Flags, low: Flags, parts: int, many: int) -> float:
     Returns:
         At most 1: the tail of the hypergeometric distribution, times the ways to choose the parts.
     """
-    tail = _tail(len(own), int(low.sum()), int(own.sum()), int((own & low).sum()))
+    tail = log_tail(len(own), int(low.sum()), int(own.sum()), int((own & low).sum()))
     return math.exp(min(0.0, tail + log_choose(parts, many)))
 
 
@@ -549,7 +549,7 @@ def _tests_of(tests: PairTests, culprits: Sequence[Culprit]) -> Flags:
     return mask
 
 
-def _tail(count: int, low: int, own: int, hits: int) -> float:
+def log_tail(count: int, low: int, own: int, hits: int) -> float:
     """Return the logarithm of the chance of at least so many hits among the own tests."""
     terms = [
         log_choose(own, k) + log_choose(count - own, low - k)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster.core.model.fabric import parse_fabric, parse_faults, parse_noise
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric, PairTest
@@ -62,6 +63,23 @@ class Simulated:
         routes = self.simulator if known_routes else None
         plan = SurveyPlan(rounds=rounds, alone=alone)
         return diagnose(self.fleet, survey(self.fleet, plan, self.measure, routes), routes)
+
+
+class Uncertain(Simulated):
+    """A fleet of whose tests that one host receives, a share is low at random."""
+
+    def __init__(self, hosts: int, leaves: int, share: float, seed: int) -> None:
+        super().__init__(f"leafspine:{leaves}x{hosts // leaves}", seed=seed, grouped=leaves > 1)
+        self.host, self._share = seed % hosts, share
+
+    def measure(self, step: SurveyStep) -> list[PairTest]:
+        chance = np.random.default_rng([self.simulator.seed, step.number, step.port, 99])
+        return [
+            replace(test, value=(test.value or 0.0) * chance.uniform(0.4, 0.9))
+            if test.target == self.host and chance.random() < self._share
+            else test
+            for test in super().measure(step)
+        ]
 
 
 def named(verdict: FleetVerdict) -> list[str]:

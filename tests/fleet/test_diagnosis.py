@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from cluster.core.model.fleet import Fleet, PairTest, Part, Reason
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, first_rounds, survey
-from tests.fleet.fleets import Simulated, named
+from tests.fleet.fleets import Simulated, Uncertain, named
 
 if TYPE_CHECKING:
     from cluster.core.model.fabric import Routing
@@ -339,6 +340,38 @@ def test_a_low_test_of_many_alone_is_chance_and_two_more_of_its_pair_are_a_link(
     verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), tests)
 
     assert named(verdict) == (["LINK pair:1-2 tx"] if low > 2 else [])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "leaves", "share", "seed"),
+    [(8, 1, 0.2, 25), (8, 1, 0.5, 2), (8, 2, 0.2, 14), (8, 2, 0.3, 17)],
+)
+def test_a_host_that_is_low_at_random_has_no_bad_link(
+    hosts: int, leaves: int, share: float, seed: int
+) -> None:
+    """Its low tests with one other, by several ports, are no more than those with all others."""
+    fleet = Uncertain(hosts, leaves, share, seed)
+
+    assert {name.split()[1] for name in named(fleet.check())} <= {f"host:{fleet.host}"}
+
+
+@pytest.mark.parametrize("pair", [(1, 2), (1, 5)])  # of one leaf switch, and of two
+@pytest.mark.parametrize("ways", [1, 2])
+def test_a_slow_pair_is_a_link_in_its_direction(pair: tuple[int, int], ways: int) -> None:
+    fleet, measure = Simulated("leafspine:2x4"), Simulated("leafspine:2x4").measure
+    slow = (pair, pair[::-1])[:ways]
+
+    def measured(step: SurveyStep) -> list[PairTest]:
+        return [
+            replace(test, value=(test.value or 0.0) / 2)
+            if (test.source, test.target) in slow
+            else test
+            for test in measure(step)
+        ]
+
+    verdict = diagnose(fleet.fleet, survey(fleet.fleet, SurveyPlan(), measured))
+
+    assert named(verdict) == [f"LINK pair:{pair[0]}-{pair[1]} {'both' if ways == 2 else 'tx'}"]
 
 
 def starved(host: int, share: float, busy: float) -> list[PairTest]:
