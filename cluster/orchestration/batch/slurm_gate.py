@@ -27,6 +27,7 @@ from cluster.providers.slurm.node_states import SlurmNode
 from cluster.reports.words.gate import slurm_words, with_words
 
 FEWEST = 2  # hosts: a pair
+DOWN_SHARE = 0.2  # of the time of a gate, which is kept for leaving the hosts
 KEEP_OFF = 100  # the exit status of a prolog whose job may not start; all others let it start
 
 
@@ -102,20 +103,25 @@ class _Job(Value, frozen=True, kw_only=True):
         from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
 
         began, (within, limit, _) = time.monotonic(), self.gate.figures()
+        reserve, gate = DOWN_SHARE * within, None
         if len(names) < FEWEST:
             self.log("no_pair", len(names))
             return False, {}
         options = {"hosts": ",".join(names), "bin": str(Path(sys.executable).parent)}
         signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, within)  # until the gate keeps the time itself
+        # until the gate keeps the time itself, and again for what is undone then
+        signal.setitimer(signal.ITIMER_REAL, within - reserve, reserve)
         try:
             with ExitStack() as stack:
                 cluster = launch(f"gate-{self.number}", provider="ssh", options=options)
                 stack.callback(cluster.down)
-                gate = prove(cluster, within, params={"limit": limit}, began=began)
+                stack.callback(_ring_at, began + within)
+                gate = prove(cluster, within - reserve, params={"limit": limit}, began=began)
         except (ClusterError, KeyboardInterrupt) as error:
-            self.log("failed", str(error) or "its nodes were not ready in time")
-            return False, {}
+            reason = str(error) or "its nodes were not ready in time"
+            self.log(*(("failed", reason) if gate is None else ("remains", self.number)))
+            if gate is None:
+                return False, {}
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         bad = [
@@ -143,6 +149,11 @@ class _Job(Value, frozen=True, kw_only=True):
         return True
 
 
+def _ring_at(end: float) -> None:
+    """Interrupt what lasts longer, by the monotonic clock."""
+    signal.setitimer(signal.ITIMER_REAL, max(0.01, end - time.monotonic()))
+
+
 def main(request: str, verb: str = "") -> int:
     """Do what Slurm runs the script for, or `undo` what gates have drained.
 
@@ -167,4 +178,6 @@ def main(request: str, verb: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    status = main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(status)  # threads may still wait for hosts that do not answer

@@ -20,6 +20,7 @@ SLURM = {  # what gates around the jobs of Slurm write into their log
     "no_pair": "UNDECIDED: {} node(s) that no other job uses are no pair",
     "failed": "UNDECIDED: {}",
     "answer": "{}",
+    "remains": "its nodes were not left in the time; type: cluster down gate-{}",
     "too_many": "--at-most: none is drained; {} of {} nodes are, and {} would be",
     "drained": "drained: {}",
     "undrained": "Undrained: {}",
