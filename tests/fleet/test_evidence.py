@@ -1,14 +1,29 @@
 """What counters say of a slow host: what went up in its low tests, and in no good ones."""
 
+from __future__ import annotations
+
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
+from cluster.agent.counters import read_counters, trouble
 from cluster.benchmarks.pairs import BANDWIDTH
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason, Suspect
+from cluster.core.model.hosts import Interface
+from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.drift import causes, drifts
 from cluster.fleet.evidence import counter_changes
 from cluster.fleet.pair_measurements import measurement_of, pair_tests
+from cluster.fleet.rounds import SurveyPlan, survey
+from tests.fleet.fleets import Simulated
+from tests.plain_values import plain_facts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.fleet.rounds import SurveyStep
 
 LOSSES = {"tcp.retransmitted": 0.04}
 SLOW = 3
@@ -109,3 +124,50 @@ def test_without_counters_nothing_is_said() -> None:
     tests = [replace(test, source=a, target=b) for a, b in permutations(range(4), 2)]
 
     assert counter_changes(VERDICT, tests) == {}
+
+
+def at_half_rate(planted: dict[str, float]) -> FleetVerdict:
+    """Check a simulated fleet whose host 7 receives half, and reads these counters meanwhile."""
+    fleet = Simulated("leafspine:2x8", "host:7:rx=0.5", noise="loss:0.03")
+
+    def measured(step: SurveyStep) -> list[PairTest]:
+        return [
+            replace(test, source_busy=0.1, target_counters=planted if test.target == 7 else {})
+            for test in fleet.measure(step)
+        ]
+
+    tests = survey(fleet.fleet, SurveyPlan(), measured)
+    verdict = diagnose(fleet.fleet, tests)
+    (blamed,) = verdict.blamed
+    return replace(verdict, blamed=(replace(blamed, counters=counter_changes(verdict, tests)[0]),))
+
+
+def test_steal_that_a_host_reads_is_the_cause_of_its_half_rate(tmp_path: Path) -> None:
+    """Of 1,000 ticks, the machine gave 400 to other guests."""
+    stat = tmp_path / "proc/stat"
+    stat.parent.mkdir()
+    stat.write_text("cpu  100 0 0 900 0 0 0 10\n")
+    before = read_counters(tmp_path)
+    stat.write_text("cpu  300 0 0 1300 0 0 0 410\n")
+    (blamed,) = at_half_rate(trouble(before, read_counters(tmp_path))).blamed
+    (change,) = blamed.counters
+
+    assert (blamed.place.host, blamed.direction) == (7, "rx")
+    assert (change.counter, change.own, change.usual) == ("cpu.steal", 0.4, 0.0)
+
+
+def test_half_duplex_is_the_cause_of_a_host_at_half_rate() -> None:
+    (blamed,) = at_half_rate({}).blamed
+    facts = {
+        host: plain_facts(
+            interfaces=(
+                Interface(
+                    name="eth0", address=f"10.0.0.{host}", prefix=24, mtu=9001,
+                    duplex="half" if host == 7 else "full",
+                ),
+            )
+        )
+        for host in range(16)
+    }  # fmt: skip
+
+    assert [cause.setting for cause in causes(blamed, drifts(facts))] == ["duplex of eth0"]

@@ -47,3 +47,16 @@ def test_the_cause_is_named(plant: Callable[[Cluster], Any], cause: str) -> None
     assert own
     assert own == verdict["blamed"]
     assert {c["counter"] for f in own for c in f["counters"][:1]} == {cause}
+
+
+def test_a_small_buffer_is_named_as_the_cause() -> None:
+    """A window of 4.6 kB is slow, or takes so many steps that the processor is the limit."""
+    lab = cluster.launch("planted", provider="lab", hosts=5, options={"rate": "300mbit"})
+    must(lab, ODD, "sysctl -w net.ipv4.tcp_rmem='2304 4608 4608'")
+    verdict = json.loads(command(*CHECK, status=None).stdout)
+
+    parts = [*verdict["blamed"], *verdict["observations"]]
+    assert {part["place"]["host"] for part in parts} == {ODD}
+    assert {cause["setting"].rpartition(".")[2] for part in parts for cause in part["causes"]} == {
+        "tcp_rmem"
+    }
