@@ -153,7 +153,7 @@ GCP = World(
         "machineTypes.aggregatedList",
         "networks.get",
     ),
-    optional=("regions.get", "skus.list"),
+    optional=("regions.get", "reservations.aggregatedList", "skus.list"),
     deleting=("instances.delete", "resourcePolicies.delete", "firewalls.delete"),
     denied={"code": "forbidden", "status": 403},
     throttled={"code": "rateLimitExceeded", "status": 429},

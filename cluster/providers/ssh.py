@@ -18,7 +18,6 @@ from cluster.providers import (
     CountsHosts,
     ExistingHosts,
     HintsReplacement,
-    MountsFiles,
     PreparesHosts,
     Provider,
     refuse,
@@ -52,9 +51,7 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
     mount: str = ""
 
 
-class SshProvider(
-    Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement, MountsFiles
-):
+class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement):
     """Machines that already exist, which the user names."""
 
     Options: ClassVar[type[Value]] = SshOptions

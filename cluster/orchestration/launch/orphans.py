@@ -15,15 +15,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.orchestration.hosts.teardown import destroy
 from cluster.orchestration.launch.replacement import finish_replacement, is_half_replaced
-from cluster.providers import (
-    ExistingHosts,
-    NeedsCredentials,
-    Provider,
-    Regional,
-    Replaces,
-    Searchable,
-    in_regions,
-)
+from cluster.providers import NeedsCredentials, Provider, Regional, Replaces, Searchable, in_regions
 from cluster.reports.words.outcomes import outcome_words
 
 AGAIN = "cluster more gc -y"
@@ -92,8 +84,7 @@ def remove(orphan: Orphan) -> None:
         if is_half_replaced(cluster.state):
             finish_replacement(cluster)
         else:
-            stays = issubclass(plugins.find(Provider, orphan.provider), ExistingHosts)
-            cluster.down(reachable=stays and bool(cluster.spec.options.get("mount")))
+            cluster.down(reachable=bool(cluster.spec.options.get("mount")))
     else:
         provider = in_regions(plugins.find(Provider, orphan.provider), orphan.regions)
         destroy(provider, orphan.name, again=AGAIN)

@@ -24,7 +24,6 @@ from cluster.providers import (
     ENDED,
     Boots,
     KnowsTopology,
-    MountsFiles,
     PreparesHosts,
     Provider,
     Regional,
@@ -70,7 +69,6 @@ class CloudProvider(
     KnowsTopology,
     Revocable,
     Replaces,
-    MountsFiles,
     Generic[ClientT, OptionsT, OfferT],
 ):
     """Machines of a cloud, which cost money while they exist."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
+from cluster.core.model.mounts import parse_mounts
 from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
 from cluster.providers import idle_lines
-from cluster.providers._cloud import capacity_cache, public_address
+from cluster.providers._cloud import public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import Site
 from cluster.providers._cloud.options import (
@@ -21,6 +22,7 @@ from cluster.providers._cloud.options import (
     not_offered_error,
     requested_zones,
 )
+from cluster.providers._cloud.reservations import zones_to_try
 from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import efs, images, quotas, reservations
 from cluster.providers.aws.delete import LISTS
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     )
 
     from cluster.core.model.spec import ClusterSpec
+    from cluster.providers._cloud.reservations import Reservation
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.reservations import Reservation
 
 
 GBIT = 1e9 / 8  # bytes per second
@@ -67,7 +69,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     interfaces = efa_layout(kind) if options.efa else ()
     addresses = sum(interface.has_address for interface in interfaces) or 1
     vpc, sites = _sites(region, spec, options, zones, addresses)
-    sites, unknown = efs.reachable(region, options.mount, vpc, sites)
+    sites, unknown = efs.reachable(region, parse_mounts(options.mount, "aws"), vpc, sites)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
@@ -221,10 +223,7 @@ def _placeable(region: Region, name: str) -> Sequence[str]:
 def _zones(
     region: Region, spec: ClusterSpec, options: AwsOptions, reserved: Reservation | None
 ) -> list[str]:
-    """Return the zones to try: requested, offering the type, and not recently out of capacity.
-
-    Of a reservation, that is its own.
-    """
+    """Return the zones to try, of those that are requested and offer the type."""
     name = spec.instance or ""
     offered: tuple[InstanceTypeOfferingTypeDef, ...] = region.all(
         "describe_instance_type_offerings",
@@ -240,15 +239,7 @@ def _zones(
         where = ", ".join(requested) or region.name
         otherwise = "Choose another region, or another --instance."
         raise not_offered_error(name, where, offered_zones, otherwise)
-    if reserved is not None:
-        if reserved.zone not in chosen:
-            raise SpecError(
-                f"{reserved.id} is in {reserved.zone}, and not in {', '.join(chosen)}.",
-                remedy=f"Use --zone {reserved.zone}",
-            )
-        return [reserved.zone]
-    full = capacity_cache.zones(name)
-    return [zone for zone in chosen if zone not in full] or chosen
+    return zones_to_try(chosen, name, reserved)
 
 
 def _sites(

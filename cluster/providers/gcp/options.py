@@ -13,6 +13,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
         project: that is billed; the environment's or the credentials', if empty.
         endpoint: address of another cloud with the same interface; it asks for no credentials.
         network: of the machines; without a default one, one is created and removed again.
+        reservation: name of a reservation of the project that the machines use.
         tier1: Tier_1 networking where the type has it; its extra price is not in the plan's.
         allow_retired: also request accelerators that Google has retired.
     """
@@ -20,6 +21,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     project: str = ""
     endpoint: str = ""
     network: str = DEFAULT
+    reservation: str = ""
     tier1: bool = False
     allow_retired: bool = False
     user: str = "cluster"
@@ -37,4 +39,6 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     disk: int  # size of the root disk, in GiB
     accelerator: str = ""  # Google's name of the accelerators to attach; empty if there are none
     accelerators: int = 0  # number of accelerators of each machine, attached or included
+    reservation: str = ""  # name of the reservation that they use
+    is_bound: bool = False  # whether they end with it
     tier1: bool = False  # whether the machines use Tier_1 networking

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
-from cluster.providers._cloud import capacity_cache, public_address
+from cluster.providers._cloud import public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import Site
 from cluster.providers._cloud.options import (
@@ -24,8 +25,9 @@ from cluster.providers._cloud.options import (
     requested_zones,
     words,
 )
+from cluster.providers._cloud.reservations import remaining, zones_to_try
 from cluster.providers._cloud.tags import Selection
-from cluster.providers.gcp import machine_types, prices, quotas
+from cluster.providers.gcp import machine_types, prices, quotas, reservations
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
 from cluster.providers.gcp.api import NO_SERVICE, Project
 from cluster.providers.gcp.labels import is_of
@@ -49,7 +51,9 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     instance = _instance(spec, requested)
     region = _region(spec, options)
     _check_name_is_free(project, spec)
+    reserved = reservations.choose(project, spec, options.reservation, instance)
     kind, zones = _zones(project, spec, options, region, instance, requested)
+    zones = tuple(zones_to_try(zones, instance, reserved))
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
     network = _network(project, region, options)
@@ -58,7 +62,8 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     tier1 = options.tier1 and machine_types.has_tier_1(instance, kind.guest_cpus)
     link = machine_types.link_of(instance, (network and network.mtu) or MTU, tier_1=tier1)
     cost = prices.price(project, kind, region, gpus, spot=spec.spot)
-    ttl = lifetime(spec, cost, TTL)
+    ends = remaining(reserved, project.now()) if reserved else None
+    ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _description(spec, options, instance, zones, requested, network, allow),
@@ -66,7 +71,13 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         _network_line(link, tier1=tier1),
         quotas.check(project, region, spec, kind, gpus, public=options.is_public),
         check_policies(project, public=options.is_public),
-        f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
+        *(
+            [reserved.line(project.now())]
+            if reserved
+            else reservations.fitting_lines(project, instance)
+        ),
+        f"ends by itself {format_seconds(ttl)} after its start "
+        + (f"at the latest: {options.reservation} ends then" if ttl == ends else "(--ttl)"),
         price_line(cost, spec.hosts, ttl),
     )
     return GcpOffer(
@@ -81,6 +92,8 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         accelerator=requested.kind.type if requested and requested.kind.attached else "",
         accelerators=requested.count if requested else 0,
         gpus=gpus[1] if gpus else 0,
+        reservation=options.reservation,
+        is_bound=reserved is not None and reserved.is_bound,
         tier1=tier1,
         allow=allow,
         ttl=ttl,
@@ -141,7 +154,7 @@ def _zones(
     name: str,
     requested_gpus: RequestedAccelerators | None,
 ) -> tuple[MachineType, tuple[str, ...]]:
-    """Return the machine type and the zones to try: offering all, not recently out of capacity."""
+    """Return the machine type, and the zones that are requested and offer all."""
     offered: tuple[MachineType, ...] = project.all("machine_types", filter=f"name = {name}")
     offers = {_last(offer.zone): offer for offer in offered}
     if requested_gpus:
@@ -158,8 +171,7 @@ def _zones(
         otherwise = "See what there is: https://cloud.google.com/compute/docs/machine-resource"
         where = ", ".join(requested) or region
         raise not_offered_error(label, where, sorted(offers), otherwise)
-    full = capacity_cache.zones(name)
-    return offers[zones[0]], tuple([zone for zone in zones if zone not in full] or zones)
+    return offers[zones[0]], tuple(zones)
 
 
 def _last(url: str) -> str:

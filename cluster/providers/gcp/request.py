@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.providers._cloud.launch import InstanceView
 from cluster.providers.gcp import machine_types
 from cluster.providers.gcp.labels import DIGITS, description_of, label, labels
+from cluster.providers.gcp.reservations import affinity
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Instance
@@ -59,7 +60,7 @@ def request(
 
 
 def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, near: str) -> dict[str, Any]:
-    extras: dict[str, Any] = {}
+    extras: dict[str, Any] = affinity(offer)
     if offer.accelerator:
         extras["guest_accelerators"] = [
             {"accelerator_type": offer.accelerator, "accelerator_count": offer.accelerators}
@@ -107,12 +108,13 @@ def _interface(options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, An
 
 def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
     # Machines with one of these properties have no live migration.
-    fixed = bool(offer.gpus) or spec.spot or spec.placement
+    fixed = bool(offer.gpus) or spec.spot or spec.placement or offer.is_bound
+    usual = "RESERVATION_BOUND" if offer.is_bound else "STANDARD"
     fixed = fixed or not machine_types.can_migrate(offer.instance)
     return {
         "automatic_restart": False,
         "on_host_maintenance": "TERMINATE" if fixed else "MIGRATE",
-        "provisioning_model": "SPOT" if spec.spot else "STANDARD",
+        "provisioning_model": "SPOT" if spec.spot else usual,
         "max_run_duration": {"seconds": round(offer.ttl)},
         "instance_termination_action": "DELETE",
     }

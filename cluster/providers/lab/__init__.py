@@ -35,7 +35,6 @@ from cluster.providers import (
     HasConsoles,
     HintsReplacement,
     KnowsTopology,
-    MountsFiles,
     PreparesHosts,
     Provider,
     Searchable,
@@ -84,13 +83,7 @@ SSHD = "/usr/sbin/sshd"
 
 
 class LabProvider(
-    Provider,
-    Searchable,
-    PreparesHosts,
-    HasConsoles,
-    KnowsTopology,
-    HintsReplacement,
-    MountsFiles,
+    Provider, Searchable, PreparesHosts, HasConsoles, KnowsTopology, HintsReplacement
 ):
     """Hosts that are namespaces of this machine; nothing costs money."""
 

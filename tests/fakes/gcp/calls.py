@@ -23,6 +23,7 @@ READ = {  # collections that can be read, and how
     "instances": {"get", "list", "aggregatedList"},
     "machineTypes": {"get", "list", "aggregatedList"},
     "networks": {"get", "list"},
+    "reservations": {"get", "list", "aggregatedList"},
     "resourcePolicies": {"get", "list", "aggregatedList"},
     "subnetworks": {"get", "list", "aggregatedList"},
     "zones": {"get", "list"},
@@ -148,7 +149,7 @@ class Calls(InstanceCalls):
     def _aggregated(self) -> dict[str, Any]:
         """List what is in all zones or regions; those with nothing say so."""
         kind = self.asked.method.collection
-        zonal = kind in ("acceleratorTypes", "disks", "instances", "machineTypes")
+        zonal = kind in ("acceleratorTypes", "disks", "instances", "machineTypes", "reservations")
         scopes = (
             [f"zones/{zone}" for zones in ZONES.values() for zone in zones]
             if zonal

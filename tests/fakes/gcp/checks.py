@@ -30,6 +30,7 @@ PROPERTIES = {
     "metadata",
     "networkInterfaces",
     "networkPerformanceConfig",
+    "reservationAffinity",
     "resourcePolicies",
     "scheduling",
     "serviceAccounts",

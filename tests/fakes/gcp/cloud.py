@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from tests.fakes.cloud import Emulated, Listening
-from tests.fakes.gcp import catalog, instance_hosts, strangers
+from tests.fakes.gcp import catalog, instance_hosts, reservations, strangers
 from tests.fakes.gcp.calls import Calls
 from tests.fakes.gcp.catalog import PROJECT
 from tests.fakes.gcp.operations import Operations
@@ -58,6 +58,7 @@ class Cloud(Emulated[Settings]):
         self.lives: dict[str, Life] = {}
         self.resources = catalog.things(retired=self.settings.retired)
         strangers.put(self)
+        reservations.put(self)
         self._baseline = set(self.resources)
 
     def things(self, *, theirs: bool = True) -> frozenset[Thing]:

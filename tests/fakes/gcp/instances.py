@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.fakes import hostfiles
 from tests.fakes.gaps import GapError
-from tests.fakes.gcp import instance_hosts
+from tests.fakes.gcp import instance_hosts, reservations
 from tests.fakes.gcp.catalog import PROJECT, SUBNETS, region_of
 from tests.fakes.gcp.checks import check, networks
 from tests.fakes.gcp.errors import RefusedError, invalid, missing
@@ -41,6 +41,7 @@ class InstanceCalls(ResourceCalls):
             raise invalid("count", count, "It must be positive.")
         properties = self.asked.body["instanceProperties"]
         check(self.cloud, zone, properties)
+        reservations.check(self.cloud, zone, properties, count)
         operation = self.begin("bulkInsert", f"zones/{zone}/instances")
         made = self._made(operation, zone, properties, count)
         instances = self._instances(zone, properties, made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.gcp import discovery, topology
+from tests.fakes.gcp import discovery, reservations, topology
 from tests.fakes.gcp.catalog import PROJECT
 from tests.fakes.gcp.errors import RefusedError, missing
 from tests.fakes.gcp.quotas import Quotas
@@ -58,6 +58,8 @@ class ResourceCalls:
         """Give a thing as it is answered: where it is named, it is by a URL."""
         if one.get("kind") == "compute#instance":
             return {"selfLink": "", **one, **topology.status(self.cloud.settings, one)}
+        if one.get("kind") == "compute#reservation":
+            return reservations.shown(self.cloud, one)
         return {"selfLink": "", **one}
 
     def begin(self, kind: str, target: str) -> Operation:

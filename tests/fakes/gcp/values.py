@@ -10,6 +10,19 @@ from tests.fakes.values import Call, Thing
 __all__ = ["Call", "Fault", "Settings", "Thing"]
 
 
+class Reserved(Value, frozen=True, kw_only=True):
+    """A reservation of the project; `ends` is in seconds from now."""
+
+    name: str
+    instance: str
+    zone: str = "us-central1-a"
+    status: str = "READY"
+    count: int = 4
+    specific: bool = True  # only machines that name it use it
+    dense: bool = False  # its machines end with it
+    ends: float | None = None
+
+
 class Settings(Value, frozen=True, kw_only=True):
     """How the cloud behaves; times are in seconds."""
 
@@ -44,6 +57,7 @@ class Settings(Value, frozen=True, kw_only=True):
     # status and text that are answered instead, if any
     policies_answer: tuple[int, str] | None = None
     retired: bool = False  # whether there are accelerators that Google has taken away
+    reservations: tuple[Reserved, ...] = ()
     page: int = 500  # how many things a page has at most
     # cluster, block, sub-block and host of each machine of a launch; all are in one sub-block, if
     # none are said

@@ -53,7 +53,12 @@ def test_machines_are_where_the_file_system_is(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("mount", "zone", "text", "remedy"),
     [
-        (f"efs:{ID}", "us-east-1a", "has no mount target in us-east-1a", "--zone us-east-1b"),
+        (
+            f"efs:{ID}",
+            "us-east-1a",
+            "has no mount target of vpc-.* in us-east-1a",
+            "--zone us-east-1b",
+        ),
         ("efs:fs-01234567", "us-east-1b", "has no mount target", "create-mount-target"),
         ("efs:fs-89abcdef", "us-east-1b", "There is no file system", "describe-file-systems"),
         (f"nfs:h:/a,efs:{ID}:/b", "us-east-1b", "admits no traffic", "--port 2049 --cidr 172.31."),

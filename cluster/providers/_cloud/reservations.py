@@ -1,0 +1,126 @@
+"""Capacity that is already paid for: used as it is, and never bought or made by us.
+
+A launch names it. Type and zone must be its own, and it has a placement group of its own, or none
+(EC2 user guide, "On-Demand Capacity Reservations"; Compute Engine, "Consume reservations").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.units import format_seconds
+from cluster.providers._cloud import capacity_cache
+
+ACTIVE = "active"
+LEAST = 600.0  # seconds that are worth a launch
+
+
+class Reservation(Value, frozen=True, kw_only=True):
+    """Instances that are reserved."""
+
+    id: str
+    instance: str
+    zone: str
+    state: str
+    free: int
+    total: int
+    is_block: bool = False  # at Amazon
+    is_bound: bool = False  # at Google: its machines end with it, and must say so
+    start: float | None = None  # in seconds since the epoch, if that is to come
+    end: float | None = None
+
+    @property
+    def option(self) -> str:
+        return f"{'block' if self.is_block else 'reservation'}={self.id}"
+
+    def line(self, now: float) -> str:
+        end = f", ends in {format_seconds(max(0.0, self.end - now))}" if self.end else ""
+        free = f"{self.free} of {self.total} free"
+        return f"{self.option}: {self.instance} in {self.zone}, {self.state}, {free}{end}"
+
+
+def choose_named(
+    id_: str, reservations: Sequence[Reservation], spec: ClusterSpec, instance: str, now: float
+) -> Reservation:
+    """Return the reservation of an id, or refuse it before anything is made (SpecError)."""
+    chosen = next((reservation for reservation in reservations if reservation.id == id_), None)
+    if chosen is None:
+        lines = "\n".join(f"--option {reservation.line(now)}" for reservation in reservations)
+        raise SpecError(
+            f"There is no capacity reservation {id_!r}.",
+            remedy=f"There are:\n{lines}" if lines else "There is none; look in another region.",
+        )
+    name = "block" if chosen.is_block else "reservation"
+    if spec.spot:
+        raise SpecError(f"A {name} is paid for already, and not spot.", remedy="Leave --spot out.")
+    if spec.placement:
+        raise SpecError(
+            f"Instances of a {name} cannot be put into a new placement group.",
+            means="They are in the group of their reservation, if it has one.",
+            remedy=f"Leave --placement out; which hosts are near: cluster check {spec.name} --near",
+        )
+    _check_fit(chosen, instance, spec.hosts, now)
+    return chosen
+
+
+def _check_fit(chosen: Reservation, instance: str, hosts: int, now: float) -> None:
+    if chosen.instance != instance:
+        raise SpecError(
+            f"{chosen.id} is of {chosen.instance}, and --instance is {instance}.",
+            remedy=f"Use --instance {chosen.instance}",
+        )
+    if chosen.state != ACTIVE:
+        start = max(0.0, chosen.start - now) if chosen.start else 0.0
+        begins = f" It begins in {format_seconds(start)}." if start else ""
+        raise SpecError(
+            f"{chosen.id} is {chosen.state}.{begins}",
+            means="Instances can be launched into an active one only.",
+            remedy="Wait for it, or name another one: cluster up NAME --plan lists them.",
+        )
+    if chosen.free < hosts:
+        raise SpecError(
+            f"{chosen.id} has {chosen.free} of {chosen.total} instances free; {hosts} were asked "
+            "for.",
+            remedy=f"Use --hosts {chosen.free}, or end what runs there."
+            if chosen.free
+            else "End what runs there: cluster ls",
+        )
+
+
+def remaining(chosen: Reservation, now: float, margin: float = 0.0) -> float | None:
+    """Return after how many seconds the cloud begins to end the machines; None if it does not.
+
+    SpecError: that is too soon to be of use. It begins `margin` seconds before the end.
+    """
+    if chosen.end is None:
+        return None
+    seconds = chosen.end - margin - now
+    if seconds < LEAST:
+        raise SpecError(
+            f"{chosen.id} ends in {format_seconds(max(0.0, chosen.end - now))}.",
+            means=f"The cloud ends its instances {format_seconds(margin)} before." * bool(margin),
+            remedy="Choose another, or extend it.",
+        )
+    return seconds
+
+
+def zones_to_try(zones: Sequence[str], instance: str, chosen: Reservation | None) -> list[str]:
+    """Return the zones not recently out of capacity; only that of a reservation (SpecError)."""
+    if chosen is None:
+        full = capacity_cache.zones(instance)
+        return [zone for zone in zones if zone not in full] or list(zones)
+    if chosen.zone not in zones:
+        raise SpecError(
+            f"{chosen.id} is in {chosen.zone}, and not in {', '.join(zones)}.",
+            remedy=f"Use --zone {chosen.zone}",
+        )
+    return [chosen.zone]
+
+
+def also_there(reservations: Sequence[Reservation], instance: str, now: float) -> list[str]:
+    """Return lines of a plan for reservations of its type that it does not use."""
+    fitting = (item for item in reservations if item.free and item.instance == instance)
+    return [f"also paid for: --option {reservation.line(now)}" for reservation in fitting]

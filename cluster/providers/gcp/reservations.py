@@ -1,0 +1,73 @@
+"""Reservations of Google, by their names.
+
+Those for dense deployment own their machines, which must say so (Compute Engine, "About VMs that
+use the reservation-bound model"; skypilot#9779). One that any launch may use cannot be named
+(skypilot#3327).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from cluster.core.errors import SpecError
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.reservations import ACTIVE, Reservation, also_there, choose_named
+
+if TYPE_CHECKING:
+    from google.cloud.compute_v1.types import compute
+
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.gcp.api import Project
+    from cluster.providers.gcp.options import GcpOffer
+
+KEY = "compute.googleapis.com/reservation-name"  # of the affinity to a reservation
+
+
+def choose(project: Project, spec: ClusterSpec, name: str, instance: str) -> Reservation | None:
+    """Return the reservation of a name, or refuse it before anything is made (SpecError)."""
+    if not name:
+        return None
+    rows: tuple[compute.Reservation, ...] = project.all("reservations")
+    listed = [_reservation(row) for row in rows]
+    chosen = choose_named(name, listed, spec, instance, project.now())
+    if not next(row for row in rows if row.name == name).specific_reservation_required:
+        raise SpecError(
+            f"{name} cannot be named: every launch of its type and zone uses it.",
+            remedy=f"Leave --option reservation out, and use --zone {chosen.zone}",
+        )
+    return chosen
+
+
+def fitting_lines(project: Project, instance: str) -> list[str]:
+    """Return the reservations of a type that a plan does not use, for its reader."""
+    try:
+        rows: tuple[compute.Reservation, ...] = project.all("reservations")
+    except Failure as failure:
+        if failure.kind != "denied":
+            raise
+        return ["reservations: not known, as compute.reservations.list is not permitted"]
+    named = [_reservation(row) for row in rows if row.specific_reservation_required]
+    return also_there(named, instance, project.now())
+
+
+def affinity(offer: GcpOffer) -> dict[str, Any]:
+    """Return what names the reservation in a description of machines; empty if there is none."""
+    if not offer.reservation:
+        return {}
+    kind = {"consume_reservation_type": "SPECIFIC_RESERVATION"}
+    return {"reservation_affinity": {**kind, "key": KEY, "values": [offer.reservation]}}
+
+
+def _reservation(row: compute.Reservation) -> Reservation:
+    reserved = row.specific_reservation
+    return Reservation(
+        id=row.name,
+        instance=reserved.instance_properties.machine_type.rpartition("/")[2],
+        zone=row.zone.rpartition("/")[2],
+        state=ACTIVE if row.status == "READY" else row.status.lower(),
+        free=reserved.count - reserved.in_use_count,
+        total=reserved.count,
+        is_bound=row.deployment_type == "DENSE",
+        end=datetime.fromisoformat(row.delete_at_time).timestamp() if row.delete_at_time else None,
+    )

@@ -1,0 +1,131 @@
+"""Google's reservations: used as they are, and refused before anything is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cluster.core.errors import ProvisionError, SpecError
+from cluster.providers.gcp import request, reservations
+from tests.fakes.gcp import Fault, Settings
+from tests.fakes.gcp.values import Reserved
+from tests.providers.gcp.conftest import asked, create, ours, provider, spec_of
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.gcp.options import GcpOffer
+    from tests.fakes.gcp import Cloud
+
+pytestmark = pytest.mark.usefixtures("after_a_second")
+HOUR = 3600.0
+OWN = Reserved(name="own", instance="c2-standard-60", zone="us-central1-b")
+DENSE = Reserved(name="dense", instance="a3-highgpu-8g", dense=True, ends=HOUR)
+LATER = Reserved(name="later", instance="c2-standard-60", status="CREATING")
+SHORT = Reserved(name="short", instance="c2-standard-60", ends=300)
+ANY = Reserved(name="any", instance="c2-standard-60", specific=False)
+
+
+@pytest.fixture
+def reserved(gcp: Cloud) -> Cloud:
+    gcp.reset(Settings(reservations=(OWN, DENSE, LATER, SHORT, ANY)))
+    return gcp
+
+
+def reserving(name: str = "own", **fields: Any) -> ClusterSpec:
+    given = {"placement": False, "zone": "us-central1", **fields}
+    return spec_of(options={"reservation": name}, **given)
+
+
+def test_machines_come_out_of_the_reservation_in_its_zone(reserved: Cloud) -> None:
+    machines = create(reserving())
+
+    assert asked(reserved)["reservationAffinity"] == {
+        "consumeReservationType": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": ["own"],
+    }
+    assert asked(reserved)["scheduling"]["provisioningModel"] == "STANDARD"
+    assert {machine.id.partition("/")[0] for machine in machines} == {"us-central1-b"}
+    with pytest.raises(SpecError, match="2 of 4 instances free; 3 were asked"):
+        provider().plan(msgspec.structs.replace(reserving(hosts=3), name="c6"))
+
+
+def test_a_dense_reservation_binds_its_machines_and_cuts_their_time(reserved: Cloud) -> None:
+    spec = reserving("dense", instance=None, accelerator="h100:8")
+    plan = provider().plan(spec)
+    create(spec)
+    scheduling = asked(reserved)["scheduling"]
+
+    assert plan.ttl == pytest.approx(HOUR, abs=60)
+    assert [line for line in plan.lines if "dense ends then" in line]
+    assert scheduling["provisioningModel"] == "RESERVATION_BOUND"
+    assert scheduling["onHostMaintenance"] == "TERMINATE"
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "remedy"),
+    [
+        ({"name": "mine"}, "no capacity reservation 'mine'", "--option reservation=own: c2-"),
+        ({"spot": True}, "not spot", "Leave --spot out"),
+        ({"placement": True}, "new placement group", "Leave --placement out"),
+        ({"instance": "c2-standard-30"}, "is of c2-standard-60", "--instance c2-standard-60"),
+        ({"zone": "us-central1-a"}, "own is in us-central1-b", "--zone us-central1-b"),
+        ({"name": "later"}, "later is creating", "name another"),
+        ({"name": "short"}, "short ends in", "Choose another"),
+        ({"name": "any"}, "cannot be named", "Leave --option reservation out"),
+        ({"hosts": 5}, "4 of 4 instances free; 5 were", "--hosts 4"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    reserved: Cloud, fields: dict[str, Any], text: str, remedy: str
+) -> None:
+    with pytest.raises(SpecError, match=text) as refused:
+        provider().plan(reserving(**fields))
+
+    assert remedy in refused.value.remedy
+    assert not reserved.mutating()
+
+
+def test_a_plan_lists_what_is_paid_for(reserved: Cloud) -> None:
+    lines = provider().plan(spec_of(placement=False)).lines
+    reserved.fail(Fault(action="reservations.aggregatedList", code="forbidden", status=403))
+    without = provider().plan(spec_of(placement=False)).lines
+
+    listed = [line for line in lines if "also paid for" in line]
+    assert sorted(line.partition(":")[2].split()[1] for line in listed) == [
+        "reservation=later:",
+        "reservation=own:",
+        "reservation=short:",
+    ]
+    assert "reservations: not known, as compute.reservations.list is not permitted" in without
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"values": ["mine"]}, "Could not find the given reservation"),
+        ({"values": ["later"]}, "READY state"),
+        ({"values": ["any"]}, "specificReservationRequired"),
+        ({"values": ["dense"]}, "incorrect for the requested resources"),
+        ({"values": ["full"]}, "sufficient capacity"),
+    ],
+)
+def test_what_google_refuses_after_the_plan_leaves_nothing(
+    reserved: Cloud, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], text: str
+) -> None:
+    """The reservation was changed between the plan and the launch."""
+    full = Reserved(name="full", instance="c2-standard-60", zone="us-central1-b", count=1)
+    moved = [msgspec.structs.replace(one, zone="us-central1-b") for one in (LATER, ANY, DENSE)]
+    reserved.reset(Settings(reservations=(OWN, full, *moved)))
+    usual = reservations.affinity
+
+    def affinity(offer: GcpOffer) -> dict[str, Any]:
+        return {"reservation_affinity": {**usual(offer)["reservation_affinity"], **change}}
+
+    monkeypatch.setattr(request, "affinity", affinity)
+    with pytest.raises(ProvisionError, match=text):
+        create(reserving())
+
+    assert ours(reserved) == frozenset()
