@@ -7,9 +7,10 @@ provider, or to fail.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
-from cluster.core.errors import SpecError
+from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.notes import Note
 from cluster.remote.parallel import on_each
@@ -18,6 +19,8 @@ from cluster.remote.shells import Shell
 WITHIN = 60.0  # seconds for a host to answer
 # $1 the provider; Amazon's installer puts libfabric into this folder
 ASK = 'PATH="$PATH:/opt/amazon/efa/bin"; exec fi_info -p "$1" -t FI_EP_RDM'
+
+DOMAIN = re.compile(r"^ *domain: (\S+)", re.MULTILINE)  # of each adapter one, on several lines
 
 
 def variables(provider: str) -> dict[str, str]:
@@ -41,8 +44,18 @@ def provider_of(machines: Iterable[Machine]) -> str:
     return next((m.link.fabric for m in machines if m.link and m.link.fabric), "")
 
 
-def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
-    """Check on every host that libfabric has a provider such as `efa` (SpecError), if not TCP."""
+def adapters_of(machines: Iterable[Machine]) -> dict[str, int]:
+    """Return how many adapters of its fabric each machine was launched with; 0: not known."""
+    return {machine.name: machine.link.adapters for machine in machines if machine.link}
+
+
+def check_provider(
+    shells: Mapping[str, Shell], provider: str, adapters: Mapping[str, int] | None = None
+) -> None:
+    """Check on every host that libfabric has a provider such as `efa`, if not TCP.
+
+    SpecError: it has none. ProvisionError: it lists fewer adapters than the machine was given.
+    """
     if not provider:
         return
     words = ["sh", "-c", ASK, "sh", provider]
@@ -56,6 +69,15 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
                 "values would be those of TCP; nothing was measured.",
                 remedy=f"Leave --image out, or choose one that has libfabric with {provider}; "
                 f"to measure TCP: --option {provider}=0",
+            )
+        count, given = len(set(DOMAIN.findall(result.stdout))), (adapters or {}).get(name, 0)
+        if count < given:
+            raise ProvisionError(
+                f"{name} has {count} of {given} adapters of {provider}, as fi_info lists them.",
+                means="It was launched with all: its driver or its hardware lacks some. Its share "
+                "of the fabric would be smaller than that of others; nothing was measured.",
+                remedy="See what its kernel says of the others: sudo dmesg | grep -i efa\n"
+                f"Or launch again: cluster down {name.rpartition('.')[2]}",
             )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core.errors import SpecError
+from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.hosts import Link, Machine
 from cluster.core.model.notes import Note
 from cluster.remote import libfabric
@@ -64,6 +64,30 @@ def test_a_host_without_it_is_refused_by_name(
     assert why in refused.value.means
     assert "nothing was measured" in refused.value.means
     assert "--option efa=0" in refused.value.remedy
+
+
+@pytest.mark.parametrize(("listed", "direct"), [(1, False), (2, False), (2, True)])
+def test_a_host_with_fewer_adapters_than_it_was_given(
+    fi_info: Callable[[str], None], listed: int, *, direct: bool
+) -> None:
+    """libfabric 2 lists each adapter twice: as `efa` and as `efa-direct`."""
+    names = [f"rdmap{number}s6-rdm" for number in range(listed)]
+    entries = [EFA.replace("rdmap0s6-rdm", name) for name in names]
+    entries += [e.replace("fabric: efa", "fabric: efa-direct") for e in entries] if direct else []
+    fi_info(f"cat << END\n{''.join(entries)}END")
+    libfabric.check_provider({"0.mpi.c": LocalShell()}, "efa", {"0.mpi.c": listed})
+    with pytest.raises(ProvisionError, match=f"has {listed} of 3 adapters of efa") as caught:
+        libfabric.check_provider({"0.mpi.c": LocalShell()}, "efa", {"0.mpi.c": 3, "1.mpi.c": 4})
+
+    assert "cluster down c" in caught.value.remedy
+
+
+def test_each_machine_says_how_many_adapters_it_was_given() -> None:
+    link = Link(rate=1e9, source="test", fabric="efa", adapters=16)
+    machine = Machine(  # noqa: S604 - "shell" names one of our plug-ins
+        name="0", id="0", address="10.0.0.1", shell="local", folder="f", bin="b", link=link
+    )
+    assert libfabric.adapters_of((machine,)) == {"0": 16}
 
 
 def test_tcp_needs_no_proof() -> None:

@@ -77,6 +77,7 @@ class Link(Value, frozen=True, kw_only=True):
     source: str  # where the figures are from, such as `lab, tbf on both ends`
     # the libfabric provider that carries MPI's messages, such as `efa`; empty if TCP carries them
     fabric: str = ""
+    adapters: int = 0  # of that fabric, which libfabric must list on the host; 0: not known
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < math.inf:

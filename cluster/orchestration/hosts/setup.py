@@ -223,7 +223,8 @@ def connect(
     """Test the fabric, and set up SSH between several hosts (ClusterError, HostErrors)."""
     if not hosts.is_meshed:
         return
-    libfabric.check_provider(shells, hosts.fabric)
+    adapters = libfabric.adapters_of(hosts.machines)
+    libfabric.check_provider(shells, hosts.fabric, adapters)
     homes = {fact.home for fact in hosts.facts}
     if len(homes) > 1:
         raise SpecError(

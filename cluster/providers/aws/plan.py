@@ -131,6 +131,7 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
         flow=IN_GROUP if grouped else OUTSIDE,
         source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
         fabric="efa" if efa else "",
+        adapters=sum(item.kind != "interface" for item in efa_layout(kind)) if efa else 0,
     )
 
 
