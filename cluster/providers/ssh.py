@@ -40,8 +40,7 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
         trust: `known` (host keys are in your known_hosts) or `first-use` (pinned per cluster).
         bin: the folder there with a `python3` that has cluster installed; then nothing is
             installed.
-        mount: file systems that every host mounts until `down`, such as
-            `nfs:10.0.0.9:/data:/shared`; several are separated by commas.
+        mount: file systems that every host mounts, such as `nfs:10.0.0.9:/data:/shared`.
     """
 
     hosts: str = ""

@@ -9,20 +9,9 @@ from cluster.core.model.limits import Assumption
 from cluster.core.model.value import Scalar, Value
 
 Check = Literal[
-    "tcp",
-    "tcp_link",
-    "tcp_stalled",
-    "latency",
-    "messages",
-    "rdma",
-    "efa",
-    "nvls",
-    "collective",
-    "gpu_to_gpu",
-    "host_to_gpu",
-    "gpu_memory",
-    "memory",
-]
+    "tcp", "tcp_link", "tcp_stalled", "latency", "messages", "rdma", "efa", "nvls", "collective",
+    "gpu_to_gpu", "host_to_gpu", "gpu_memory", "memory",
+]  # fmt: skip
 """What shows why a value is low, by what its bytes pass."""
 
 

@@ -35,19 +35,10 @@ class Assumption(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What a limit takes for granted, without the log or the user having stated it."""
 
     kind: Literal[
-        "mtu",
-        "messages_by_tcp",
-        "several_hosts",
-        "receiver_wrote_log",
-        "connection_held",
-        "half_of_hosts_send",
-        "pairs_send_from_hosts",
-        "no_sharp",
-        "nearest_interfaces",
-        "no_bridge",
-        "not_cached",
-        "memory_not_overclocked",
-    ]
+        "mtu", "messages_by_tcp", "several_hosts", "receiver_wrote_log", "connection_held",
+        "half_of_hosts_send", "pairs_send_from_hosts", "no_sharp", "nearest_interfaces",
+        "no_bridge", "not_cached", "memory_not_overclocked",
+    ]  # fmt: skip
     mtu: int = 0
     rate: float = 0.0  # of a connection that is held to it, with its `source`
     source: str = ""

@@ -21,8 +21,7 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
         public: machines have public addresses; 0: they are reached at their private ones.
         jump: hosts on the way to private addresses, such as `me@bastion`, as `ssh -J` takes them;
             machines have no public addresses then.
-        mount: file systems that every host mounts until `down`, such as
-            `nfs:10.0.0.9:/data:/shared`; several are separated by commas.
+        mount: file systems that every host mounts, such as `nfs:10.0.0.9:/data:/shared`.
         threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
         disk: size of the root disk in GiB; as the image has it, if that is more.
         user: login user of the image, or the one that the cloud creates.

@@ -6,13 +6,14 @@ A launch names it. Type and zone must be its own, and it has a placement group o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache
+from cluster.providers._cloud.api_errors import Failure
 
 ACTIVE = "active"
 LEAST = 600.0  # seconds that are worth a launch
@@ -29,6 +30,7 @@ class Reservation(Value, frozen=True, kw_only=True):
     total: int
     is_block: bool = False  # at Amazon
     is_bound: bool = False  # at Google: its machines end with it, and must say so
+    is_named: bool = True  # only launches that name it use it
     start: float | None = None  # in seconds since the epoch, if that is to come
     end: float | None = None
 
@@ -120,7 +122,15 @@ def zones_to_try(zones: Sequence[str], instance: str, chosen: Reservation | None
     return [chosen.zone]
 
 
-def also_there(reservations: Sequence[Reservation], instance: str, now: float) -> list[str]:
-    """Return lines of a plan for reservations of its type that it does not use."""
-    fitting = (item for item in reservations if item.free and item.instance == instance)
-    return [f"also paid for: --option {reservation.line(now)}" for reservation in fitting]
+def other_lines(
+    read: Callable[[], Sequence[Reservation]], instance: str, now: float, permission: str
+) -> list[str]:
+    """Return the lines of a plan about reservations of its type that it does not use."""
+    try:
+        fitting = [item for item in read() if item.instance == instance]
+    except Failure as failure:
+        if failure.kind != "denied":
+            raise
+        return [f"reservations: not known, as {permission} is not permitted"]
+    named = (item for item in fitting if item.free and item.is_named)
+    return [f"also paid for: --option {item.line(now)}" for item in named]

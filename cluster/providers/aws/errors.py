@@ -8,58 +8,32 @@ import re
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota
 from cluster.providers._cloud.api_errors import Advice, Failure, Kind, explained, usual_advice
 
-CODES: dict[Kind, tuple[str, ...]] = {
-    "capacity": (
-        "InsufficientInstanceCapacity",
-        "InsufficientHostCapacity",
-        "InsufficientReservedInstanceCapacity",
-        "InsufficientCapacity",
-        "InsufficientFreeAddressesInSubnet",
-        "ReservationCapacityExceeded",
-        "SpotMaxPriceTooLow",
-    ),
-    "throttled": (
-        "RequestLimitExceeded",
-        "Throttling",
-        "ThrottlingException",
-        "ThrottledException",
-        "TooManyRequestsException",
-        "EC2ThrottledException",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "PriorRequestNotComplete",
-    ),
-    "denied": (
-        "UnauthorizedOperation",
-        "AccessDenied",
-        "AccessDeniedException",
-        "AuthFailure",
-        "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
-        "AuthorizationError",
-        "Blocked",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidClientTokenId",
-        "NotAuthorized",
-        "OptInRequired",
-        "PendingVerification",
-        "RequestExpired",
-        "RequestTimeTooSkewed",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    ),
-    "unsupported": ("Unsupported", "UnsupportedOperation", "UnsupportedHostConfiguration"),
-    "lost": (
-        "InternalError",
-        "InternalFailure",
-        "InternalServerError",
-        "ServiceUnavailable",
-        "Unavailable",
-    ),
-    "in use": ("DependencyViolation", "VolumeInUse", "IncorrectState", "IncorrectInstanceState"),
-    "missing": ("ParameterNotFound", "InvalidPlacementGroup.Unknown", "Gateway.NotAttached"),
-    "exists": ("Resource.AlreadyAssociated", "RouteAlreadyExists"),
-    "quota": ("MaxSpotInstanceCountExceeded",),
+CODES: dict[Kind, str] = {
+    "capacity": """
+        InsufficientInstanceCapacity InsufficientHostCapacity
+        InsufficientReservedInstanceCapacity InsufficientCapacity
+        InsufficientFreeAddressesInSubnet ReservationCapacityExceeded SpotMaxPriceTooLow
+    """,
+    "throttled": """
+        RequestLimitExceeded Throttling ThrottlingException ThrottledException
+        TooManyRequestsException EC2ThrottledException RequestThrottled
+        RequestThrottledException PriorRequestNotComplete
+    """,
+    "denied": """
+        UnauthorizedOperation AccessDenied AccessDeniedException AuthFailure
+        AuthFailure.ServiceLinkedRoleCreationNotPermitted AuthorizationError Blocked
+        ExpiredToken ExpiredTokenException InvalidClientTokenId NotAuthorized OptInRequired
+        PendingVerification RequestExpired RequestTimeTooSkewed SignatureDoesNotMatch
+        UnrecognizedClientException
+    """,
+    "unsupported": "Unsupported UnsupportedOperation UnsupportedHostConfiguration",
+    "lost": """
+        InternalError InternalFailure InternalServerError ServiceUnavailable Unavailable
+    """,
+    "in use": "DependencyViolation VolumeInUse IncorrectState IncorrectInstanceState",
+    "missing": "ParameterNotFound InvalidPlacementGroup.Unknown Gateway.NotAttached",
+    "exists": "Resource.AlreadyAssociated RouteAlreadyExists",
+    "quota": "MaxSpotInstanceCountExceeded",
 }
 ENDINGS: tuple[tuple[str, Kind], ...] = (
     (".NotFound", "missing"),
@@ -68,7 +42,7 @@ ENDINGS: tuple[tuple[str, Kind], ...] = (
     ("LimitExceeded", "quota"),  # all but RequestLimitExceeded, which is above
 )
 PASSING_STATUSES = (500, 502, 503, 504)  # a failing server, or a proxy in front of it
-KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes}
+KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes.split()}
 ERRORS: dict[Kind, Advice] = {
     **usual_advice("Amazon", "account", "https://sts.amazonaws.com"),
     "quota": (

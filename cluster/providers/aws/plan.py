@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster.core import journal
@@ -22,7 +23,7 @@ from cluster.providers._cloud.options import (
     not_offered_error,
     requested_zones,
 )
-from cluster.providers._cloud.reservations import zones_to_try
+from cluster.providers._cloud.reservations import other_lines, zones_to_try
 from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import efs, images, quotas, reservations
 from cluster.providers.aws.delete import LISTS
@@ -49,6 +50,7 @@ GBIT = 1e9 / 8  # bytes per second
 MTU = 9001  # bytes, of an interface in a VPC (EC2 user guide, "Network MTU")
 IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # limit of one flow (EC2 user guide, "Network bandwidth")
 SUGGESTED = 6  # names in a message
+LISTS_RESERVATIONS = "ec2:DescribeCapacityReservations"
 NO_CARD: NetworkCardInfoTypeDef = {}
 
 
@@ -77,6 +79,8 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     ttl = ttl if ends is None else min(ttl, ends)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
+    now, read = region.now(), partial(reservations.list_reservations, region)
+    unused = [] if reserved else other_lines(read, spec.instance or "", now, LISTS_RESERVATIONS)
     lines = (
         _description(spec, options, sites, vpc, allow),
         f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
@@ -85,7 +89,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         *([layout_line(interfaces)] if interfaces else []),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         *unknown,
-        *([reserved.line(region.now())] if reserved else reservations.fitting_lines(region, spec)),
+        *([reserved.line(region.now())] if reserved else unused),
         reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
         *idle_lines(spec),
         "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),

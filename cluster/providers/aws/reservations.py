@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.core.units import format_seconds
-from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.reservations import Reservation, also_there, choose_named, remaining
+from cluster.providers._cloud.reservations import Reservation, choose_named, remaining
 
 if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import CapacityReservationTypeDef
@@ -80,13 +79,3 @@ def end_line(chosen: Reservation, ttl: float) -> str:
         f"ends by itself {format_seconds(ttl)} after its start at the latest: Amazon ends the "
         f"machines of {chosen.id} before the block does"
     )
-
-
-def fitting_lines(region: Region, spec: ClusterSpec) -> list[str]:
-    """Return the reservations of the type that a plan does not use, for its reader."""
-    try:
-        return also_there(list_reservations(region), spec.instance or "", region.now())
-    except Failure as failure:
-        if failure.kind != "denied":
-            raise
-        return ["reservations: not known, as ec2:DescribeCapacityReservations is not permitted"]

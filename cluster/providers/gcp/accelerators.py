@@ -6,13 +6,15 @@ from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 
-WANTED = re.compile(r"([a-z0-9]+)(?::(\d{1,2}))?")
+WANTED = re.compile(r"([a-z0-9-]+)(?::(\d{1,2}))?")
 
 
-class Accelerator(Value, frozen=True, kw_only=True):
+class Accelerator(Value, frozen=True):
     """A kind of accelerator."""
 
     type: str  # Google's name for it
+    called: str  # in the price list
+    quota: str  # in the names of quotas
     # by number of accelerators, the machine type that has them or gets them attached
     machines: dict[int, str]
     attached: bool = False  # it is attached to a machine type that does not include it
@@ -23,35 +25,26 @@ def _on_n1(*counts: int) -> dict[int, str]:
     return dict.fromkeys(counts, "n1-standard-8")
 
 
-KNOWN = {
-    "t4": Accelerator(type="nvidia-tesla-t4", machines=_on_n1(1, 2, 4), attached=True),
-    "v100": Accelerator(
-        type="nvidia-tesla-v100",
-        machines={**_on_n1(1, 2), 4: "n1-standard-16", 8: "n1-standard-32"},
-        attached=True,
+def _sizes(family: str) -> dict[int, str]:
+    return {count: f"{family}-{count}g" for count in (1, 2, 4, 8)}
+
+
+V100 = {**_on_n1(1, 2), 4: "n1-standard-16", 8: "n1-standard-32"}
+L4 = {1: "g2-standard-4", **{count: f"g2-standard-{12 * count}" for count in (2, 4, 8)}}
+K80 = _on_n1(1, 2, 4, 8)
+END_OF_K80 = "2024-05-01"  # cloud.google.com/compute/docs/eol/k80-eol
+KNOWN = {  # cloud.google.com/compute/docs/gpus
+    "t4": Accelerator("nvidia-tesla-t4", "Tesla T4", "T4", _on_n1(1, 2, 4), attached=True),
+    "v100": Accelerator("nvidia-tesla-v100", "Tesla V100", "V100", V100, attached=True),
+    "l4": Accelerator("nvidia-l4", "L4", "L4", L4),
+    "a100": Accelerator("nvidia-tesla-a100", "Tesla A100", "A100", _sizes("a2-highgpu")),
+    "h100": Accelerator("nvidia-h100-80gb", "H100 80GB", "H100", _sizes("a3-highgpu")),
+    "a100-80gb": Accelerator(
+        "nvidia-a100-80gb", "Tesla A100 80GB", "A100_80GB", _sizes("a2-ultragpu")
     ),
-    "l4": Accelerator(
-        type="nvidia-l4",
-        machines={
-            1: "g2-standard-4",
-            2: "g2-standard-24",
-            4: "g2-standard-48",
-            8: "g2-standard-96",
-        },
-    ),
-    "a100": Accelerator(
-        type="nvidia-tesla-a100", machines={n: f"a2-highgpu-{n}g" for n in (1, 2, 4, 8)}
-    ),
-    "h100": Accelerator(
-        type="nvidia-h100-80gb", machines={n: f"a3-highgpu-{n}g" for n in (1, 2, 4, 8)}
-    ),
-    "k80": Accelerator(
-        type="nvidia-tesla-k80",
-        machines=_on_n1(1, 2, 4, 8),
-        attached=True,
-        retired="2024-05-01",  # cloud.google.com/compute/docs/eol/k80-eol
-    ),
+    "k80": Accelerator("nvidia-tesla-k80", "Tesla K80", "K80", K80, True, END_OF_K80),
 }
+BY_TYPE = {accelerator.type: accelerator for accelerator in KNOWN.values()}
 
 
 class RequestedAccelerators(Value, frozen=True, kw_only=True):

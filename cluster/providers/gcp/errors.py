@@ -15,34 +15,23 @@ from cluster.providers._cloud.api_errors import Advice, Failure, Kind, explained
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Operation
 
-WORDS: dict[Kind, tuple[str, ...]] = {
-    "quota": ("quotaExceeded", "QUOTA_EXCEEDED", "LIMIT_EXCEEDED"),
-    "throttled": (
-        "rateLimitExceeded",
-        "userRateLimitExceeded",
-        "RATE_LIMIT_EXCEEDED",
-        "concurrentLimitExceeded",
-        "OPERATION_RATE_LIMIT_EXCEEDED",
-    ),
-    "in use": (
-        "resourceInUseByAnotherResource",
-        "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
-        "resourceNotReady",
-        "RESOURCE_NOT_READY",
-    ),
-    "exists": ("alreadyExists", "RESOURCE_ALREADY_EXISTS"),
-    "missing": ("notFound", "RESOURCE_NOT_FOUND"),
-    "denied": (
-        "forbidden",
-        "authError",
-        "PERMISSIONS_ERROR",
-        "accessNotConfigured",
-        "billingNotEnabled",
-    ),
-    "unsupported": ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_AVAILABLE"),
-    "internal": ("INTERNAL_ERROR",),  # of an operation; a repeated call would return the same one
+WORDS: dict[Kind, str] = {
+    "quota": "quotaExceeded QUOTA_EXCEEDED LIMIT_EXCEEDED",
+    "throttled": """
+        rateLimitExceeded userRateLimitExceeded RATE_LIMIT_EXCEEDED concurrentLimitExceeded
+        OPERATION_RATE_LIMIT_EXCEEDED
+    """,
+    "in use": """
+        resourceInUseByAnotherResource RESOURCE_IN_USE_BY_ANOTHER_RESOURCE resourceNotReady
+        RESOURCE_NOT_READY
+    """,
+    "exists": "alreadyExists RESOURCE_ALREADY_EXISTS",
+    "missing": "notFound RESOURCE_NOT_FOUND",
+    "denied": "forbidden authError PERMISSIONS_ERROR accessNotConfigured billingNotEnabled",
+    "unsupported": "UNSUPPORTED_OPERATION RESOURCE_NOT_AVAILABLE",
+    "internal": "INTERNAL_ERROR",  # of an operation; a repeated call would return the same one
 }
-KINDS: dict[str, Kind] = {word: kind for kind, words in WORDS.items() for word in words}
+KINDS: dict[str, Kind] = {word: kind for kind, words in WORDS.items() for word in words.split()}
 SUMMARY = "VM_MIN_COUNT_NOT_REACHED"  # of a bulkInsert; the error of one machine has the reason
 PRECEDENCE: tuple[Kind, ...] = ("quota", "denied", "unsupported", "capacity")
 EXHAUSTED = (  # prefixes; the last is of bulkInsert, with status 503

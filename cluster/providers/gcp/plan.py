@@ -25,7 +25,7 @@ from cluster.providers._cloud.options import (
     requested_zones,
     words,
 )
-from cluster.providers._cloud.reservations import remaining, zones_to_try
+from cluster.providers._cloud.reservations import other_lines, remaining, zones_to_try
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import machine_types, prices, quotas, reservations
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 MTU = 1460  # bytes, of a network that does not say (cloud.google.com/vpc/docs/mtu)
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+NO_FABRIC = "the network between its GPUs is not used: its machines get one interface, for TCP"
 
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
@@ -62,20 +63,19 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     tier1 = options.tier1 and machine_types.has_tier_1(instance, kind.guest_cpus)
     link = machine_types.link_of(instance, (network and network.mtu) or MTU, tier_1=tier1)
     cost = prices.price(project, kind, region, gpus, spot=spec.spot)
-    ends = remaining(reserved, project.now()) if reserved else None
+    now, read = project.now(), partial(reservations.list_reservations, project)
+    unused = [] if reserved else other_lines(read, instance, now, "compute.reservations.list")
+    ends = remaining(reserved, now) if reserved else None
     ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _description(spec, options, instance, zones, requested, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
+        NO_FABRIC if machine_types.has_fabric(instance) else "",
         quotas.check(project, region, spec, kind, gpus, public=options.is_public),
         check_policies(project, public=options.is_public),
-        *(
-            [reserved.line(project.now())]
-            if reserved
-            else reservations.fitting_lines(project, instance)
-        ),
+        *([reserved.line(now)] if reserved else unused),
         f"ends by itself {format_seconds(ttl)} after its start "
         + (f"at the latest: {options.reservation} ends then" if ttl == ends else "(--ttl)"),
         price_line(cost, spec.hosts, ttl),

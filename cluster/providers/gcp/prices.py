@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.accelerators import BY_TYPE
 from cluster.providers.gcp.machine_types import family
 
 if TYPE_CHECKING:
@@ -31,14 +32,6 @@ CALLED = {  # patterns for families that the catalog does not call like `N2 Inst
     "n2d": "N2D AMD Instance",
     "t2a": "T2A Arm Instance",
     "t2d": "T2D AMD Instance",
-}
-GPUS = {
-    "nvidia-tesla-t4": "Nvidia Tesla T4 GPU",
-    "nvidia-tesla-v100": "Nvidia Tesla V100 GPU",
-    "nvidia-tesla-k80": "Nvidia Tesla K80 GPU",
-    "nvidia-l4": "Nvidia L4 GPU",
-    "nvidia-tesla-a100": "Nvidia Tesla A100 GPU",
-    "nvidia-h100-80gb": "Nvidia H100 80GB GPU",
 }
 
 
@@ -83,7 +76,9 @@ def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
         PricedPart(called=f"{called} Ram", count=kind.memory_mb / GIB),
     ]
     if gpus:
-        parts.append(PricedPart(called=GPUS.get(gpus[0], gpus[0]), count=gpus[1], gpu=True))
+        kind_ = BY_TYPE.get(gpus[0])
+        name = f"Nvidia {kind_.called} GPU" if kind_ else gpus[0]
+        parts.append(PricedPart(called=name, count=gpus[1], gpu=True))
     return parts
 
 

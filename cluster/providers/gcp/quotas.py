@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import Quota as QuotaError
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.accelerators import BY_TYPE
 from cluster.providers.gcp.machine_types import family
 
 if TYPE_CHECKING:
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
     from cluster.providers.gcp.api import Project
 
 PAGE = "https://console.cloud.google.com/iam-admin/quotas"
-GPU_WORDS = {
-    "nvidia-tesla-t4": "T4",
-    "nvidia-tesla-v100": "V100",
-    "nvidia-tesla-k80": "K80",
-    "nvidia-tesla-p100": "P100",
-    "nvidia-l4": "L4",
-    "nvidia-tesla-a100": "A100",
-    "nvidia-a100-80gb": "A100_80GB",
-    "nvidia-h100-80gb": "H100",
-}
 
 
 class Need(Value, frozen=True, kw_only=True):
@@ -86,9 +77,9 @@ def _needs(
     normal = own if own in quotas else "CPUS"
     cpus = _counted("CPUS", normal, quotas) if spec.spot else normal
     needs = [Need(metric=cpus, count=spec.hosts * kind.guest_cpus)]
-    if gpus and gpus[0] in GPU_WORDS:
+    if gpus and gpus[0] in BY_TYPE:
         count = spec.hosts * gpus[1]
-        metric = f"NVIDIA_{GPU_WORDS[gpus[0]]}_GPUS"
+        metric = f"NVIDIA_{BY_TYPE[gpus[0]].quota}_GPUS"
         metric = _counted(metric, metric, quotas) if spec.spot else metric
         needs.insert(0, Need(metric=metric, count=count))
         needs.append(Need(metric="GPUS_ALL_REGIONS", count=count, everywhere=True))

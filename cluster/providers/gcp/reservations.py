@@ -11,8 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cluster.core.errors import SpecError
-from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.reservations import ACTIVE, Reservation, also_there, choose_named
+from cluster.providers._cloud.reservations import ACTIVE, Reservation, choose_named
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types import compute
@@ -28,10 +27,8 @@ def choose(project: Project, spec: ClusterSpec, name: str, instance: str) -> Res
     """Return the reservation of a name, or refuse it before anything is made (SpecError)."""
     if not name:
         return None
-    rows: tuple[compute.Reservation, ...] = project.all("reservations")
-    listed = [_reservation(row) for row in rows]
-    chosen = choose_named(name, listed, spec, instance, project.now())
-    if not next(row for row in rows if row.name == name).specific_reservation_required:
+    chosen = choose_named(name, list_reservations(project), spec, instance, project.now())
+    if not chosen.is_named:
         raise SpecError(
             f"{name} cannot be named: every launch of its type and zone uses it.",
             remedy=f"Leave --option reservation out, and use --zone {chosen.zone}",
@@ -39,16 +36,8 @@ def choose(project: Project, spec: ClusterSpec, name: str, instance: str) -> Res
     return chosen
 
 
-def fitting_lines(project: Project, instance: str) -> list[str]:
-    """Return the reservations of a type that a plan does not use, for its reader."""
-    try:
-        rows: tuple[compute.Reservation, ...] = project.all("reservations")
-    except Failure as failure:
-        if failure.kind != "denied":
-            raise
-        return ["reservations: not known, as compute.reservations.list is not permitted"]
-    named = [_reservation(row) for row in rows if row.specific_reservation_required]
-    return also_there(named, instance, project.now())
+def list_reservations(project: Project) -> tuple[Reservation, ...]:
+    return tuple(map(_reservation, project.all("reservations")))
 
 
 def affinity(offer: GcpOffer) -> dict[str, Any]:
@@ -69,5 +58,6 @@ def _reservation(row: compute.Reservation) -> Reservation:
         free=reserved.count - reserved.in_use_count,
         total=reserved.count,
         is_bound=row.deployment_type == "DENSE",
+        is_named=row.specific_reservation_required,
         end=datetime.fromisoformat(row.delete_at_time).timestamp() if row.delete_at_time else None,
     )

@@ -26,8 +26,7 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
         leaves: leaf switches, each with an equal share of the hosts and an uplink to one spine
             switch; one switch for all hosts, if 0.
         uplink: rate of each leaf's uplink, each way; as fast as this machine can, if empty.
-        mount: file systems that every host mounts until `down`, such as
-            `nfs:10.0.0.9:/data:/shared`; several are separated by commas.
+        mount: file systems that every host mounts, such as `nfs:10.0.0.9:/data:/shared`.
         slurm: Slurm runs on the hosts: its controller on the first one, a worker on each.
     """
 

@@ -125,6 +125,7 @@ def test_the_link_of_efa_is_that_of_a_card_with_an_adapter() -> None:
 
     assert [link and link.rate for link in links] == [rates[0], rates[1]]
     assert rates[0] != rates[1]
+    assert [link and link.adapters for link in links] == [0, 16]
 
 
 def test_the_link_is_what_amazon_says_and_a_flow_has_its_own_limit(aws: Cloud) -> None:

@@ -40,7 +40,7 @@ def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud, snapshot: Snaps
         ({"instance": "n1-standard-8"}, "no compact placement for the family n1"),
         ({"accelerator": "t4:1"}, 'a2-highgpu-1g: accelerator="a100:1"'),
         ({"accelerator": "t4:3", "placement": False}, "Ask for 1, 2, 4 of them"),
-        ({"accelerator": "gtx"}, "there are: t4, v100, l4, a100, h100"),
+        ({"accelerator": "gtx"}, "there are: t4, v100, l4, a100, h100, a100-80gb"),
         ({"accelerator": "l4", "instance": "n1-standard-8"}, 'instance="g2-standard-4"'),
         ({"image": "ubuntu"}, "Write PROJECT/FAMILY"),
         ({"image": "ubuntu-os-cloud/ubuntu-0004"}, "no image ubuntu-os-cloud/ubuntu-0004"),
@@ -69,8 +69,19 @@ def test_a_k80_is_refused_before_anybody_is_asked_anything(gcp: Cloud, snapshot:
 
     snapshot(str(refused.value))
     command_line = "cluster up c5 --provider gcp --hosts 3 --zone us-central1-a --accelerator t4:2"
-    assert f"Type: {command_line}\n" in str(refused.value)
+    assert f"Type: {command_line}\n" in refused.value.remedy
     assert not gcp.calls()
+
+
+@pytest.mark.parametrize(("accelerator", "expected"), [("h100:8", 1), ("h100:1", 0), ("a100:8", 0)])
+def test_a_network_between_gpus_that_is_not_used_is_said(
+    gcp: Cloud, accelerator: str, expected: int
+) -> None:
+    lines = provider().plan(spec_of(accelerator=accelerator, placement=False)).lines
+
+    assert (
+        len([line for line in lines if "network between its GPUs is not used" in line]) == expected
+    )
 
 
 def test_a_k80_is_asked_for_where_there_may_be_some(gcp: Cloud) -> None:
