@@ -73,6 +73,7 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     price: Price | None  # of one machine for an hour, if that is known
     lines: tuple[str, ...]  # the plan, for a person
     gpus: int = 0  # of each machine
+    reservation: str = ""  # that they use: its id at Amazon, its name at Google
 
 
 class InstanceView(Value, frozen=True, kw_only=True):
@@ -338,7 +339,7 @@ def _noting_capacity(launch: AnyLaunch[M], site: Site) -> Iterator[None]:
     try:
         yield
     except Failure as failure:
-        if failure.kind == "capacity":
+        if failure.kind == "capacity" and not launch.offer.reservation:
             capacity_cache.note(site.zone, launch.instance)
         raise
 

@@ -83,6 +83,12 @@ NO_SWITCH = (
     "Amazon does not stop and start such instances, for example those of one-time spot requests",
     "Take them down instead: cluster down NAME",
 )
+PLAN = "See its state and what is free: cluster up NAME --plan; then fewer --hosts, or another one"
+RESERVATIONS = {  # EC2 API reference, "Error codes": what a launch into one is refused with
+    "ReservationCapacityExceeded": "It has fewer free instances than when the plan was made",
+    "InvalidCapacityReservationState": "It is not active any more",
+    "InvalidCapacityReservationId.NotFound": "It does not exist any more",
+}
 PROFILE = "export AWS_PROFILE=NAME"
 LOG_IN = "Log in: aws sso login (with --profile NAME, if you use one)"
 KEY = "Look at your key: aws configure; who it says you are: aws sts get-caller-identity"
@@ -185,6 +191,8 @@ def _of_instance(failure: Failure) -> tuple[str, str] | None:
                 f"--no-disable-api-{action}; then type the same again"
             ),
         )
+    if failure.code in RESERVATIONS:
+        return RESERVATIONS[failure.code], PLAN
     if failure.code in WRONG_STATES:
         return OTHER_STATE
     if failure.kind == "capacity" and failure.operation == "StartInstances":

@@ -34,6 +34,5 @@ class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     disk: int  # size of the root disk, in GiB
     cores: int  # of each machine
     interfaces: tuple[CardInterface, ...] = ()  # of a machine with EFA; else one ordinary one
-    reservation: str = ""  # id of the capacity reservation or block that they use
     is_block: bool = False
     packages: tuple[str, ...] = ()  # to install at the first boot, because the image lacks them

@@ -39,6 +39,5 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     disk: int  # size of the root disk, in GiB
     accelerator: str = ""  # Google's name of the accelerators to attach; empty if there are none
     accelerators: int = 0  # number of accelerators of each machine, attached or included
-    reservation: str = ""  # name of the reservation that they use
     is_bound: bool = False  # whether they end with it
     tier1: bool = False  # whether the machines use Tier_1 networking

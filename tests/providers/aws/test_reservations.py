@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
-from cluster.core.errors import SpecError
+from cluster.core import journal
+from cluster.core.errors import Capacity, ProvisionError, SpecError
+from cluster.providers._cloud import capacity_cache
 from tests.fakes.aws import Settings
 from tests.fakes.aws.values import Reserved
-from tests.providers.aws.conftest import create, provider, spec_of
+from tests.providers.aws.conftest import create, ours, provider, spec_of
 
 if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
@@ -84,6 +88,36 @@ def test_what_cannot_be_is_refused_in_plan(
     assert what in caught.value.what
     assert caught.value.remedy
     assert not reserved.mutating()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "code", "text"),
+    [
+        ({"total": 1}, Capacity, "ReservationCapacityExceeded", "fewer free instances"),
+        ({"state": "expired"}, ProvisionError, "InvalidCapacityReservationState", "not active"),
+        ({"id": "cr-0other"}, ProvisionError, "InvalidCapacityReservationId.NotFound", "not exist"),
+        ({"instance": "c5.xlarge"}, ProvisionError, "InvalidParameterValue", ""),
+        ({"block": True}, ProvisionError, "InvalidParameterCombination", ""),
+    ],
+)
+def test_what_changed_after_the_plan_is_refused_by_amazon_and_leaves_nothing(
+    reserved: Cloud, change: dict[str, Any], error: type[ProvisionError], code: str, text: str
+) -> None:
+    spec = reserving(reservation="cr-0own")
+    book = journal.for_cluster(spec.name)
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    chosen = provider()
+    chosen.plan(spec)
+    reserved.set(reservations=(msgspec.structs.replace(OWN, **change),))
+    with pytest.raises(error) as caught:
+        chosen.create(spec, book)
+
+    assert type(caught.value) is error
+    assert code in caught.value.means
+    assert text in caught.value.means
+    assert bool(text) == ("cluster up NAME --plan" in caught.value.remedy)
+    assert ours(reserved) == set()
+    assert not capacity_cache.zones("c5.large")
 
 
 def test_a_block_that_is_nearly_over_is_refused(aws: Cloud) -> None:
