@@ -70,10 +70,10 @@ def check_provider(
                 remedy=f"Leave --image out, or choose one that has libfabric with {provider}; "
                 f"to measure TCP: --option {provider}=0",
             )
-        count, given = len(set(DOMAIN.findall(result.stdout))), (adapters or {}).get(name, 0)
-        if count < given:
+        count, expected = len(set(DOMAIN.findall(result.stdout))), (adapters or {}).get(name, 0)
+        if count < expected:
             raise ProvisionError(
-                f"{name} has {count} of {given} adapters of {provider}, as fi_info lists them.",
+                f"{name} has {count} of {expected} adapters of {provider}, as fi_info lists them.",
                 means="It was launched with all: its driver or its hardware lacks some. Its share "
                 "of the fabric would be smaller than that of others; nothing was measured.",
                 remedy="See what its kernel says of the others: sudo dmesg | grep -i efa\n"
