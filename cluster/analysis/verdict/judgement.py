@@ -320,7 +320,8 @@ def _next_step(
     has_values = bool(verdicts) or training is not None
     if word in ("failed", "normal") or not has_values:
         return None if word == "normal" else _show("logs", name)
-    if any(isinstance(verdict.reason, BusyHost) for verdict in verdicts):
+    is_disturbed = len(signs) < len(findings) and word == "plausible"
+    if is_disturbed or any(isinstance(verdict.reason, BusyHost) for verdict in verdicts):
         return Advice(purpose="again", command=("cluster", "compare", name, "--again"))
     waits = training is not None and training.waits_for_network and _hosts(record) > 1
     if record.benchmark == TRAINING and not waits:
