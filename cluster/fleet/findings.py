@@ -21,6 +21,7 @@ from cluster.fleet.pair_table import (
 )
 from cluster.fleet.solver import (
     CHANCE,
+    CROWD_CHANCE,
     DEEP,
     GROUP,
     HOST,
@@ -45,6 +46,7 @@ FEWEST_OF_GROUP = 3  # hosts that are slow for one reason
 ALIKE = 0.1  # by which the capacities of such hosts differ at most
 DRIFTS = 0.8  # correlation with the number of the round, from which a host drifts
 PARTNERS = 3  # of a host in a confirming run
+OFTEN = 0.15  # of other pairs that are low alone: from this on, traffic of others may be the cause
 WORSE = 0.8  # of what other groups reach at the same time: a group below this is a finding
 
 
@@ -268,11 +270,8 @@ class PairCounts(NamedTuple):
     def chance(self, share: float, pairs: int) -> float:
         """Return the chance that a healthy fleet, or one with an unstable host, has a pair like it.
 
-        A pair is tested again because its first test was low, so that one says nothing.
-
-        Args:
-            share: of other tests, that are low.
-            pairs: of which each could be low by chance.
+        A pair is tested again because its first test was low, so that one says nothing. `share` of
+        other tests are low, and each of `pairs` could be low by chance.
         """
         if self.silent:
             return share ** len(self.low) * pairs
@@ -333,7 +332,9 @@ def _low_pairs(
         compared, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)
         compared[own] = False
         share = (int((low & compared).sum()) + 0.5) / (int(compared.sum()) + 1)
-        yield counts, counts.chance(share, _pairs(solution, silent=counts.silent))
+        # Where others often take bandwidth from a pair alone, its low tests may be their traffic.
+        doubt = CHANCE / CROWD_CHANCE if share > OFTEN and not counts.silent else 1.0
+        yield counts, doubt * counts.chance(share, _pairs(solution, silent=counts.silent))
 
 
 def bad_pairs(solution: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFinding]:

@@ -355,6 +355,33 @@ def test_a_host_that_is_low_at_random_has_no_bad_link(
     assert {name.split()[1] for name in named(fleet.check())} <= {f"host:{fleet.host}"}
 
 
+@pytest.mark.parametrize(
+    ("fabric", "background", "oversubscription", "grouped", "seed"),
+    [
+        ("leafspine:2x4", 0.5, 3.0, False, 1001),
+        ("leafspine:4x4", 0.5, 1.0, True, 1002),
+        ("leafspine:2x4", 0.2, 3.0, False, 1006),
+    ],
+)
+def test_traffic_of_others_is_no_bad_link(
+    fabric: str,
+    background: float,
+    oversubscription: float,
+    grouped: bool,  # noqa: FBT001 - a parameter of a test
+    seed: int,
+) -> None:
+    """A pair alone is low as often as the flows of others meet it, and so are all others."""
+    fleet = Simulated(
+        fabric,
+        seed=seed,
+        background=background,
+        oversubscription=oversubscription,
+        grouped=grouped,
+    )
+
+    assert [name for name in named(fleet.check()) if name.startswith("LINK")] == []
+
+
 @pytest.mark.parametrize("pair", [(1, 2), (1, 5)])  # of one leaf switch, and of two
 @pytest.mark.parametrize("ways", [1, 2])
 def test_a_slow_pair_is_a_link_in_its_direction(pair: tuple[int, int], ways: int) -> None:
