@@ -103,8 +103,9 @@ class Cluster:
         self.leftovers: Mapping[str, Leftovers] = {}
         self._block = ""  # for messages, inside a `with` block
         self.remote = Hosts(self.name, self._standing_machines)
-        self.hosts = HostGroup(self.remote, self.start)
         self.bench_jobs = Jobs(self.disk, self.remote)
+        self.remote.explain = self.bench_jobs.explain
+        self.hosts = HostGroup(self.remote, self.start)
         self.jobs = NamedJobs(self.disk, self.hosts, self.remote, self._bring_back, self.bench_jobs)
 
     def __repr__(self) -> str:

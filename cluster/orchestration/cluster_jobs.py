@@ -169,8 +169,7 @@ class Jobs:
             with self._revocation(job) as revocation:
                 result = _watched(job, JobOutput(listener, run), revocation)
         except Unreachable as error:
-            if cause := self._known_of({self._hosts.machines[0].name}):
-                error.means = f"{cause}. {error.means}".strip()
+            self.explain(error, self._hosts.machines[0].name)
             _note_unreachable(run, error)
             raise
         finally:
@@ -209,6 +208,11 @@ class Jobs:
             run = msgspec.structs.replace(run, record=record)
         self._disk.record_if_up(journal.Collected(run=job.record.run))
         return run
+
+    def explain(self, error: Unreachable, host: str) -> None:
+        """Add to an error what the provider knows of a host that does not answer."""
+        if cause := self._known_of({host}):
+            error.means = f"{cause.rstrip('.')}. {error.means}".strip()
 
     def _known_of(self, names: Collection[str]) -> str:
         """Say what the provider knows of hosts that do not answer; empty if nothing."""

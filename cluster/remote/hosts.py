@@ -80,6 +80,8 @@ class Hosts:
         self._machines = machines
         self._shells: dict[Hashable, Shell] = {}
         self.absent: frozenset[str] = frozenset()  # names of machines that are left out
+        # adds to an error what is known of a host, by its name, that does not answer
+        self.explain: Callable[[Unreachable, str], None] = lambda *_: None
 
     @property
     def machines(self) -> tuple[Machine, ...]:

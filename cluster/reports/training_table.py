@@ -81,14 +81,16 @@ def conditions_table(compared: Mapping[int, Comparison]) -> Table:
         return f"{rate(cells[ranks]) / ranks / (rate(cells[base]) / base):.1%}"
 
     columns: list[Column[int]] = [Column("ranks", str)]
-    for name, rate in zip(names, map(attrgetter, ("base", "other")), strict=True):
+    first, other = attrgetter("base"), attrgetter("other")
+    for name, rate in zip(names, (first, other), strict=True):
         columns += [
             Column(name, partial(rate_text, rate)),
             Column(f"{name} efficiency", partial(efficiency, rate)),
         ]
+    columns.append(Column("ratio", lambda n: f"{other(cells[n]) / first(cells[n]):.3f}"))
     columns.append(Column("verdict", lambda ranks: cells[ranks].verdict, words=True))
     title = f"training: efficiency over {base} rank(s) of the same condition"
-    note = f"The verdict is on {names[1]}."
+    note = f"The ratio is of {names[1]} to {names[0]}; the verdict is on {names[1]}."
     return make_table(title, list(cells), tuple(columns), (note,))
 
 

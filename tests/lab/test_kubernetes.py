@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,14 +18,17 @@ from cluster.providers.lab.control import alter
 from cluster.remote.threads import start
 from cluster.runs import store
 from cluster.runs.raw_files import rank_processes
-from tests.conftest import answer, command, until
+from tests.benchmarks.test_training import real_torch
+from tests.conftest import ROOT, answer, command, until
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
-from tests.fakes.kubernetes.kubelets import Image
 from tests.fakes.kubernetes.lab_pods import USER, LabPods
+from tests.fakes.kubernetes.pods import Image
 from tests.fakes.kubernetes.store import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cluster.reports.table import Table
 
 UP = ("--provider", "kubernetes", "--hosts", "2", "--option", f"image={IMAGE}")
 
@@ -83,6 +88,45 @@ def test_pod_network_against_host_network_on_the_same_nodes(
     assert [cell.launches for cell in compared.cells if cell.is_common] == [(1, 1)]
     assert [one["name"] for one in answer("ls")] == ["mine", "nodes"]
     mine.down()
+
+
+@pytest.mark.timed
+def test_the_table_of_calico_against_host_by_the_launcher(
+    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """120 s: rates, efficiencies and ratio of 1 and 2 ranks, and what carried the gradients."""
+    real_torch()
+    kubernetes.kubelets.images[IMAGE] = Image(user=USER, folder=Path(sys.prefix))
+    monkeypatch.setattr("cluster.orchestration.ab_test.ENOUGH_LAUNCHES", 1)
+    tables: list[Table] = []
+    launcher = run_path(str(ROOT / "launchers" / "train_scaling.py"))["train_scaling"]
+    monkeypatch.setitem(launcher.__globals__, "show_tables", lambda new, _: tables.extend(new))
+    how = {
+        "option": [f"image={IMAGE}", "python=/mnt/bin/python3"],
+        "ab": "network=pod,host",
+        "launches": 1,
+        "rounds": 2,
+    }
+    launcher(ranks="1,2", provider="kubernetes", **how)
+
+    [table] = tables
+    shown = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    pod, host = ([parse(row[f"network={kind}"]) for row in shown] for kind in ("pod", "host"))
+    assert [row["ranks"] for row in shown] == ["1", "2"]
+    for rates, kind in ((pod, "pod"), (host, "host")):
+        efficiencies = [parse(row[f"network={kind} efficiency"]) for row in shown]
+        assert efficiencies == pytest.approx([100, 50 * rates[1] / rates[0]], rel=0.01)
+    ratios = [parse(row["ratio"]) for row in shown]
+    assert ratios == pytest.approx([b / a for a, b in zip(pod, host, strict=True)], rel=0.01)
+    assert {_network(folder) for folder in (tmp_path / "runs").glob("train-2*/*training")} == {
+        ("network=pod", "198.19"),
+        ("network=host", "198.18"),
+    }
+
+
+def parse(text: str) -> float:
+    """Read a number before its unit."""
+    return float(text.rstrip("%").split()[0].replace(",", ""))
 
 
 @pytest.mark.timed

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster.core import journal
@@ -20,10 +21,11 @@ from cluster.providers.kubernetes import KubernetesProvider
 from cluster.providers.kubernetes.api import run
 from cluster.providers.kubernetes.cordons import RUN
 from cluster.providers.kubernetes.plan import parse_quantity
-from cluster.providers.kubernetes.states import scheduler_words
+from cluster.providers.kubernetes.states import Object as ServerObject
+from cluster.providers.kubernetes.states import scheduler_words, why_over
 from tests.conftest import ROOT, answer, command, until
 from tests.fakes.kubernetes.cluster import NEEDED, USER, Kubernetes
-from tests.fakes.kubernetes.kubelets import Image
+from tests.fakes.kubernetes.pods import Image
 from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 
@@ -72,7 +74,7 @@ def test_a_cluster_is_a_job_whose_pods_are_hosts(kubernetes: Kubernetes) -> None
 def test_a_launch_asks_as_often_for_four_hosts_as_for_one(
     kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call of kubectl takes 0.1 s of a core to begin; beside them, each pod has one `exec`."""
+    """Each call of kubectl takes 0.1 s of a core; each pod has one `exec`, the first two."""
     calls: list[str] = []
 
     def note(words: Sequence[str], text: str = "") -> tuple[str, str]:
@@ -86,7 +88,7 @@ def test_a_launch_asks_as_often_for_four_hosts_as_for_one(
         mine = up(hosts)
         waits = [call for call in calls if "pods?labelSelector" in call]
         assert len(calls) - len(waits) == 9, calls
-        assert sum("/exec?" in call for call in kubernetes.calls) == hosts
+        assert sum("/exec?" in call for call in kubernetes.calls) == hosts + 1
         mine.down()
 
 
@@ -228,6 +230,45 @@ def test_pods_that_never_run_end_the_launch_and_leave_nothing(
 
     assert words in str(failed.value)
     assert kubernetes.things() == []
+
+
+@pytest.mark.parametrize(
+    ("lacks", "hosts", "words"),
+    [
+        (("tmux",), 1, "The image lacks tmux."),
+        (("tar", "find"), 1, "The image lacks tar, find."),
+        (("sshd", "ssh-keygen"), 2, "The image lacks sshd, ssh-keygen."),
+        (("python3",), 1, "The image lacks Python 3.11 or newer."),
+        (("sh",), 1, 'StartError: failed to create .* exec: "sh": executable file not found'),
+    ],
+)
+def test_what_an_image_lacks_ends_the_launch(
+    kubernetes: Kubernetes, lacks: tuple[str, ...], hosts: int, words: str
+) -> None:
+    """Nothing is installed or timed before, and what to do is in no need of root."""
+    kubernetes.kubelets.images[OPTIONS["image"]] = Image(lacks=lacks)
+    with pytest.raises(ClusterError, match=words) as failed:
+        up(hosts)
+
+    assert "examples/Containerfile" in failed.value.remedy or lacks == ("sh",)
+    assert kubernetes.things() == []
+
+
+def test_a_host_alone_needs_no_sshd_and_a_python_of_the_image_is_looked_for(
+    kubernetes: Kubernetes,
+) -> None:
+    kubernetes.kubelets.images[OPTIONS["image"]] = Image(lacks=("sshd", "ssh", "ssh-keygen"))
+    up(1).down()
+    with pytest.raises(ClusterError, match=r"The image lacks /nowhere/bin/python3 \(Python 3"):
+        up(1, {"python": "/nowhere/bin/python3"})
+
+
+def test_a_container_that_was_out_of_memory_is_named_so() -> None:
+    ended = {"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    status = {"phase": "Failed", "containerStatuses": [ended]}
+    pod = msgspec.convert({"metadata": {"name": "a"}, "status": status}, ServerObject)
+
+    assert why_over(pod) == "OOMKilled"
 
 
 def test_a_quota_that_refuses_pods_ends_the_launch(kubernetes: Kubernetes) -> None:
@@ -446,8 +487,11 @@ def test_a_pod_that_is_taken_away_is_named_and_the_others_stay(
     lost = kubernetes.pods()[0]["metadata"]["name"]
     kubernetes.evict(lost, reason, message)
 
-    with pytest.raises(ClusterError):
+    with pytest.raises(ClusterError) as failed:
         mine.run(["true"])
+    assert f"0.mpi.mine ended: {words}" in failed.value.means
+    rows = json.loads(command("run", "mine", "--json", "--", "true", status=None).stdout)
+    assert [words in row["error"] for row in rows] == [True, False]
     refused = command("up", "mine", *FLAGS, "--hosts", "2", status=2).stderr
     assert words in refused
     assert "0.mpi.mine ended" in refused

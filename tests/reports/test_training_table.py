@@ -102,6 +102,7 @@ def test_two_networks_have_each_their_efficiency() -> None:
     assert shown.columns[1:5] == ("Calico", "Calico efficiency", "Host", "Host efficiency")
     assert [row[2] for row in shown.rows] == ["100.0%", "96.4%", "74.1%", "70.5%"]
     assert [row[4] for row in shown.rows] == ["100.0%", "99.1%", "86.8%", "80.0%"]
+    assert [row[5] for row in shown.rows] == ["1.000", "1.028", "1.172", "1.135"]
 
 
 def test_a_run_without_a_rate_is_refused() -> None:

@@ -206,4 +206,5 @@ class Environment(EnvironmentOptions, frozen=True, kw_only=True):
     # that it needs besides Python; each is named like its package
     programs: tuple[str, ...] = ("tmux",)
     libraries: tuple[str, ...] = ()  # Python libraries of a benchmark, such as `torch==2.13.0+cpu`
+    remedy: str = ""  # for what is missing, where nobody can install it
     large: bool = True  # they are installed even if more than 100 MB are downloaded for them

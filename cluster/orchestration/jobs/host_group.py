@@ -12,7 +12,7 @@ from typing import TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
-from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
+from cluster.core.errors import ClusterError, JobError, ShellError, SpecError, Unreachable
 from cluster.core.model.hosts import Completed, Machine
 from cluster.orchestration.files.sync import Sync, SyncReport
 from cluster.orchestration.files.tree import read_tree
@@ -156,7 +156,7 @@ class HostGroup(Sequence["Host"]):
             argv = (command,) if isinstance(command, str) else tuple(command)
             return msgspec.structs.replace(result, argv=argv)
 
-        return try_each(self.shells(), do)
+        return self._try_each(do)
 
     def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
         """Start a job on these hosts, which goes on without this process; see `Cluster.start`.
@@ -288,7 +288,17 @@ class HostGroup(Sequence["Host"]):
         return shells
 
     def _each(self, do: Callable[[str, Shell], T]) -> dict[str, T]:
-        return results(try_each(self.shells(), do))
+        return results(self._try_each(do))
+
+    def _try_each(self, do: Callable[[str, Shell], T]) -> dict[str, T | ClusterError]:
+        def explained(name: str, shell: Shell) -> T:
+            try:
+                return do(name, shell)
+            except Unreachable as error:
+                self._remote.explain(error, name)
+                raise
+
+        return try_each(self.shells(), explained)
 
 
 class Host:

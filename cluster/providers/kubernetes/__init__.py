@@ -47,13 +47,7 @@ from cluster.providers.kubernetes.objects import (
     write_job,
 )
 from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
-from cluster.providers.kubernetes.plan import (
-    check_queue,
-    check_verbs,
-    node_notes,
-    quota_notes,
-    try_job,
-)
+from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
 from cluster.providers.kubernetes.refusals import Passing
 from cluster.providers.kubernetes.startup import POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
@@ -65,6 +59,7 @@ REFUSED_OPTIONS = {
     "max_cost": "its pods have no price here; limit their time: --ttl 2h",
     "idle": "limit their time: --ttl 2h",
 }
+IMAGE_REMEDY = "Build one that has it, from examples/Containerfile; name it: --option image=IMAGE"
 GONE_WITHIN = 90.0  # seconds for the pods of a deleted Job to end
 SEEN_WITHIN = 10.0  # seconds in which a Job is listed, also if its answer was lost
 
@@ -119,7 +114,7 @@ class KubernetesProvider(
                 pool.submit(lambda ask: tuple(ask(api, spec.hosts, options)), ask)
                 for ask in (quota_notes, node_notes)
             ]
-            try_job(api, text)
+            api.create(text, dry=True)
         amounts = "".join(f", {amount} {name}" for name, amount in options.resources.items())
         notes = tuple(note for room in rooms for note in room.result())
         place = api.namespace.place
@@ -163,7 +158,7 @@ class KubernetesProvider(
             )
         )
         try:
-            job, _ = api.create(write_job(spec, mark, self._token_of(options.share)))
+            job = api.create(write_job(spec, mark, self._token_of(options.share)))
         except ClusterError as error:
             if not isinstance(error, Passing):  # otherwise, it may have been created
                 cluster.append(journal.Answered(token=mark.token))
@@ -182,7 +177,9 @@ class KubernetesProvider(
         options = decoders.convert(spec.options, KubernetesOptions, strict=False)
         if options.bin:
             return None
-        return Environment(source=options.source, mpi=options.mpi, python=options.python)
+        return Environment(
+            source=options.source, mpi=options.mpi, python=options.python, remedy=IMAGE_REMEDY
+        )
 
     def revocation_reason(
         self, spec: ClusterSpec, machines: tuple[Machine, ...]

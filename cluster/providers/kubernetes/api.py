@@ -22,11 +22,7 @@ WITHIN = 30  # seconds for an answer of the API server
 ENDS_WITHIN = 90.0  # seconds for kubectl, which may have to log in first
 TRIES, BETWEEN_TRIES = 4, 1.0  # of a question; seconds
 ENDINGS = (  # reasons of events
-    "DeadlineExceeded",
-    "Evicted",
-    "Killing",
-    "NodeNotReady",
-    "Preempted",
+    *("DeadlineExceeded", "Evicted", "Killing", "NodeNotReady", "Preempted"),
     "TaintManagerEviction",
 )
 TOKEN_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # in a pod
@@ -76,11 +72,13 @@ class Api(msgspec.Struct, frozen=True):
         last = [event for event in self.events(name) if event.reason in ENDINGS]
         return f": {last[-1].reason}: {last[-1].message}" if last else ""
 
-    def create(self, text: str, *, dry: bool = False) -> tuple[Object, str]:
-        """Create a Job, or only ask for it; return it, and the server's warnings."""
+    def create(self, text: str, *, dry: bool = False) -> Object:
+        """Create a Job, or only ask whether the server takes it, and its pods (ClusterError)."""
         how = "?fieldValidation=Strict" + ("&dryRun=All" if dry else "")
         answer, warnings = self.run("create", "--raw", self._jobs(how), "-f", "-", text=text)
-        return decoders.decode(answer, Object), warnings
+        if dry and "PodSecurity" in warnings:
+            raise refusal(warnings.replace("Warning: ", ""))
+        return decoders.decode(answer, Object)
 
     def delete(self, job: str) -> None:
         """Delete a Job with all that it owns, itself last; it is no error if it is gone."""

@@ -21,7 +21,6 @@ from cluster.providers.kubernetes.plan import (
     node_notes,
     parse_quantity,
     quota_notes,
-    try_job,
 )
 from cluster.providers.kubernetes.states import read_topology
 
@@ -155,7 +154,7 @@ def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
 def _try_job(api: Api, options: Mapping[str, str]) -> None:
     """Ask whether the API server would take a Job of one pod (ClusterError)."""
     spec = ClusterSpec(name="doctor", provider="kubernetes", hosts=1, options={**options})
-    try_job(api, write_job(spec, new_mark(spec.name)))
+    api.create(write_job(spec, new_mark(spec.name)), dry=True)
 
 
 def _pulled(api: Api, image: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from cluster.core.errors import Denied, SpecError
 from cluster.providers.kubernetes.api import Api
 from cluster.providers.kubernetes.options import KubernetesOptions
-from cluster.providers.kubernetes.refusals import refusal
 from cluster.providers.kubernetes.states import ENDED, Object
 
 VERBS = (  # that a cluster needs in its namespace; versions of kubectl differ in that of `exec`
@@ -43,13 +42,6 @@ def check_queue(api: Api, queue: str) -> None:
             f"There is no queue {queue!r} in {api.namespace.name}.",
             remedy=f"There are: {', '.join(names) or 'none'}; look: kubectl get localqueues",
         )
-
-
-def try_job(api: Api, text: str) -> None:
-    """Refuse a Job that the API server would not take, with its pods (ClusterError)."""
-    _, warnings = api.create(text, dry=True)
-    if "PodSecurity" in warnings:
-        raise refusal(warnings.replace("Warning: ", ""))
 
 
 def queue_state(api: Api, job: Object) -> str:

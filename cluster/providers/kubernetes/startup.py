@@ -18,12 +18,13 @@ from cluster.providers.kubernetes.states import (
     Object,
     index_of,
     is_hopeless,
+    state_of,
     wait_reason,
-    waiting_of,
     why_over,
 )
 
 POLL = 0.5  # seconds between two questions
+PODS_FAILED = "FailedIndexes"  # the reason of a Job whose pods say why
 REMEDIES = {
     "InvalidImageName": "Name it as REGISTRY/IMAGE:TAG.",
     "CreateContainerConfigError": "Name a user that is not root: --option user=1000; or, where the "
@@ -61,7 +62,7 @@ def _check(pods: Iterable[Object]) -> None:
     """Refuse pods that are over, or would wait for ever (ProvisionError)."""
     for pod in pods:
         if (why := why_over(pod)) or is_hopeless(pod):
-            name, remedy = pod.metadata.name, REMEDIES.get(waiting_of(pod).reason, "")
+            name, remedy = pod.metadata.name, REMEDIES.get(state_of(pod, "waiting").reason, "")
             raise ProvisionError(
                 f"The pod {name} will never run. {why or wait_reason(pod)}.",
                 remedy=f"{remedy} Look: kubectl describe pod {name}",
@@ -71,8 +72,8 @@ def _check(pods: Iterable[Object]) -> None:
 def _why_missing(api: Api, mark: JobMark) -> str:
     """Say why pods do not exist yet (ClusterError: they never will)."""
     job = api.job(mark.job)
-    if job is None or why_over(job):
-        why = why_over(job) if job else "it was deleted"
+    why = why_over(job) if job else "it was deleted"
+    if job is None or (why and not why.startswith(PODS_FAILED)):
         raise ProvisionError(f"The Job {mark.job} ended before its pods ran: {why}.")
     if job.spec.suspend:
         return queue_state(api, job)

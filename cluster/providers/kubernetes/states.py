@@ -70,8 +70,8 @@ class ObjectCondition(ObjectPart, frozen=True):
     message: str = ""
 
 
-class Waiting(ObjectPart, frozen=True):
-    """Why a container does not run yet."""
+class ContainerState(ObjectPart, frozen=True):
+    """Why a container does not run yet, or any more."""
 
     reason: str = ""
     message: str = ""
@@ -80,7 +80,7 @@ class Waiting(ObjectPart, frozen=True):
 class ContainerStatus(ObjectPart, frozen=True):
     """Of a container."""
 
-    state: dict[str, Waiting] = {}  # by `waiting`, `running` or `terminated`
+    state: dict[str, ContainerState] = {}  # by `waiting`, `running` or `terminated`
 
 
 class Resources(ObjectPart, frozen=True):
@@ -175,8 +175,10 @@ def why_over(item: Object) -> str:
         return f"{ends[0].reason}: {ends[0].message}"
     why = status.condition("DisruptionTarget")  # a preemption, a drain, a taint of the node
     if status.phase in ENDED:
-        reason = status.reason or (why.reason if why else "its container ended")
-        message = status.message or (why.message if why else "")
+        end = state_of(item, "terminated")
+        own = end.reason if end.reason not in ("", "Error", "Completed") else "its container ended"
+        reason = status.reason or (why.reason if why else own)
+        message = status.message or (why.message if why else end.message)
         return f"{reason}: {message}" if message else reason
     if item.metadata.deletion_timestamp:
         return f"{why.reason}: {why.message}" if why else "it is being deleted"
@@ -193,14 +195,14 @@ def why_lost(pod: Object) -> str:
     return why_over(pod) or (f"its node {pod.spec.node_name} does not answer" if silent else "")
 
 
-def waiting_of(pod: Object) -> Waiting:
+def state_of(pod: Object, kind: str) -> ContainerState:
     states = (status.state for status in pod.status.container_statuses)
-    return next((state["waiting"] for state in states if "waiting" in state), Waiting())
+    return next((state[kind] for state in states if kind in state), ContainerState())
 
 
 def is_hopeless(pod: Object) -> bool:
     """Tell whether a pod would wait for ever."""
-    waiting = waiting_of(pod)
+    waiting = state_of(pod, "waiting")
     without_image = "ImagePull" in waiting.reason and NO_IMAGE.search(waiting.message)
     return waiting.reason in HOPELESS or bool(without_image)
 
@@ -209,7 +211,7 @@ def wait_reason(pod: Object) -> str:
     """Say why a pod does not run yet; empty if it does."""
     if runs(pod):
         return ""
-    if (waiting := waiting_of(pod)).reason:
+    if (waiting := state_of(pod, "waiting")).reason:
         return f"{waiting.reason}: {waiting.message}".removesuffix(": ")
     scheduled = pod.status.condition("PodScheduled")
     if scheduled and scheduled.reason == "Unschedulable":

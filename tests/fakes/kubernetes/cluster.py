@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.fakes.kubernetes.controllers import ControlPlane, delete, say
-from tests.fakes.kubernetes.kubelets import Image, Kubelets
-from tests.fakes.kubernetes.pods import FolderPods
+from tests.fakes.kubernetes.kubelets import Kubelets
+from tests.fakes.kubernetes.pods import FolderPods, Image
 from tests.fakes.kubernetes.schemas import VERSION
 from tests.fakes.kubernetes.server import Server, serve
 from tests.fakes.kubernetes.store import (

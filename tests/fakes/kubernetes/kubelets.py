@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tests.fakes.kubernetes.controllers import say
 from tests.fakes.kubernetes.errors import Refused
@@ -17,19 +17,13 @@ IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?")
 NODES_AT_ONCE = 8
 
 
-class Image(NamedTuple):
-    """An image of the registry."""
-
-    user: int = 1000
-
-
 class Kubelets:
     """The kubelets of all nodes."""
 
     def __init__(self, store: Store, runtime: FolderPods) -> None:
         self.store = store
         self.runtime = runtime
-        self.images: dict[str, Image] = {}
+        self.images = runtime.images
         self.dead: set[str] = set()  # nodes whose kubelet does nothing any more
         self.slow_images: set[str] = set()  # whose pull does not end
         self._side_by_side = ThreadPoolExecutor(NODES_AT_ONCE)
@@ -80,7 +74,19 @@ class Kubelets:
                 if waiting[0] != "ContainerCreating":
                     say(self.store, pod, "Failed", waiting[1])
             return
-        self._keep_image(pod["spec"]["containers"][0]["image"], node)
+        container = pod["spec"]["containers"][0]
+        self._keep_image(container["image"], node)
+        if (first := container["command"][0]) in self.images[container["image"]].lacks:
+            message = (
+                "failed to create containerd task: failed to create shim task: OCI runtime create "
+                "failed: runc create failed: unable to start container process: error during "
+                f'container init: exec: "{first}": executable file not found in $PATH'
+            )
+            pod["status"]["phase"] = "Failed"
+            end = {"exitCode": 128, "reason": "StartError", "message": message}
+            self._containers(pod, {"terminated": end}, ready=False)
+            self.store.update(PODS, pod)
+            return
         self.runtime.start(pod, node)
         pod["status"]["phase"] = "Running"
         pod["status"]["startTime"] = now()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -32,6 +34,15 @@ hostname "$2"
 cat > /dev/null
 shift 2
 exec setpriv --reuid={USER} --regid={USER} --clear-groups "$@"
+"""
+
+
+OPEN_TREE, MOVE_MOUNT = 428, 429  # system calls, which glibc 2.36 has and Python has not
+HERE, CLONE, CLOSE_ON_EXEC, BY_FILE = -100, 1, 0x80000, 4
+ATTACH = f"""
+import ctypes, sys
+call = ctypes.CDLL(None).syscall
+sys.exit(call({MOVE_MOUNT}, int(sys.argv[1]), b"", {HERE}, b"/mnt", {BY_FILE}) != 0)
 """
 
 
@@ -83,6 +94,9 @@ class LabPods(FolderPods):
         )
         self._running[uid] = process
         self._inits[uid] = until(lambda: _init_below(process.pid), "the pod has its first process")
+        image = self.images[pod["spec"]["containers"][0]["image"]]
+        if image.folder is not None:
+            _show(image.folder, self._inits[uid])
         if not shared:
             self._connect(init, self._inits[uid], self.address(pod, node))
         if process.stdin:
@@ -109,6 +123,17 @@ class LabPods(FolderPods):
     def close(self) -> None:
         """Forget what is left."""
         shutil.rmtree(self.folder)
+
+
+def _show(folder: Path, pod: int) -> None:
+    """Mount a folder of this machine in a pod, to whose root file system it is hidden."""
+    call = ctypes.CDLL(None).syscall
+    tree = call(OPEN_TREE, HERE, str(folder).encode(), CLONE | CLOSE_ON_EXEC)
+    words = ("nsenter", "--target", str(pod), "--mount", "python3", "-c", ATTACH, str(tree))
+    try:
+        subprocess.run(words, pass_fds=[tree], check=True)
+    finally:
+        os.close(tree)
 
 
 def _init_below(pid: int) -> int:

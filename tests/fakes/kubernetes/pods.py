@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     from tests.fakes.kubernetes.store import Object
 
 POD = "FAKE_KUBERNETES_POD"  # variable of all processes of a pod: its uid
+
+
+# Its words: files to hide, `--`, and a command.
+WITHOUT = """
+while [ "$1" != -- ]; do mount --bind /dev/null "$1"; shift; done
+shift
+exec "$@"
+"""
+PLACES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+class Image(NamedTuple):
+    """An image of the registry."""
+
+    user: int = 1000
+    lacks: tuple[str, ...] = ()  # programs that are not in it; with `python3`, all its versions
+    folder: Path | None = None  # of this machine, which is in it as `/mnt`; in pods of a lab
 
 
 def variables(pod: Object) -> dict[str, str]:
@@ -34,6 +51,7 @@ class FolderPods:
         self.folder = Path(tempfile.mkdtemp(prefix="pods"))
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._addresses: dict[str, str] = {}
+        self.images: dict[str, Image] = {}
 
     def address(self, pod: Object, node: Object) -> str:
         """Give the address of a pod: one of this machine's, as its processes are."""
@@ -63,6 +81,9 @@ class FolderPods:
     ) -> subprocess.Popen[bytes]:
         """Start a command in a pod."""
         home = self.folder / pod["metadata"]["uid"]
+        image = self.images.get(pod["spec"]["containers"][0]["image"], Image())
+        if hidden := files_of(image.lacks):
+            words = [*("unshare", "--mount", "sh", "-c", WITHOUT, "sh"), *hidden, "--", *words]
         return self.spawn(words, stdin, {**variables(pod), "HOME": str(home)}, home)
 
     def spawn(
@@ -96,6 +117,18 @@ class FolderPods:
     def close(self) -> None:
         """Remove what is left."""
         shutil.rmtree(self.folder)
+
+
+def files_of(programs: Sequence[str]) -> list[str]:
+    """Find all files by which programs would start."""
+    folders = dict.fromkeys((*os.environ["PATH"].split(":"), *PLACES))
+    found = {
+        str(path.resolve())
+        for folder in map(Path, folders)
+        for program in programs
+        for path in folder.glob(f"{program}*" if program == "python3" else program)
+    }
+    return sorted(found)
 
 
 def processes(uid: str) -> list[int]:
