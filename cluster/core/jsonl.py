@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import IO
 
 CHUNK = 1 << 16  # bytes read at a time, from the end backwards
 
@@ -10,24 +9,19 @@ CHUNK = 1 << 16  # bytes read at a time, from the end backwards
 def append(path: Path, text: bytes, *, sync: bool = False) -> None:
     """Add whole lines to a file, whose folder exists, in place of a last one that was cut off."""
     with path.open("a+b") as file:
-        _cut_back(file)
+        start = end = file.seek(0, os.SEEK_END)
+        last = b""  # the end of the file, with the last whole line
+        while start > 0 and b"\n" not in last:
+            start = max(0, start - CHUNK)
+            file.seek(start)
+            last = file.read(end - start)
+        keep = start + last.rfind(b"\n") + 1
+        if keep < end:
+            file.truncate(keep)
         file.write(text)
         file.flush()
         if sync:
             os.fsync(file.fileno())
-
-
-def _cut_back(file: IO[bytes]) -> None:
-    """Remove what follows the last newline."""
-    start = end = file.seek(0, os.SEEK_END)
-    last = b""
-    while start > 0 and b"\n" not in last:
-        start = max(0, start - CHUNK)
-        file.seek(start)
-        last = file.read(end - start)
-    keep = start + last.rfind(b"\n") + 1
-    if keep < end:
-        file.truncate(keep)
 
 
 def complete_lines(text: bytes) -> list[bytes]:

@@ -180,15 +180,10 @@ def _pair_fault(carrier: Carrier, path: str, limit: str) -> PairFault | None:
         return PairFault(kind="direct", via=direct[0]) if direct else None
     if not limit:
         return None
-    allowed = _allowed(path, limit)
+    named = "NVL" if nvlinks(path) else SAME.get(path, path)
+    allowed = LEVELS.index(named) <= LEVELS.index(limit) if named in LEVELS else None
     if direct and allowed is False:
         return PairFault(kind="beyond", via=direct[0], limit=limit)
     if direct or allowed is False:
         return None
     return PairFault(kind="indirect" if allowed else "path_unknown", via=carrier.via[0])
-
-
-def _allowed(path: str, limit: str) -> bool | None:
-    """Tell whether a level allows a path; None if the path is not known."""
-    named = "NVL" if nvlinks(path) else SAME.get(path, path)
-    return LEVELS.index(named) <= LEVELS.index(limit) if named in LEVELS else None

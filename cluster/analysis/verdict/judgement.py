@@ -107,7 +107,12 @@ def judge(
         The judgement; `unknown` if nothing bounds what was measured.
     """
     if fleet is not None:
-        return _of_fleet(fleet)
+        first = next((finding for finding in fleet.findings if finding.confirm), None)
+        return Judgement(
+            word=FLEETS[fleet.verdict],
+            next_step=Advice(purpose="confirm", fleet=first) if first else None,
+            fleet=fleet,
+        )
     ours = {key: _with_medium(d, record) for key, d in record.definitions.items()}
     if hardware is not None:
         summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
@@ -163,16 +168,6 @@ def _word(verdicts: Sequence[Verdict], record: Record, findings: Sequence[Sign])
     words |= {"low"} if any(map(is_slow, findings)) else set()
     words |= {"failed"} if record.status == "failed" else set()
     return next((candidate for candidate in ORDER if candidate in words), "unknown")
-
-
-def _of_fleet(fleet: FleetVerdict) -> Judgement:
-    """Return the verdict of a check in the words of all other runs."""
-    first = next((finding for finding in fleet.findings if finding.confirm), None)
-    return Judgement(
-        word=FLEETS[fleet.verdict],
-        next_step=Advice(purpose="confirm", fleet=first) if first else None,
-        fleet=fleet,
-    )
 
 
 def judge_launches(

@@ -267,7 +267,7 @@ class Imb(RunParser):
         ways = WAYS.get(self._test)
         multiples = (ways,) if ways else MULTIPLES
         once = size / time * MICRO
-        slack = _slack(time, rate)
+        slack = SLACK + ROUNDING / time + ROUNDING / rate
         fits = {
             scale: min(abs(rate * scale / (many * once) - 1) for many in multiples)
             for scale in (self._usual, MB, MIB)  # if both fit, that of the version
@@ -331,7 +331,3 @@ def _rate(test: str, *, counted: bool, pair: bool) -> Definition:
     if test in BOTH or test == "pingping":
         return PAIRS_BOTH_WAYS if many else BOTH_WAYS
     return TOTAL
-
-
-def _slack(time: float, rate: float) -> float:
-    return SLACK + ROUNDING / time + ROUNDING / rate

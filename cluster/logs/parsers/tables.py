@@ -181,7 +181,7 @@ class Tables(RunParser):
         if "efficiency" in name:
             return percent is not None and _add(builder, EFFICIENCY, percent[1], params)
         if name.startswith("top-") and bare and not bare[2]:
-            return _add(builder, _accuracy(name), bare[1], params)
+            return _add(builder, TOP1 if name == "top-1" else TOP5, bare[1], params)
         if rate:
             is_expected = name.startswith("expected")
             return _add(builder, EXPECTED if is_expected else RATE, rate[1], params)
@@ -205,10 +205,6 @@ def _kind(column: str) -> Definition | None:
     if _PER_GPU.search(column):
         return EACH
     return kinds[0] if kinds else RATE
-
-
-def _accuracy(column: str) -> Definition:
-    return TOP1 if column == "top-1" else TOP5
 
 
 def _heading_param(name: str, *, several: bool) -> dict[str, Scalar]:

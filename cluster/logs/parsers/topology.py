@@ -99,7 +99,7 @@ class _Matrix:
         inner = frozenset(row[: len(self._names)])
         if plain and (len(row) < len(self._names) or "X" not in inner):
             return False
-        if not _are_known(inner):
+        if not (all(map(PATH.fullmatch, inner)) or all(map(STATUS.fullmatch, inner))):
             return False
         self._kinds |= inner
         self.rows[cells[0]] = list(map(intern, row))
@@ -139,10 +139,6 @@ class _Matrix:
             numa=_value(tail_cells[1]) if self._has_numa and len(tail_cells) > 1 else "",
             model=self.models.get(name, ""),
         )
-
-
-def _are_known(cells: frozenset[str]) -> bool:
-    return all(map(PATH.fullmatch, cells)) or all(map(STATUS.fullmatch, cells))
 
 
 def _value(cell: str) -> str:

@@ -45,7 +45,8 @@ def receive(
         _receive_exactly(link, len(HELLO))
         conditions.begin()
         if metric == "latency":
-            _echo(link)
+            while data := link.recv(len(HELLO)):
+                link.sendall(data)
             return None
         return _receive_rate(link, seconds)
 
@@ -152,11 +153,6 @@ def _rate(marks: list[tuple[float, int]], seconds: float) -> float:
         if closed > opened:
             return (after - before) / (closed - opened)
     raise TransferError("too little arrived to measure")
-
-
-def _echo(link: socket.socket) -> None:
-    while data := link.recv(len(HELLO)):
-        link.sendall(data)
 
 
 def _ping_pong(link: socket.socket, seconds: float) -> float:

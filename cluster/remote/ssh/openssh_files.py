@@ -47,7 +47,11 @@ def _lines(text: str) -> tuple[KnownKey, ...]:
 def _is_one_of(names: str, name: str) -> bool:
     """Return whether a pattern matches a host; one after `!` excludes it."""
     if names.startswith(SALTED):
-        return _is_hash_of(names, name)
+        try:
+            salt, digest = (base64.b64decode(word) for word in names[len(SALTED) :].split("|"))
+        except ValueError:
+            return False
+        return hmac.compare_digest(hmac.digest(salt, name.encode(), hashlib.sha1), digest)
     patterns = names.lower().split(",")
     if any(_fits(pattern[1:], name) for pattern in patterns if pattern.startswith("!")):
         return False
@@ -59,14 +63,6 @@ def _fits(pattern: str, name: str) -> bool:
         return pattern == name
     spelled = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
     return re.fullmatch(spelled, name) is not None
-
-
-def _is_hash_of(salted: str, name: str) -> bool:
-    try:
-        salt, digest = (base64.b64decode(word) for word in salted[len(SALTED) :].split("|"))
-    except ValueError:
-        return False
-    return hmac.compare_digest(hmac.digest(salt, name.encode(), hashlib.sha1), digest)
 
 
 def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:

@@ -38,7 +38,9 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
         through = [e for e in edges if not e.direct]
         if through:
-            lacks = _may_lack(evidence, through)
+            lacks = evidence.hardware is None and all(
+                "AWS Libfabric" in edge.via for edge in through
+            )
             return Finding(
                 kind="efa_without_gpudirect" if lacks else "no_gpudirect",
                 confidence="certain" if len(through) == len(edges) and not lacks else "likely",
@@ -48,11 +50,6 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
                 other_count=len(edges),
             )
     return None
-
-
-def _may_lack(evidence: Evidence, edges: list[NcclEdge]) -> bool:
-    """Tell whether links are of EFA on instances that nobody named: most have no GPUDirect."""
-    return evidence.hardware is None and all("AWS Libfabric" in edge.via for edge in edges)
 
 
 def on_sockets(evidence: Evidence) -> Finding | None:
