@@ -57,6 +57,7 @@ from cluster.providers import (
     Simulates,
     Stops,
     gpu_advice,
+    mounts_of,
     scope_of,
     seconds_to_answer,
 )
@@ -429,7 +430,7 @@ class Cluster:
         within = seconds_to_answer(self._provider, self.spec)
         with self._unless_revoked() as check:
             connect_all(self.shells(), within, on_state, between=check)
-            mount_all(self.shells(), self._provider.mounts(self.spec))
+            mount_all(self.shells(), mounts_of(self._provider, self.spec))
 
     def install(
         self,
@@ -662,7 +663,7 @@ class Cluster:
                 self.remote.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError):
                     self.end_jobs(reason)
-            if provider.mounts(self.spec):
+            if mounts_of(provider, self.spec):
                 self.remote.give_up_dead(DEAD_AFTER)
                 unmount_all(self.shells())
             return

@@ -120,10 +120,6 @@ class Provider(Plugin):
             ProvisionError: something is left.
         """
 
-    def mounts(self, spec: ClusterSpec) -> tuple[Mount, ...]:
-        """Return the shared file systems that every host mounts: the option `mount` (SpecError)."""
-        return parse_mounts(spec.options.get("mount", ""), spec.provider)
-
 
 class ExistingHosts(ABC):  # noqa: B024 - what derives from it says it all
     """The machines exist before and after: `down` ends and removes what is ours on them."""
@@ -244,6 +240,14 @@ class PreparesHosts(ABC):
         return Environment(
             source=options.source, mpi=options.mpi, image=options.image, python=options.python
         )
+
+
+class MountsFiles(ABC):  # noqa: B024
+    """The hosts mount the shared file systems that the option `mount` names."""
+
+    def mounts(self, spec: ClusterSpec) -> tuple[Mount, ...]:
+        """Return the shared file systems that every host mounts: the option `mount` (SpecError)."""
+        return parse_mounts(spec.options.get("mount", ""), spec.provider)
 
 
 class HasConsoles(ABC):
@@ -435,6 +439,11 @@ def scope_of(provider: Provider, name: str) -> str:
 def gpu_advice(kind: type[Provider]) -> str:
     """Return the option that gives a provider's machines GPUs; empty if there is none."""
     return kind.gpu_advice if issubclass(kind, OffersGpus) else ""
+
+
+def mounts_of(provider: Provider, spec: ClusterSpec) -> tuple[Mount, ...]:
+    """Return the shared file systems that every host mounts (SpecError: it cannot)."""
+    return provider.mounts(spec) if isinstance(provider, MountsFiles) else ()
 
 
 def seconds_to_answer(provider: Provider, spec: ClusterSpec) -> float:

@@ -18,6 +18,7 @@ from cluster.providers import (
     CountsHosts,
     ExistingHosts,
     HintsReplacement,
+    MountsFiles,
     PreparesHosts,
     Provider,
     refuse,
@@ -50,7 +51,9 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
     mount: str = ""
 
 
-class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement):
+class SshProvider(
+    Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement, MountsFiles
+):
     """Machines that already exist, which the user names."""
 
     Options: ClassVar[type[Value]] = SshOptions

@@ -15,7 +15,7 @@ from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.hosts.revocation import unless_revoked
 from cluster.orchestration.hosts.state import StateOnDisk
-from cluster.providers import Boots, HasConsoles, Provider, Replaces, seconds_to_answer
+from cluster.providers import Boots, HasConsoles, Provider, Replaces, mounts_of, seconds_to_answer
 from cluster.remote import host_keys
 from cluster.remote.hosts import Hosts
 from cluster.remote.mounts import mount_all, unmount_all
@@ -42,7 +42,7 @@ def connect(
             if isinstance(provider, Boots) and provider.rotates_host_keys:
                 known_hosts = disk.journal.folder / KNOWN
                 host_keys.rotate(shells, by_name, known_hosts, between=check)
-            if mounts := provider.mounts(spec):
+            if mounts := mounts_of(provider, spec):
                 with on_failure(partial(unmount_all, shells)):
                     mount_all(shells, mounts)
         if spec.idle is not None:

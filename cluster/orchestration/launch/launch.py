@@ -25,7 +25,15 @@ from cluster.orchestration.hosts.setup import check_image
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.proof import prove_launch
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
-from cluster.providers import ENDED, CountsHosts, Provider, Resumes, Revocable, RevokedAtOnce
+from cluster.providers import (
+    ENDED,
+    CountsHosts,
+    Provider,
+    Resumes,
+    Revocable,
+    RevokedAtOnce,
+    mounts_of,
+)
 from cluster.remote.mounts import mount_all
 from cluster.remote.parallel import connect_all
 from cluster.reports.words.outcomes import outcome_words
@@ -199,7 +207,7 @@ def launch_spec(
         resuming = isinstance(provider, Resumes) and existing.state.is_unfinished(spec)
         if existing.state.launched:
             if _is_usable(existing, spec, replace=replace):
-                mount_all(existing.shells(), provider.mounts(spec))
+                mount_all(existing.shells(), mounts_of(provider, spec))
                 return existing
             existing.down(reason=outcome_words("rebuilt", this_process().words))
             plan = provider.plan(spec)
@@ -378,7 +386,7 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
     """Ask a provider whether it can create the machines of a spec (SpecError)."""
     provider = plugins.load(Provider, spec.provider)
     convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
-    mounts = tuple(mount.line for mount in provider.mounts(spec))
+    mounts = tuple(mount.line for mount in mounts_of(provider, spec))
     plan = _plan_of_existing(spec) or provider.plan(spec)
     return provider, structs.replace(plan, lines=(*plan.lines, *mounts)) if mounts else plan
 

@@ -24,6 +24,7 @@ from cluster.providers import (
     ENDED,
     Boots,
     KnowsTopology,
+    MountsFiles,
     PreparesHosts,
     Provider,
     Regional,
@@ -69,6 +70,7 @@ class CloudProvider(
     KnowsTopology,
     Revocable,
     Replaces,
+    MountsFiles,
     Generic[ClientT, OptionsT, OfferT],
 ):
     """Machines of a cloud, which cost money while they exist."""

@@ -35,6 +35,7 @@ from cluster.providers import (
     HasConsoles,
     HintsReplacement,
     KnowsTopology,
+    MountsFiles,
     PreparesHosts,
     Provider,
     Searchable,
@@ -83,7 +84,7 @@ SSHD = "/usr/sbin/sshd"
 
 
 class LabProvider(
-    Provider, Searchable, PreparesHosts, HasConsoles, KnowsTopology, HintsReplacement
+    Provider, Searchable, PreparesHosts, HasConsoles, KnowsTopology, HintsReplacement, MountsFiles
 ):
     """Hosts that are namespaces of this machine; nothing costs money."""
 
