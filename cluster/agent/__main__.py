@@ -29,6 +29,8 @@ import sys
 import time
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from cluster.agent.follow import follow_job, job_state, print_event
 from cluster.agent.scratch import sweep
 from cluster.agent.supervise import kill_ranks, run_job, stop_job
@@ -51,9 +53,10 @@ def main(verb: str, *words: str) -> int:
         return 0
     if verb == "usage":
         from cluster.agent.counters import watch  # noqa: PLC0415 - not needed to follow a job
+        from cluster.agent.task import running_jobs  # noqa: PLC0415
 
-        for usage in watch(float(words[0]), int(words[1]), words[2], words[3:]):
-            print_event(usage)
+        for usage in watch(float(words[0]), int(words[1]), words[3:]):
+            print_event(replace(usage, jobs=running_jobs(Path(words[2]).absolute())))
         return 0
     _answer(verb, words)
     return 0

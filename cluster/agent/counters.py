@@ -5,13 +5,14 @@ No root is needed.
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import cgroup_folders, read_text
-from cluster.agent.task import running_jobs
-from cluster.core.model.usage import HostUsage
+from cluster.core.model.usage import FIGURES, HostUsage, TaskUsage
 
 NET = (  # the columns of /proc/net/dev
     *("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
@@ -25,6 +26,8 @@ TROUBLE = re.compile(
 """The counters of RDMA ports (Linux: ABI/stable/sysfs-class-infiniband, mlx5, EFA) that matter."""
 AER = ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal")
 IDLE = ("idle", "iowait")  # of CPU
+EVERY, LEAST = 10.0, 1.0  # seconds between two readings beside a task, and at its end
+MOST_READINGS = 10_000  # of which medians are: those of the last day
 MOST = 32  # counters of one interval: those of a message that is written at once
 
 
@@ -100,46 +103,77 @@ def _processors(root: Path) -> Iterator[tuple[str, int]]:
         yield "processor.thermal_throttles", int(heat)
 
 
-def watch(
-    seconds: float, count: int, folder: str, addresses: tuple[str, ...]
-) -> Iterator[HostUsage]:
-    """Yield this host's usage each interval, `count` times, or for ever if that is 0.
-
-    Bytes are those of the interfaces with one of these addresses; of all, if there is none.
-    `folder` is that of the cluster's jobs.
-    """
-    names = {i.name for i in list_interfaces() if i.address in addresses}
-    before, own, number = read_counters(), time.process_time(), 0
-    while not count or number < count:
-        time.sleep(seconds)
-        after, spent, number = read_counters(), time.process_time(), number + 1
-        took = (after["time"] - before["time"]) / 1e9
-        gained = {name: after[name] - before.get(name, after[name]) for name in after}
-        ticks = {name: gained.get(f"ticks.{name}", 0) for name in CPU}
-        sent, received = (
-            sum(
-                gain
-                for name, gain in gained.items()
-                if name.endswith(f".{way}_bytes") and (not names or name.split(".")[0] in names)
-            )
-            / took
-            for way in ("tx", "rx")
+def usage_between(
+    before: Mapping[str, int], after: Mapping[str, int], names: Collection[str] = ()
+) -> HostUsage:
+    """Return this host's usage between two readings, by the interfaces with names, or by all."""
+    took = (after["time"] - before["time"]) / 1e9
+    gained = {name: after[name] - before.get(name, after[name]) for name in after}
+    ticks = {name: gained.get(f"ticks.{name}", 0) for name in CPU}
+    sent, received = (
+        sum(
+            gain
+            for name, gain in gained.items()
+            if name.endswith(f".{way}_bytes") and (not names or name.split(".")[0] in names)
         )
-        yield HostUsage(
-            at=round(time.time(), 3),
-            seconds=round(took, 3),
-            processor=round(1 - sum(ticks[name] for name in IDLE) / max(sum(ticks.values()), 1), 4),
-            memory=_memory_used(),
-            sent=round(sent),
-            received=round(received),
-            trouble=trouble(before, after),
-            jobs=running_jobs(Path(folder).absolute()),
-            cost=round((spent - own) / took, 5),
-        )
-        before, own = after, spent
+        / took
+        for way in ("tx", "rx")
+    )
+    return HostUsage(
+        at=round(time.time(), 3),
+        seconds=round(took, 3),
+        processor=round(1 - sum(ticks[name] for name in IDLE) / max(sum(ticks.values()), 1), 4),
+        memory=_memory_used(),
+        sent=round(sent),
+        received=round(received),
+        trouble=trouble(before, after),
+    )
 
 
 def _memory_used(root: Path = Path("/")) -> float:
     sizes = dict(re.findall(r"^(\w+):\s+(\d+)", read_text(root / "proc/meminfo"), re.MULTILINE))
     total, available = (int(sizes.get(name, 0)) for name in ("MemTotal", "MemAvailable"))
     return round(1 - available / total, 4) if total else 0.0
+
+
+def watch(seconds: float, count: int, addresses: tuple[str, ...]) -> Iterator[HostUsage]:
+    """Yield `count` usages, or for ever if that is 0, by the interfaces with addresses, or all."""
+    names = {i.name for i in list_interfaces() if i.address in addresses}
+    before, own, number = read_counters(), time.process_time(), 0
+    while not count or number < count:
+        time.sleep(seconds)
+        after, spent, number = read_counters(), time.process_time(), number + 1
+        usage = usage_between(before, after, names)
+        yield replace(usage, cost=round((spent - own) / usage.seconds, 5))
+        before, own = after, spent
+
+
+class UsageMeter:
+    """Reads the counters at times, while something else runs."""
+
+    def __init__(self) -> None:
+        self._before = read_counters()
+        self._taken: dict[str, list[float]] = {name: [] for name in FIGURES}
+        self._peaks = dict.fromkeys(FIGURES, 0.0)
+
+    def read(self, every: float = EVERY) -> None:
+        """Read them if the last reading was that many seconds ago."""
+        if time.monotonic_ns() - self._before["time"] < every * 1e9:
+            return
+        after = read_counters()
+        usage = usage_between(self._before, after)
+        self._before = after
+        for name, taken in self._taken.items():
+            taken.append(getattr(usage, name))
+            self._peaks[name] = max(self._peaks[name], taken[-1])
+            del taken[: len(taken) - MOST_READINGS]
+
+    def usage(self) -> TaskUsage | None:
+        """Return the median and the peak of each figure; none of less than a second."""
+        from statistics import median  # noqa: PLC0415 - slow, and needed once
+
+        self.read(LEAST)
+        if not self._taken[FIGURES[0]]:
+            return None
+        medians = {name: median(taken) for name, taken in self._taken.items()}
+        return TaskUsage(median=medians, peak=self._peaks)

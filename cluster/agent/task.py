@@ -24,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from cluster.agent.counters import EVERY, UsageMeter
 from cluster.agent.follow import print_event
 from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import BY_SIGNAL, HEARTBEAT, TIMED_OUT
@@ -219,12 +220,14 @@ class _Supervisor:
         """Return how the command ended, once none of its processes runs."""
         limit = self._spec.timeout
         deadline = time.monotonic() + limit if limit is not None else float("inf")
-        signalled = False
+        signalled, meter = False, UsageMeter()
         while self._process.poll() is None and not signalled:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 break
-            signalled = self._read(min(remaining, 3600.0)) == "signal"
+            signalled = self._read(min(remaining, EVERY)) == "signal"
+            meter.read()
+        usage = meter.usage()
         late = self._process.poll() is None and not signalled
         grace = self._spec.grace if signalled or late else LEFTOVER_GRACE
         ended, survivors = end_all(self._descendants, grace, self._read)
@@ -238,7 +241,8 @@ class _Supervisor:
         why = self._reason(ended, is_requested=signalled, late=late)
         if survivors:
             why = f"{why} The kernel holds {', '.join(survivors)}: SIGKILL did not end it.".strip()
-        return TaskEnd(exit_status=TIMED_OUT if late else status, state=state, at=0.0, reason=why)
+        number = TIMED_OUT if late else status
+        return TaskEnd(exit_status=number, state=state, at=0.0, reason=why, usage=usage)
 
     def _reason(self, ended: list[str], *, is_requested: bool, late: bool) -> str:
         if is_requested:

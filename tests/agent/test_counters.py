@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from cluster.agent.counters import MOST, read_counters, trouble
+from cluster.agent import counters
+from cluster.agent.counters import EVERY, MOST, UsageMeter, read_counters, trouble
 
 NET = """Inter-|   Receive                      |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo
@@ -114,3 +116,34 @@ def test_a_process_that_is_throttled_reads_it() -> None:
         group.rmdir()
 
     assert 0.3 < json.loads(done.stdout)["cpu.throttled"] <= 1
+
+
+def test_a_meter_has_the_median_and_the_peak_of_what_it_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of ten seconds each: 20%, 80% and 30% of the processors are busy; what is too early waits."""
+    readings = [{"time": 0, "ticks.user": 0, "ticks.idle": 0, "eth0.tx_bytes": 0}]
+    for busy, sent in ((20, 1000), (80, 9000), (30, 2000)):
+        last = readings[-1]
+        gained = {"time": int(EVERY * 1e9), "ticks.user": busy, "ticks.idle": 100 - busy}
+        gained["eth0.tx_bytes"] = sent
+        readings.append({name: last[name] + gain for name, gain in gained.items()})
+    clock = iter(readings)
+    now = 0
+    monkeypatch.setattr(counters, "read_counters", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now)
+    meter = UsageMeter()
+    for _ in range(3):
+        meter.read()
+        now += int(EVERY * 1e9)
+        meter.read()
+    usage = meter.usage()
+
+    assert usage
+    assert (usage.median["processor"], usage.peak["processor"]) == (0.3, 0.8)
+    assert (usage.median["sent"], usage.peak["sent"]) == (200, 900)
+    assert usage.median["received"] == usage.peak["received"] == 0
+
+
+def test_what_is_over_at_once_has_no_usage() -> None:
+    assert UsageMeter().usage() is None

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from cluster.agent import task
 from cluster.agent.kernel_files import read_text
 from cluster.core.model.jobs import TaskEnd, TaskSpec
+from cluster.core.model.usage import FIGURES
 from tests.conftest import until
 
 
@@ -45,3 +47,16 @@ def test_a_task_that_ends_after_any_reading_is_not_lost(
 
     assert state.state in ("starting", "done")
     assert state.state == "starting" or state.began > 0
+
+
+def test_the_end_of_a_task_has_what_its_host_did(tmp_path: Path) -> None:
+    spec = TaskSpec(argv=("sleep", "5"), cwd=str(tmp_path))
+    (tmp_path / task.SPEC).write_bytes(msgspec.json.encode(spec))
+    subprocess.run([sys.executable, "-m", "cluster.agent", "task", tmp_path], check=True)
+    end = task.task_state(tmp_path).end
+
+    assert end
+    assert end.state == "done"
+    assert end.usage
+    assert set(end.usage.median) == set(end.usage.peak) == set(FIGURES)
+    assert 0 < end.usage.median["memory"] <= end.usage.peak["memory"] < 1

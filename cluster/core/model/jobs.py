@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from cluster.core.model.usage import TaskUsage
 from cluster.core.model.value import Value
 
 State = Literal["starting", "running", "done", "failed", "stopped", "lost", "unreachable"]
@@ -33,6 +34,7 @@ class TaskEnd(Value, frozen=True, kw_only=True):
     at: float  # when, in seconds since the epoch
     reason: str = ""  # why it is not `done`, or what else was noticed at its end; empty if nothing
     dropped: int = 0  # bytes of its oldest output that were not kept
+    usage: TaskUsage | None = None  # of its host meanwhile; none if it ran for less than a second
 
 
 class TaskState(Value, frozen=True, kw_only=True, tag="state"):

@@ -2,6 +2,15 @@
 
 from cluster.core.model.value import Value
 
+FIGURES = ("processor", "memory", "sent", "received")
+
+
+class TaskUsage(Value, frozen=True, kw_only=True):
+    """What a host did while a task ran there, by `FIGURES`: all its processors and interfaces."""
+
+    median: dict[str, float]  # shares, and bytes per second, of 10 s
+    peak: dict[str, float]
+
 
 class HostUsage(Value, frozen=True, kw_only=True):
     """One interval of one host."""

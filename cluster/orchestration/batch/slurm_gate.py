@@ -115,7 +115,7 @@ class _Job(Value, frozen=True, kw_only=True):
             with ExitStack() as stack:
                 cluster = launch(f"gate-{self.number}", provider="ssh", options=options)
                 stack.callback(cluster.down)
-                stack.callback(_ring_at, began + within)
+                stack.callback(signal.setitimer, signal.ITIMER_REAL, reserve)
                 gate = prove(cluster, within - reserve, params={"limit": limit}, began=began)
         except (ClusterError, KeyboardInterrupt) as error:
             reason = str(error) or "its nodes were not ready in time"
@@ -147,11 +147,6 @@ class _Job(Value, frozen=True, kw_only=True):
                 drains.drain([name], (self.number, "bad"), why)
         self.log("drained", ", ".join(reasons))
         return True
-
-
-def _ring_at(end: float) -> None:
-    """Interrupt what lasts longer, by the monotonic clock."""
-    signal.setitimer(signal.ITIMER_REAL, max(0.01, end - time.monotonic()))
 
 
 def main(request: str, verb: str = "") -> int:
