@@ -153,7 +153,7 @@ class UsageMeter:
 
     def __init__(self) -> None:
         self._before = read_counters()
-        self._taken: dict[str, list[float]] = {name: [] for name in FIGURES}
+        self._readings: dict[str, list[float]] = {name: [] for name in FIGURES}
         self._peaks = dict.fromkeys(FIGURES, 0.0)
 
     def read(self, every: float = EVERY) -> None:
@@ -163,17 +163,17 @@ class UsageMeter:
         after = read_counters()
         usage = usage_between(self._before, after)
         self._before = after
-        for name, taken in self._taken.items():
-            taken.append(getattr(usage, name))
-            self._peaks[name] = max(self._peaks[name], taken[-1])
-            del taken[: len(taken) - MOST_READINGS]
+        for name, readings in self._readings.items():
+            readings.append(getattr(usage, name))
+            self._peaks[name] = max(self._peaks[name], readings[-1])
+            del readings[: len(readings) - MOST_READINGS]
 
     def usage(self) -> TaskUsage | None:
         """Return the median and the peak of each figure; none of less than a second."""
         from statistics import median  # noqa: PLC0415 - slow, and needed once
 
         self.read(LEAST)
-        if not self._taken[FIGURES[0]]:
+        if not self._readings[FIGURES[0]]:
             return None
-        medians = {name: median(taken) for name, taken in self._taken.items()}
+        medians = {name: median(values) for name, values in self._readings.items()}
         return TaskUsage(median=medians, peak=self._peaks)

@@ -180,7 +180,7 @@ def test_what_is_not_asked_for() -> None:
         ),
         (measurements.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None, "job": ""}),
-        (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None, "fabric": ""}),
+        (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None, "fabric": "", "adapters": 0}),
         (Definition, dict.fromkeys(LATER, "")),
         (
             hosts.Facts,
