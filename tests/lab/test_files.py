@@ -161,7 +161,7 @@ def test_a_full_disk_is_said_and_nothing_is_there_half(
     finally:
         must(lab, 0, f"umount {place}/small")
 
-    assert "cluster run shared -- df -h" in str(caught.value)
+    assert 'cluster.attach("shared").run("df -h")' in str(caught.value)
     assert left == ""
     assert must(lab, 1, f"stat -c %s {place}/small/code/large") == "3000000\n"
 

@@ -99,7 +99,7 @@ def test_a_profiler_that_the_image_does_not_see_is_refused(
     said = str(failed.value.exceptions[0])
     assert "/opt/own.so does not exist on 0.mpi.boxed, in the image bench/worker:1." in said
     assert "A container sees /tmp of its host, and no other folder outside." in said
-    assert "cluster put NAME libmpitrace.so /tmp/libmpitrace.so" in said
+    assert 'cluster.attach("NAME").put("libmpitrace.so", "/tmp/libmpitrace.so")' in said
 
 
 def test_an_image_without_a_compiler_is_said_to_lack_one(
