@@ -147,8 +147,10 @@ def test_bench_show_and_report_end_with_the_same_answer(tools: None, home: Path)
     assert said["verdict"] == "plausible"
     assert re.fullmatch(
         r"bandwidth 1 MiB: [\d.]+ [MG]B/s, \d+% of a memory copy here"
-        r"(; other processes used [^;]*)?\. PLAUSIBLE\. "
-        r"Next: cluster bench p2p own-hosts --provider ssh --option hosts=HOST1,HOST2",
+        r"(\. PLAUSIBLE\. "
+        r"Next: cluster bench p2p own-hosts --provider ssh --option hosts=HOST1,HOST2"
+        r"|; other processes used [^;]*\. PLAUSIBLE\. "
+        r"Next: again when quiet: cluster compare p2p --again)",
         said["answer"],
     )
     assert command("show", "p2p").stdout.splitlines()[-1] == said["answer"]
