@@ -88,17 +88,15 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         max_cost: Dollars that the machines may cost, after which they end.
         idle: Seconds without a job, SSH session or attached tmux, after which the machines end.
         options: Options of the provider.
-        groups: Hosts of several types, each with a name. Instead of `hosts`:
-            `{"worker": cluster.Group(hosts=4, instance="g5.12xlarge"), "ps": 2}`.
+        groups: Instead of `hosts`: `{"worker": cluster.Group(hosts=4, instance=...), "ps": 2}`.
         setup: A script that each host runs once; see `Cluster.setup`.
-        prove: Seconds, or `60s`, in which all hosts are proven before a job starts on them; bad
-            ones are replaced where the provider can, else the launch fails.
+        prove: Seconds, or `60s`, in which all hosts are proven, or replaced, or the launch fails.
         keep: Leave new hosts up if they are not proven or their set-up fails, to look at them.
         replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
     Raises:
         SpecError: the provider cannot make it; nothing was created.
-        ProvisionError: the machines could not be created, or not proven; nothing is left.
+        ProvisionError: machines were not created or proven; nothing is left, unless `keep`.
     """
     fields = {
         "provider": provider,
