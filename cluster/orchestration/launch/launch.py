@@ -70,8 +70,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     Example: `c = cluster.launch("mine", provider="aws", hosts=8, instance="p5.48xlarge", idle=900)`
 
     A running cluster of this name is used again if it has the same options and all hosts answer;
-    else it is left as it is, and the launch refused. One that does not answer is rebuilt with
-    `replace`: what is on its hosts is lost.
+    else it is left as it is, and the launch refused. With `replace`, what is on its hosts is lost.
 
     Args:
         name: Name of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
@@ -88,7 +87,8 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         max_cost: Dollars that the machines may cost, after which they end.
         idle: Seconds without a job, SSH session or attached tmux, after which the machines end.
         options: Options of the provider.
-        groups: Instead of `hosts`: `{"worker": cluster.Group(hosts=4, instance=...), "ps": 2}`.
+        groups: Hosts of several types, each with a name. Instead of `hosts`:
+            `{"worker": cluster.Group(hosts=4, instance="g5.12xlarge"), "ps": 2}`.
         setup: A script that each host runs once; see `Cluster.setup`.
         prove: Seconds, or `60s`, in which all hosts are proven, or replaced, or the launch fails.
         keep: Leave new hosts up if they are not proven or their set-up fails, to look at them.
