@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.usefixtures("own", "home"), pytest.mark.serial]
 ODD = 3
 CHECK = ("check", "planted", "--json", "--rounds=10", "--alone=2")
-RULE = "INPUT -p tcp ! --dport 22 -m statistic --mode random --probability 0.1 -j DROP"
+# Far below what the noise of a busy machine hides: a tenth of the segments costs 8% of the rate.
+RULE = "INPUT -p tcp ! --dport 22 -m statistic --mode random --probability 0.3 -j DROP"
+ATTEMPTS = 3
+
+
+def check(*starved: int) -> dict[str, Any]:
+    """Check, again when quiet: while hosts other than the starved had too little processor time."""
+    for _ in range(ATTEMPTS):
+        verdict: dict[str, Any] = json.loads(command(*CHECK, status=None).stdout)
+        busy = [o for o in verdict["observations"] if o["reason"]["code"] == "busy"]
+        others = [o for o in busy if o["place"]["host"] not in starved]
+        if not others and (busy or verdict["verdict"] != "UNDECIDED"):
+            break
+    return verdict
 
 
 @contextmanager
@@ -41,7 +54,7 @@ def slow(lab: Cluster) -> Iterator[None]:
 def test_the_cause_is_named(plant: Callable[[Cluster], Any], cause: str) -> None:
     lab = cluster.launch("planted", provider="lab", hosts=5, options={"rate": "400mbit"})
     with plant(lab):
-        verdict = json.loads(command(*CHECK, status=None).stdout)
+        verdict = check()
 
     own = [f for f in verdict["blamed"] if ODD in (f["place"]["host"], f["place"].get("peer"))]
     assert own
@@ -50,10 +63,10 @@ def test_the_cause_is_named(plant: Callable[[Cluster], Any], cause: str) -> None
 
 
 def test_a_small_buffer_is_named_as_the_cause() -> None:
-    """A window of 4.6 kB is slow, or takes so many steps that the processor is the limit."""
+    """A window of 2.3 kB is slow, or takes so many steps that the processor is the limit."""
     lab = cluster.launch("planted", provider="lab", hosts=5, options={"rate": "300mbit"})
-    must(lab, ODD, "sysctl -w net.ipv4.tcp_rmem='2304 4608 4608'")
-    verdict = json.loads(command(*CHECK, status=None).stdout)
+    must(lab, ODD, "sysctl -w net.ipv4.tcp_rmem='2304 2304 2304'")
+    verdict = check(ODD)
 
     parts = [*verdict["blamed"], *verdict["observations"]]
     assert {part["place"]["host"] for part in parts} == {ODD}
