@@ -28,7 +28,7 @@ CLIENTS = sorted(
     }
 )
 JOBS_PATH = "/apis/batch/v1/namespaces/team-a/jobs"
-HOLD = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
+HOLD = ["sh", "-c", "echo begun; trap 'exit 0' TERM; sleep 1000 & wait"]
 
 
 def job(name: str = "work", **spec: Any) -> dict[str, Any]:
@@ -169,6 +169,10 @@ SESSIONS: dict[str, list[tuple[str, object, str]]] = {  # commands, their input,
         ("get jobs -A", "", "team-a      work"),
         ("get pods --field-selector=spec.nodeName=moon", "", "No resources found"),
         ("get jobs -l app!=work", "", "No resources found"),
+    ],
+    "what containers print": [
+        ("logs -l job-name=work --prefix --container=host --tail=9", "", "/host] begun"),
+        ("logs job/work --tail=1", "", "begun"),
     ],
     "events in order": [
         ("get events --sort-by=.metadata.creationTimestamp", "", "work"),

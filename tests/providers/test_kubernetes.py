@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,12 +20,11 @@ from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota, Spe
 from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spec
 from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.orchestration.provider_topology import ask_topology
-from cluster.providers.kubernetes import KubernetesProvider
-from cluster.providers.kubernetes.api import run
-from cluster.providers.kubernetes.cordons import RUN
+from cluster.providers.kubernetes import RUN, KubernetesProvider
 from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import Object as ServerObject
 from cluster.providers.kubernetes.states import scheduler_words, why_over
+from cluster.remote.threads import start
 from tests.conftest import ROOT, answer, command, until
 from tests.fakes.kubernetes.cluster import NEEDED, USER, Kubernetes
 from tests.fakes.kubernetes.pods import Image
@@ -30,7 +32,7 @@ from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import cluster
     from cluster.core.model.spec import ClusterSpec
@@ -71,25 +73,63 @@ def test_a_cluster_is_a_job_whose_pods_are_hosts(kubernetes: Kubernetes) -> None
     assert "team-a@fake" in "".join(mine.looked_for)
 
 
-def test_a_launch_asks_as_often_for_four_hosts_as_for_one(
+def test_a_launch_starts_kubectl_as_often_for_eight_hosts_as_for_two(
+    kubernetes: Kubernetes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start takes 0.1 s of a core. All pods have looked when the launch first asks."""
+    counted = tmp_path / "bin" / "kubectl"
+    counted.parent.mkdir()
+    real = shutil.which("kubectl")
+    counted.write_text(f'#!/bin/sh\n(printf "%s " "$@"; echo) >> "$0.calls"\nexec {real} "$@"\n')
+    counted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{counted.parent}:{os.environ['PATH']}")
+    for number in range(4, 8):
+        kubernetes.add_node(f"node{number}")
+    calls = {}
+    for hosts in (2, 8):
+        clock = SimpleNamespace(
+            monotonic=time.monotonic,
+            sleep=lambda _, hosts=hosts: until(lambda: have_looked(kubernetes, hosts), "all have"),
+        )
+        monkeypatch.setattr("cluster.providers.kubernetes.startup.time", clock)
+        Path(f"{counted}.calls").write_text("")
+        mine = up(hosts)
+        calls[hosts] = Path(f"{counted}.calls").read_text().splitlines()
+        mine.down()
+
+    assert len(calls[2]) == len(calls[8]) == 11, calls
+    for word in (" logs ", " exec "):
+        assert sum(word in line for line in calls[8]) == 1
+
+
+def test_a_node_that_the_api_server_cannot_reach_ends_the_launch(
     kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call of kubectl takes 0.1 s of a core; each pod has one `exec`, the first two."""
-    calls: list[str] = []
+    """Its pod is said to run; no command would reach it."""
 
-    def note(words: Sequence[str], text: str = "") -> tuple[str, str]:
-        calls.append(" ".join(words))
-        return run(words, text)
+    def lose(_: float) -> None:
+        until(lambda: have_looked(kubernetes, 2), "all have")
+        kubernetes.kubelets.dead.add("node1")
 
-    monkeypatch.setattr("cluster.providers.kubernetes.api.run", note)
-    for hosts in (1, 4):
-        calls.clear()
-        kubernetes.calls.clear()
-        mine = up(hosts)
-        waits = [call for call in calls if "pods?labelSelector" in call]
-        assert len(calls) - len(waits) == 9, calls
-        assert sum("/exec?" in call for call in kubernetes.calls) == hosts + 1
-        mine.down()
+    def find_again() -> None:
+        until(lambda: any("deletionTimestamp" in j["metadata"] for j in kubernetes.jobs()), "down")
+        kubernetes.kubelets.dead.clear()
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lose)
+    monkeypatch.setattr("cluster.providers.kubernetes.startup.time", clock)
+    finding = start(find_again)
+    with pytest.raises(Timeout, match=r"containerLogs/team-a/.*: dial tcp"):
+        up(2, {"wait": "0"})
+
+    finding.result()
+    assert kubernetes.things() == []
+
+
+def have_looked(kubernetes: Kubernetes, hosts: int) -> bool:
+    """Tell whether all pods run, and have printed what their image lacks."""
+    running = [pod for pod in kubernetes.pods() if pod["status"]["phase"] == "Running"]
+    logs = map(kubernetes.runtime.log, running)
+    return sum(log.read_text().endswith("\n") for log in logs) == hosts
 
 
 def test_files_and_started_commands(kubernetes: Kubernetes, tmp_path: object) -> None:

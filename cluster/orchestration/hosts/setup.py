@@ -20,7 +20,6 @@ from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import StateCallback, Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
-from cluster.providers import PreparesHosts, Provider
 from cluster.remote import libfabric, ssh_mesh
 from cluster.remote.common_network import find_common_network, listed_before
 from cluster.remote.hosts import distinct
@@ -135,15 +134,6 @@ def install_beside(
     from cluster.remote.environment import beside  # noqa: PLC0415 - few benchmarks want any
 
     return str(beside.install_beside(libraries, benchmark, on_download, large=large) or "")
-
-
-def check_image(provider: Provider, spec: ClusterSpec, machine: Machine, shell: Shell) -> None:
-    """Refuse the image of new hosts if it lacks what hosts need (ClusterError)."""
-    environment = provider.environment(spec) if isinstance(provider, PreparesHosts) else None
-    if environment and environment.remedy:
-        from cluster.remote.environment import install as steps  # noqa: PLC0415 - as below
-
-        steps.check_image(shell, machine, environment, spec.hosts)
 
 
 def install(

@@ -21,7 +21,6 @@ from cluster.core.options import convert
 from cluster.core.units import parse_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.hosts.new_machines import connect
-from cluster.orchestration.hosts.setup import check_image
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.proof import prove_launch
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
@@ -340,7 +339,6 @@ def _make(
             began = time.monotonic()
             try:
                 connect(cluster.disk, cluster.remote, cluster.machines, on_state)
-                check_image(provider, spec, machines[0], cluster.remote.shell(machines[0]))
                 break
             except Capacity as error:
                 cluster.close()

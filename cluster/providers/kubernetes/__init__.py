@@ -10,6 +10,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import ClassVar, NamedTuple
 
+import msgspec
+
 from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
@@ -36,20 +38,13 @@ from cluster.providers import (
     SharesHosts,
     refuse,
 )
+from cluster.providers.kubernetes import objects
 from cluster.providers.kubernetes.api import Api, choose
-from cluster.providers.kubernetes.cordons import cordon, uncordon
 from cluster.providers.kubernetes.examine import examine
-from cluster.providers.kubernetes.objects import (
-    JobMark,
-    job_of_pod,
-    mark_of,
-    new_mark,
-    write_job,
-)
 from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
 from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
 from cluster.providers.kubernetes.refusals import Passing
-from cluster.providers.kubernetes.startup import POLL, wait_for_pods
+from cluster.providers.kubernetes.startup import IMAGE_REMEDY, POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
 
 BY_LABEL = "choose nodes by their labels: --option nodes=LABEL=VALUE"
@@ -59,7 +54,7 @@ REFUSED_OPTIONS = {
     "max_cost": "its pods have no price here; limit their time: --ttl 2h",
     "idle": "limit their time: --ttl 2h",
 }
-IMAGE_REMEDY = "Build one that has it, from examples/Containerfile; name it: --option image=IMAGE"
+RUN, REASON = "cluster-ruler-cordoned-by", "cluster-ruler-cordoned-why"  # annotations of a node
 GONE_WITHIN = 90.0  # seconds for the pods of a deleted Job to end
 SEEN_WITHIN = 10.0  # seconds in which a Job is listed, also if its answer was lost
 
@@ -69,7 +64,7 @@ class LaunchedJob(NamedTuple):
 
     api: Api
     job: Object
-    mark: JobMark
+    mark: objects.JobMark
 
     @property
     def pods(self) -> tuple[Object, ...]:
@@ -94,6 +89,7 @@ class KubernetesProvider(
 
     Options: ClassVar[type[Value]] = KubernetesOptions
     gpu_advice: ClassVar[str] = "--option gpus={gpus}"
+    _api: Api | None = None  # that of the plan
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Ask the API server whether it takes the Job, and whether nodes and quotas have room."""
@@ -104,16 +100,16 @@ class KubernetesProvider(
                 remedy="Leave --group out, or launch a cluster for each group.",
             )
         options = options_of(spec)
-        api = Api(choose(options.namespace, options.context))
-        check_verbs(api)
-        if options.queue:
-            check_queue(api, options.queue)
-        text = write_job(spec, new_mark(spec.name), self._token_of(options.share))
+        text = objects.write_job(spec, objects.new_mark(spec.name), self._token_of(options.share))
+        api = self._api = Api(choose(options.namespace, options.context))
         with ThreadPoolExecutor() as pool:  # kubectl begins slowly, and may have to log in
             rooms = [
                 pool.submit(lambda ask: tuple(ask(api, spec.hosts, options)), ask)
                 for ask in (quota_notes, node_notes)
             ]
+            check_verbs(api)
+            if options.queue:
+                check_queue(api, options.queue)
             api.create(text, dry=True)
         amounts = "".join(f", {amount} {name}" for name, amount in options.resources.items())
         notes = tuple(note for room in rooms for note in room.result())
@@ -147,9 +143,9 @@ class KubernetesProvider(
             for number, pod in enumerate(pods)
         )
 
-    def _create(self, spec: ClusterSpec, cluster: journal.Journal) -> tuple[Api, JobMark]:
-        options, mark = options_of(spec), new_mark(spec.name)
-        api = Api(choose(options.namespace, options.context))
+    def _create(self, spec: ClusterSpec, cluster: journal.Journal) -> tuple[Api, objects.JobMark]:
+        options, mark = options_of(spec), objects.new_mark(spec.name)
+        api = self._api or Api(choose(options.namespace, options.context))
         place = api.namespace.place
         journal.remember_region(self.name, place)
         cluster.append(
@@ -158,7 +154,7 @@ class KubernetesProvider(
             )
         )
         try:
-            job = api.create(write_job(spec, mark, self._token_of(options.share)))
+            job = api.create(objects.write_job(spec, mark, self._token_of(options.share)))
         except ClusterError as error:
             if not isinstance(error, Passing):  # otherwise, it may have been created
                 cluster.append(journal.Answered(token=mark.token))
@@ -195,7 +191,7 @@ class KubernetesProvider(
         names = {machine.id.partition(".")[0]: machine.name for machine in machines}
         launched = self._launched(spec.name)
         if not launched:
-            jobs = dict.fromkeys(job_of_pod(name) for name in names)
+            jobs = dict.fromkeys(objects.job_of_pod(name) for name in names)
             return "; ".join(
                 f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs
             )
@@ -235,11 +231,31 @@ class KubernetesProvider(
     def cordon(
         self, machines: tuple[Machine, ...], run: str, reason: str, share: float
     ) -> tuple[str, ...]:
-        pods = [parse_pod(machine.id)[0] for machine in machines]
-        return cordon(_api_of(machines), pods, run, reason, share)
+        """Cordon nodes with a mark of the run; one that is cordoned already stays as it is."""
+        api = _api_of(machines)
+        nodes = {node.metadata.name: node for node in api.nodes()}
+        pods = (parse_pod(machine.id)[0] for machine in machines)
+        targets = tuple(api.pod(name).spec.node_name for name in pods)
+        new = [name for name in dict.fromkeys(targets) if not nodes[name].spec.unschedulable]
+        marked = [name for name, node in nodes.items() if RUN in node.metadata.annotations]
+        most = max(1, int(share * len(nodes)))
+        if len({*new, *marked}) > most:
+            raise SpecError(
+                f"{len(new)} node(s) would be cordoned beside {len(marked)} that have our mark; "
+                f"{share:.0%} of the {len(nodes)} nodes are {most}.",
+                means="None was cordoned.",
+                remedy="Allow more: --at-most 25%; or cordon some by hand: kubectl cordon NODE",
+            )
+        for name in new:
+            _patch(api, nodes[name], unschedulable=True, marks={RUN: run, REASON: reason})
+        return targets
 
     def uncordon(self, machines: tuple[Machine, ...], run: str) -> tuple[str, ...]:
-        return uncordon(_api_of(machines), run)
+        api = _api_of(machines)
+        marked = [node for node in api.nodes() if node.metadata.annotations.get(RUN) == run]
+        for node in marked:
+            _patch(api, node, unschedulable=None, marks={RUN: None, REASON: None})
+        return tuple(node.metadata.name for node in marked)
 
     def sharing_options(self, spec: ClusterSpec) -> dict[str, str]:
         return {"share": spec.name}
@@ -310,8 +326,20 @@ def _api_of(machines: tuple[Machine, ...]) -> Api:
 
 def _all_launched(places: tuple[str, ...]) -> list[LaunchedJob]:
     apis = [Api(parse_namespace(place)) for place in dict.fromkeys(places)]
-    marked = ((api, job, mark_of(job)) for api in apis for job in api.jobs())
+    marked = ((api, job, objects.mark_of(job)) for api in apis for job in api.jobs())
     return [LaunchedJob(api, job, mark) for api, job, mark in marked if mark]
+
+
+def _patch(
+    api: Api, node: Object, *, unschedulable: bool | None, marks: dict[str, str | None]
+) -> None:
+    """Change a node in one call, which is refused if somebody changed it since it was read."""
+    version = {"resourceVersion": node.metadata.resource_version}
+    patch = {
+        "metadata": {**version, "annotations": marks},
+        "spec": {"unschedulable": unschedulable},
+    }
+    api.patch_node(node.metadata.name, msgspec.json.encode(patch).decode())
 
 
 def _not_gone(name: str, resources: tuple[Resource, ...]) -> ProvisionError:

@@ -11,17 +11,10 @@ from cluster.core import decoders
 from cluster.core.errors import ClusterError
 from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.spec import ClusterSpec
+from cluster.providers.kubernetes import plan
 from cluster.providers.kubernetes.api import Api, choose, run
 from cluster.providers.kubernetes.objects import new_mark, write_job
 from cluster.providers.kubernetes.options import KubernetesOptions
-from cluster.providers.kubernetes.plan import (
-    KUEUE,
-    check_queue,
-    check_verbs,
-    node_notes,
-    parse_quantity,
-    quota_notes,
-)
 from cluster.providers.kubernetes.states import read_topology
 
 OLDEST = (1, 29)  # of the API server: `backoffLimitPerIndex`
@@ -63,16 +56,16 @@ def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
     yield (checked := _server(server, client))
     if not checked.ok:
         return
-    yield _check("verbs", "all that a launch needs", lambda: check_verbs(api))
+    yield _check("verbs", "all that a launch needs", lambda: plan.check_verbs(api))
     yield from _more_verbs(api)
     yield from _nodes(api, own)
     if own.queue:
-        yield _check("queue", own.queue, lambda: check_queue(api, own.queue))
+        yield _check("queue", own.queue, lambda: plan.check_queue(api, own.queue))
     else:
-        queues = api.list_if_allowed(f"{KUEUE}/{api.namespace.name}/localqueues") or ()
+        queues = api.list_if_allowed(f"{plan.KUEUE}/{api.namespace.name}/localqueues") or ()
         names = ", ".join(each.metadata.name for each in queues)
         yield _optional("queues of Kueue", names, "--option queue=NAME", "kubectl get localqueues")
-    yield from (_bad("quota", note) for note in quota_notes(api, 1, own))
+    yield from (_bad("quota", note) for note in plan.quota_notes(api, 1, own))
     remedy = "cluster doctor --provider kubernetes --option image=REGISTRY/IMAGE:TAG"
     if own.image:
         answer = "the API server takes it (dry run)"
@@ -133,7 +126,7 @@ def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
         return
     ready = [n for n in nodes if (c := n.status.condition("Ready")) and c.status == "True"]
     kinds = Counter(
-        tuple((r, parse_quantity(a)) for r, a in n.status.allocatable.items() if "/" in r)
+        tuple((r, plan.parse_quantity(a)) for r, a in n.status.allocatable.items() if "/" in r)
         for n in ready  # a slash: GPUs, network cards, all that a plug-in of the node counts
     )
     each = "".join(
@@ -148,7 +141,7 @@ def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
         found=f"{len(nodes)}, {len(ready)} ready{each}; layers of the network: {layers}",
         remedy="Look: kubectl get nodes",
     )
-    yield from (_bad("room", note) for note in node_notes(api, 1, options))
+    yield from (_bad("room", note) for note in plan.node_notes(api, 1, options))
 
 
 def _try_job(api: Api, options: Mapping[str, str]) -> None:

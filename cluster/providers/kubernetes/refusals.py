@@ -69,6 +69,12 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
         "kubectl does not know which cluster to use.",
         "List them: kubectl config get-contexts; then: --option context=NAME",
     ),
+    (
+        "dialing backend|containerLogs|tls: internal error",  # as on a node that is new
+        Passing,
+        "The kubelet of a node does not answer the API server.",
+        "Look: kubectl get nodes",
+    ),
     (r"\(NotFound\)", NotFound, "", "List what is there: kubectl get jobs"),
     ("could not find the requested", NotFound, "", "Look: kubectl api-resources"),
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from cluster.core.errors import ProvisionError, Timeout
+from cluster.core.kubectl import CONTAINER
 from cluster.core.model.hosts import machine_name
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback
@@ -13,7 +15,7 @@ from cluster.providers.kubernetes.api import Api
 from cluster.providers.kubernetes.objects import JobMark
 from cluster.providers.kubernetes.options import KubernetesOptions
 from cluster.providers.kubernetes.plan import queue_state
-from cluster.providers.kubernetes.refusals import Passing, refusal
+from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
 from cluster.providers.kubernetes.states import (
     Object,
     index_of,
@@ -23,6 +25,7 @@ from cluster.providers.kubernetes.states import (
     why_over,
 )
 
+IMAGE_REMEDY = "Build one that has it, from examples/Containerfile; name it: --option image=IMAGE"
 POLL = 0.5  # seconds between two questions
 PODS_FAILED = "FailedIndexes"  # the reason of a Job whose pods say why
 REMEDIES = {
@@ -49,7 +52,9 @@ def wait_for_pods(
         for number, state in states.items():
             on_state(machine_name(spec.name, number), state or "running")
         if not any(states.values()) and all(pod.status.pod_ip for pod in pods):
-            return pods
+            states |= _unanswered(api, mark, pods)
+            if not any(states.values()):
+                return pods
         if not options.queue and time.monotonic() > deadline:
             raise Timeout(
                 f"{list(states.values()).count('')} of {spec.hosts} pods of {spec.name} run after "
@@ -67,6 +72,27 @@ def _check(pods: Iterable[Object]) -> None:
                 f"The pod {name} will never run. {why or wait_reason(pod)}.",
                 remedy=f"{remedy} Look: kubectl describe pod {name}",
             )
+
+
+def _unanswered(api: Api, mark: JobMark, pods: Iterable[Object]) -> dict[int, str]:
+    """Say why pods that run are of no use yet (ProvisionError: they never will be).
+
+    Their logs and a command in the first take the ways by which commands reach them, and as many
+    calls for any number of pods.
+    """
+    first = next(iter(pods)).metadata.name
+    with ThreadPoolExecutor() as pool:
+        answers = pool.submit(api.lacks, mark.token)
+        try:
+            api.run("exec", first, f"--container={CONTAINER}", "--", "true")
+            lacks = answers.result()
+        except (Passing, NotFound) as error:
+            return {0: error.what}
+    if any(lacks.values()):
+        what = "; ".join(sorted({*lacks.values()} - {""}))
+        raise ProvisionError(f"The image lacks {what}.", remedy=IMAGE_REMEDY)
+    late = (pod for pod in pods if pod.metadata.name not in lacks)
+    return {index_of(pod): "its image is looked at" for pod in late}
 
 
 def _why_missing(api: Api, mark: JobMark) -> str:

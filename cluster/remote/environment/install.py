@@ -60,22 +60,6 @@ def install(
         raise next(large, errors) from None
 
 
-def check_image(shell: Shell, machine: Machine, environment: Environment, hosts: int) -> None:
-    """Refuse an image that lacks what hosts need, found on one of them (ShellError)."""
-    path = environment.python
-    words = (machine.folder, os.urandom(4).hex(), machine.name, "", "", path, "", "")
-    programs = ("tmux", "tar", "find", *(("sshd", "ssh", "ssh-keygen") if hosts > 1 else ()))
-    result = shell.run(["sh", "-c", steps.LOOK, "sh", *words, *programs], timeout=COMMAND_TIMEOUT)
-    if result.status != 0:
-        raise ShellError(f"{machine.name} cannot have our folder.", means=result.stderr.strip())
-    probe = steps.read_probe(result.stdout.splitlines())
-    python = f"{path} ({steps.NEEDED})" if path else steps.NEEDED
-    if lacks := (*probe.missing, *(() if probe.python else (python,))):
-        means = "" if probe.python else f"It has {', '.join(probe.seen) or 'no python3'}."
-        what = f"The image lacks {', '.join(lacks)}."
-        raise ShellError(what, means=means, remedy=environment.remedy)
-
-
 class Installation:
     """State that all hosts of one installation share."""
 

@@ -15,7 +15,6 @@ from cluster.core.kubectl import CONTAINER, parse_pod
 from cluster.remote.process_command import ProcessCommand, ProcessShell
 from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN
 
-STARTS_WITHIN = 30.0  # seconds for a first command
 DIGITS = 3  # of an exit status
 # The pod does not exist or does not run any more; all else may pass.
 FINAL = re.compile(r"not found|completed pod|orbidden|nauthorized|does not exist|no such host")
@@ -56,26 +55,11 @@ printf "$1%0{DIGITS}d" "$s"
 
 
 class KubectlShell(ProcessShell):
-    """Runs commands in a pod."""
+    """Runs commands in a pod; each is a connection of its own."""
 
     @property
     def host(self) -> str:
         return parse_pod(self.machine.id)[0] if self.machine else ""
-
-    def connect(self) -> None:
-        """Run one command, so that a pod that is gone is noticed now."""
-        self.state = "connecting"
-        with self.begin("connect", "exit 0") as command:
-            if not command.has_ended(STARTS_WITHIN):
-                raise Unreachable(
-                    f"kubectl started nothing in {self.host} within {STARTS_WITHIN:g} s.",
-                    state="connecting",
-                    transient=True,
-                    means="The API server or the kubelet of the pod's node does not answer.",
-                    remedy=f"Look: kubectl describe pod {self.host}",
-                )
-            command.end()
-        self.state = "ready"
 
     def begin(self, label: str, line: str, *, reads: bool = False) -> KubectlCommand:
         if self.machine is None or not self.machine.id:

@@ -61,6 +61,7 @@ NEEDED = frozenset(
         ("get", "pods"),
         ("get", "pods/exec"),
         ("create", "pods/exec"),
+        ("get", "pods/log"),
     }
 )
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from cluster.providers.lab.network import PREFIX, inside
 from cluster.providers.lab.processes import processes_of
@@ -88,10 +88,12 @@ class LabPods(FolderPods):
                 *(pod["spec"]["hostname"], *command),
             ],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=(log := self.log(pod).open("wb")),
+            stderr=log,
             env=own,
             start_new_session=True,
         )
+        log.close()
         self._running[uid] = process
         self._inits[uid] = until(lambda: _init_below(process.pid), "the pod has its first process")
         image = self.images[pod["spec"]["containers"][0]["image"]]
@@ -112,13 +114,17 @@ class LabPods(FolderPods):
         inside(pod, "ip", "\n".join([*lines, "link set dev vxlan0 mtu 1450 up"]) + "\n")
 
     def execute(
-        self, pod: Object, words: Sequence[str], stdin: int = subprocess.PIPE
+        self,
+        pod: Object,
+        words: Sequence[str],
+        stdin: int = subprocess.PIPE,
+        output: int | IO[bytes] = subprocess.PIPE,
     ) -> subprocess.Popen[bytes]:
         """Start a command in a pod."""
         own = variables(pod)
         enter = ("nsenter", "--target", str(self._inits[pod["metadata"]["uid"]]), "--all")
         user = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
-        return self.spawn((*enter, *user, *words), stdin, own, None)
+        return self.spawn((*enter, *user, *words), stdin, output, own, None)
 
     def close(self) -> None:
         """Forget what is left."""

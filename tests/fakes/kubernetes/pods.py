@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,9 +67,14 @@ class FolderPods:
         if uid in self._running:  # its object changed before that could be noted
             return
         (self.folder / uid).mkdir()
-        self._running[uid] = self.execute(
-            pod, pod["spec"]["containers"][0]["command"], stdin=subprocess.DEVNULL
-        )
+        with self.log(pod).open("wb") as log:
+            self._running[uid] = self.execute(
+                pod, pod["spec"]["containers"][0]["command"], subprocess.DEVNULL, log
+            )
+
+    def log(self, pod: Object) -> Path:
+        """Name the file of what a container prints."""
+        return self.folder / f"{pod['metadata']['uid']}.log"
 
     def ended(self, pod: Object) -> int | None:
         """Give the exit status of a container that ended."""
@@ -77,25 +82,34 @@ class FolderPods:
         return process.poll() if process else None  # it may just have been stopped
 
     def execute(
-        self, pod: Object, words: Sequence[str], stdin: int = subprocess.PIPE
+        self,
+        pod: Object,
+        words: Sequence[str],
+        stdin: int = subprocess.PIPE,
+        output: int | IO[bytes] = subprocess.PIPE,
     ) -> subprocess.Popen[bytes]:
         """Start a command in a pod."""
         home = self.folder / pod["metadata"]["uid"]
         image = self.images.get(pod["spec"]["containers"][0]["image"], Image())
         if hidden := files_of(image.lacks):
             words = [*("unshare", "--mount", "sh", "-c", WITHOUT, "sh"), *hidden, "--", *words]
-        return self.spawn(words, stdin, {**variables(pod), "HOME": str(home)}, home)
+        return self.spawn(words, stdin, output, {**variables(pod), "HOME": str(home)}, home)
 
     def spawn(
-        self, words: Sequence[str], stdin: int, env: Mapping[str, str], folder: Path | None
+        self,
+        words: Sequence[str],
+        stdin: int,
+        output: int | IO[bytes],
+        env: Mapping[str, str],
+        folder: Path | None,
     ) -> subprocess.Popen[bytes]:
         """Start a process with pipes."""
         return subprocess.Popen(
             words,
             stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(env),
+            stdout=output,
+            stderr=output,
+            env=env,
             cwd=folder,
             start_new_session=True,
             bufsize=0,

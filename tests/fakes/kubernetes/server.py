@@ -52,7 +52,8 @@ QUERY = {  # what each verb may be asked with
     "update": {"dryRun", "fieldManager", "fieldValidation", "timeout"},
     "patch": {"dryRun", "fieldManager", "fieldValidation", "timeout", "force"},
     "delete": {"propagationPolicy", "gracePeriodSeconds", "dryRun", "timeout"},
-    "exec": {"command", "container", "stdin", "stdout", "stderr", "tty", "timeout"},
+    "exec": {"command", "container", "stdin", "stdout", "stderr", "timeout"},
+    "log": {"container", "tailLines", "timeout"},
 }
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"  # kubectl writes JSON, which is YAML
@@ -145,8 +146,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         asked = self._asked(parts.path, query)
         self._authorize(user, asked)
-        if asked.sub == "exec":
-            self._exec(asked)
+        if answer := {"exec": self._exec, "log": self._log}.get(asked.sub):
+            answer(asked)
         elif asked.one("watch") in ("1", "true"):
             self._watch(asked)
         elif asked.kind == REVIEWS:
@@ -176,12 +177,12 @@ class Handler(BaseHTTPRequestHandler):
                 raise Gap(path)
             raise Refused(404, "the server could not find the requested resource")
         kind, name, sub = kinds[0], match["name"] or "", match["sub"] or ""
-        if match["sub"] not in (None, "exec", "status"):
+        if match["sub"] not in (None, "exec", "log", "status"):
             raise Gap(f"the subresource {match['sub']}")
         verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(
             self.command, "get" if name else "list"
         )
-        allowed = QUERY["exec" if sub == "exec" else verb]
+        allowed = QUERY[sub if sub in ("exec", "log") else verb]
         if "sendInitialEvents" in query:
             raise Refused(
                 422,
@@ -356,13 +357,36 @@ class Handler(BaseHTTPRequestHandler):
             and matches_fields(item, asked.one("fieldSelector"))
         )
 
-    def _exec(self, asked: Asked) -> None:
+    def _pod(self, asked: Asked) -> tuple[Object, str]:
+        """Give a pod and the name of its container that is asked for."""
         pod = self.kubernetes.store.get(PODS, asked.namespace, asked.name)
         names = [container["name"] for container in pod["spec"]["containers"]]
         if asked.one("container") and asked.one("container") not in names:
             raise Refused(
                 400, f"container {asked.one('container')} is not valid for pod {asked.name}"
             )
+        return pod, asked.one("container") or names[0]
+
+    def _log(self, asked: Asked) -> None:
+        pod, container = self._pod(asked)
+        about = f'container "{container}" in pod "{asked.name}"'
+        if pod["spec"].get("nodeName") in self.kubernetes.kubelets.dead:
+            where = f"https://192.0.2.1:10250/containerLogs/{asked.namespace}/{asked.name}"
+            why = "dial tcp 192.0.2.1:10250: i/o timeout"
+            raise Refused(500, f'Get "{where}/{container}": {why}')
+        if not (log := self.kubernetes.runtime.log(pod)).exists():
+            raise Refused(400, f"{about} is waiting to start: ContainerCreating")
+        lines = log.read_bytes().splitlines(keepends=True)
+        most = int(asked.one("tailLines") or len(lines))
+        data = b"".join(lines[len(lines) - min(most, len(lines)) :])
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _exec(self, asked: Asked) -> None:
+        pod, container = self._pod(asked)
         if pod["status"]["phase"] in ("Failed", "Succeeded"):
             raise Refused(
                 500,
@@ -372,7 +396,7 @@ class Handler(BaseHTTPRequestHandler):
         if pod["spec"].get("nodeName") in self.kubernetes.kubelets.dead:
             raise Refused(500, "error dialing backend: dial tcp 192.0.2.1:10250: i/o timeout")
         if pod["status"]["phase"] != "Running":
-            raise Refused(400, f'container "{names[0]}" in pod "{asked.name}" is waiting to start')
+            raise Refused(400, f'container "{container}" in pod "{asked.name}" is waiting to start')
         if self.headers.get("Upgrade", "").lower() != "websocket":
             raise Gap(f"exec by {self.headers.get('Upgrade')}")
         _, headers = websocket.answer(self.headers)
