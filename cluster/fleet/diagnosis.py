@@ -30,9 +30,9 @@ from cluster.fleet.findings import (
     undecided_groups,
     undecided_hosts,
     unproven_hosts,
-    unstable_hosts,
     untested_hosts,
 )
+from cluster.fleet.instability import doubtful_hosts, unrepeated_hosts, unstable_hosts
 from cluster.fleet.pair_table import (
     Diagnosed,
     believable,
@@ -66,7 +66,8 @@ def diagnose(
     slow = {
         host for finding in findings for host in finding.reason.hosts if finding.kind == "GROUP"
     }
-    suspects = tuple(s for s in undecided_hosts(fleet, solution) if s.place.host not in slow)
+    undecided = (*undecided_hosts(fleet, solution), *unrepeated_hosts(fleet, solution))
+    suspects = tuple(s for s in undecided if s.place.host not in slow)
     reference = unit_value(fleet, solution, float(solution.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
     reason = _reason(word, findings, fleet, solution)
@@ -99,7 +100,7 @@ def _findings(fleet: Fleet, solution: Diagnosed) -> list[FleetFinding]:
     unstable = [
         host for host in unstable_hosts(fleet, solution) if not is_of_group(fleet, host, groups)
     ]
-    pairs = bad_pairs(solution, {finding.place.host for finding in unstable})
+    pairs = bad_pairs(solution, doubtful_hosts(fleet, solution))
     return [
         *groups,
         *bad_hosts(fleet, solution, slow),
@@ -168,7 +169,7 @@ def _reason(
         return Reason(code="faults")
     if word == "UNDECIDED" and not undecided:
         untested = sum(1 for finding in findings if finding.kind == "UNTESTED")
-        return Reason(code="untested", low=untested)
+        return Reason(code="untested" if untested else "unexplained", low=untested)
     if word == "UNDECIDED":
         if all(culprit.twins for culprit in undecided):
             return Reason(code="two_ends")

@@ -22,7 +22,6 @@ from cluster.fleet.pair_table import (
 from cluster.fleet.solver import (
     CHANCE,
     CROWD_CHANCE,
-    DEEP,
     GROUP,
     HOST,
     LINK,
@@ -31,7 +30,6 @@ from cluster.fleet.solver import (
     at_least,
     log_tail,
     solve,
-    unstable_parts,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from cluster.fleet.pair_table import Flags
 
 
-ODD = 0.05  # chance of a host that is low at times, from which it is tested again
 APART = 6.0  # median absolute deviations of groups' means, four standard deviations
 FEWEST_OF_GROUP = 3  # hosts that are slow for one reason
 ALIKE = 0.1  # by which the capacities of such hosts differ at most
@@ -106,7 +103,7 @@ def hidden_groups(fleet: Fleet, solution: Diagnosed) -> list[tuple[int, ...]]:
     """
     late = peers(solution.table) & ~solution.table.limited
     members = {host: {host} for host in suspected_hosts(fleet, solution)}
-    for at in np.flatnonzero(late & (solution.table.rates >= _line(solution))):
+    for at in np.flatnonzero(late & (solution.table.rates >= line_of(solution))):
         test = solution.table.tests[at]
         if test.source in members and test.target in members:
             whole = members[test.source] | members[test.target]
@@ -362,9 +359,10 @@ def bad_pairs(solution: Diagnosed, unstable: Collection[int]) -> Iterator[FleetF
         )
 
 
-def doubtful_pairs(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, tuple[int, int]]]:
+def doubtful_pairs(
+    solution: Diagnosed, unstable: Collection[int]
+) -> Iterator[tuple[int, tuple[int, int]]]:
     """Return pairs that could be low by chance, with the ports at which they were never good."""
-    unstable = {host.place.host for host in unstable_hosts(fleet, solution)}
     for counts, chance in _low_pairs(solution, unstable):
         if not counts.silent and chance > CHANCE:
             ports = {port for (_, _, port), low in counts.ways.items() if all(low)}
@@ -377,96 +375,18 @@ def _pairs(solution: Diagnosed, *, silent: bool) -> int:
     return len({(min(t.source, t.target), max(t.source, t.target)) for t in usable})
 
 
-def unstable_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
-    """Return hosts that are good only some of the time."""
-    ends = solution.parts.endpoints
-    ways_of_host: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
-    for part, low, count in _varying_parts(fleet, solution):
-        if not _is_low_by_itself(solution, part):
-            continue
-        way = "rx" if part >= ends else "tx"
-        ways_of_host[part % ends // fleet.nics].append((way, low, count))
-    for host, ways in ways_of_host.items():
-        low, count = sum(w[1] for w in ways), sum(w[2] for w in ways)
-        own = [
-            t for t, odd in zip(solution.table.tests, solution.blame.unexplained, strict=True)
-            if odd and host in (t.source, t.target)
-        ]  # fmt: skip
-        yield FleetFinding(
-            place=Part(kind="host", host=host),
-            name=fleet.names[host],
-            kind="UNSTABLE",
-            direction=direction_of((w[0] for w in ways), directed=fleet.directed),
-            tests=low,
-            reason=Reason(code="varying", low=low, of=count, message=most_common_reason(own)),
-            partners=fresh_partners(fleet, solution, host),
-        )
-
-
 def unproven_hosts(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:
     """Return hosts that reached the usual rate in no test, of one direction at least."""
     table = solution.table
-    good = (table.rates >= _line(solution)) & (solution.seen.paths >= 0).any(axis=1)
+    good = (table.rates >= line_of(solution)) & (solution.seen.paths >= 0).any(axis=1)
     proven = [set((ends[good] // fleet.nics).tolist()) for ends in (table.source, table.target)]
     proven_hosts = proven[0] & proven[1] if fleet.directed else proven[0] | proven[1]
     return tuple(host for host in range(len(fleet.names)) if host not in proven_hosts)
 
 
-def varying_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
-    """Return hosts all of whose tests are low in more rounds than of most others, the worst first.
-
-    They may be slow at times; others may as well have taken their bandwidth.
-    """
-    table, blame = solution.table, solution.blame
-    deep = blame.unexplained & (solution.seen.values < _line(solution, DEEP))
-    at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
-    rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
-    hosts = np.stack([table.source, table.target])[:, at_once] // fleet.nics
-    keys = np.stack([hosts.ravel(), np.tile(rounds, 2)], axis=1)
-    met, place = np.unique(keys, axis=0, return_inverse=True)
-    is_low = np.ones(len(met), dtype=np.bool_)
-    is_low[place.ravel()[~np.tile(deep[at_once], 2)]] = False
-    low = np.bincount(met[is_low, 0], minlength=len(fleet.names))
-    tried = np.bincount(met[:, 0], minlength=len(fleet.names))
-    share = (low.sum() + 0.5) / (tried.sum() + 1)
-    chances = {
-        host: at_least(int(low[host]), int(tried[host]), share) for host in np.flatnonzero(low)
-    }
-    return [int(host) for host in sorted(chances, key=chances.__getitem__) if chances[host] < ODD]
-
-
-def _line(solution: Diagnosed, tolerances: float = 1.0) -> float:
+def line_of(solution: Diagnosed, tolerances: float = 1.0) -> float:
     """Return the value below which a test is low, in bytes per second."""
     return float(solution.blame.references[HOST]) * (1 - tolerances * solution.blame.tolerance)
-
-
-def crowded_pairs(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Return low pairs of hosts that are good at times, never low in a test that shared nothing.
-
-    Fixed routes may have put the same traffic beside them: alone, they may be good.
-    """
-    once = {(t.source, t.target) for t in solution.table.tests if t.alone}
-    for part, _, _ in _varying_parts(fleet, solution):
-        if _is_low_by_itself(solution, part):
-            continue
-        own = solution.blame.unexplained & (solution.parts.paths == part).any(axis=1)
-        pairs = [
-            (t.source, t.target) for t, odd in zip(solution.table.tests, own, strict=True) if odd
-        ]
-        yield from [pair for pair in dict.fromkeys(pairs) if pair not in once][:PARTNERS]
-
-
-def _varying_parts(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int, int]]:
-    ends = solution.parts.endpoints
-    hosts = np.arange(2 * ends) % ends // fleet.nics
-    return unstable_parts(solution.blame, solution.seen, hosts)
-
-
-def _is_low_by_itself(solution: Diagnosed, part: int) -> bool:
-    """Tell whether a part has a low test that others cannot have slowed down."""
-    usable = ~solution.seen.shared | (solution.routes is not None)
-    low = solution.parts.paths[usable & solution.blame.unexplained]
-    return bool((low == part).any())
 
 
 def undecided_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:

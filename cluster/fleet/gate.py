@@ -15,6 +15,7 @@ CERTAIN: tuple[ReasonCode, ...] = ("lost", "slow_link")  # without a test at ano
 OPEN: dict[ReasonCode, GateCode] = {
     "few_rounds": "few_rounds",
     "two_ends": "too_few",
+    "unexplained": "unconfirmed",
     "no_values": "no_values",
     "no_tests": "no_values",
 }

@@ -21,7 +21,6 @@ from cluster.fleet.findings import (
     PARTNERS,
     bad_groups,
     bad_pairs,
-    crowded_pairs,
     doubtful_pairs,
     fresh_partners,
     group_hosts,
@@ -29,7 +28,12 @@ from cluster.fleet.findings import (
     slow_groups,
     suspected_hosts,
     unproven_hosts,
-    unstable_hosts,
+)
+from cluster.fleet.instability import (
+    REPEATED,
+    SEEMING,
+    crowded_pairs,
+    doubtful_hosts,
     varying_hosts,
 )
 from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table
@@ -47,8 +51,8 @@ if TYPE_CHECKING:
     Hosts = NDArray[np.int64]
 
 StepKind = Literal[
-    "named", "round", "sample", "suspects", "chance", "varying", "again", "ports", "unproven",
-    "confirmation",
+    "named", "round", "sample", "suspects", "chance", "varying", "again", "ports", "repeats",
+    "unproven", "confirmation",
 ]  # fmt: skip
 CONFIRMATION: StepKind = "confirmation"
 ALL = 0  # rounds: until every pair has met
@@ -57,10 +61,11 @@ FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
 PEERS = 8  # rounds of suspects among one another
 MOST_REPEATS = 8  # times that a low pair of good hosts is tested by the same port
 MOST_VARYING, TIMES = 8, 8  # hosts that may be slow at times, and tests of each
+REPEATS, BESIDE = 16, 2  # of hosts that seem unstable, and how many other pairs are beside them
 MOST_UNPROVEN = 64  # hosts that are tested alone for that reason only
 MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
-PORTS = 8  # tried for a low pair of good hosts: other ports may take other paths
+PORTS = REPEATED  # tried for a low pair of good hosts: other ports may take other paths
 FEW_PORTS = 4  # of them if nothing arrives, or if there are many such pairs
 LOUD = 1 / 3  # of the tests alone: where more are low, other work slows hosts down
 MOST_OFTEN = 4  # low pairs that are tested by all ports, and their ends with others beside them
@@ -162,6 +167,7 @@ def _further_steps(
         (_among_suspects, 1),
         (_at_other_times, 1),
         (_low_pairs_again, MOST_REPEATS),
+        (_doubtful_again, 1),
         (_proving, 1),
         (_confirming, int(plan.confirm)),
     ]
@@ -283,10 +289,30 @@ def _low_pairs_again(
 ) -> Iterator[SurveyStep]:
     """Test low pairs of good hosts by the port at which they were never good, at another time."""
     by_port: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for port, pair in islice(doubtful_pairs(fleet, solution), MOST_AGAIN):
+    low_pairs = doubtful_pairs(solution, doubtful_hosts(fleet, solution))
+    for port, pair in islice(low_pairs, MOST_AGAIN):
         by_port[port].append(pair)
     for number, (port, pairs) in enumerate(by_port.items(), _next(tests)):
         yield _alone(number, pairs, "again", port)
+
+
+def _doubtful_again(
+    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
+) -> Iterator[SurveyStep]:
+    """Test hosts that seem unstable at other times, alone with any host, and others beside them.
+
+    Who meets whom does not depend on earlier tests: healthy hosts are low as often as the others.
+    """
+    doubtful = set(doubtful_hosts(fleet, solution, SEEMING))
+    suspects = suspected_hosts(fleet, solution)
+    tested = np.unique(np.stack([solution.table.source, solution.table.target]) // fleet.nics)
+    hosts = np.setdiff1d(tested, suspects)
+    times = islice(cycle(tournament(len(hosts))), REPEATS if doubtful else 0)
+    for time, places in enumerate(times):
+        pairs = [(a, b) for a, b in hosts[places].tolist()]
+        own = [pair for pair in pairs if not doubtful.isdisjoint(pair)]
+        others = np.roll([pair for pair in pairs if pair not in own], time, axis=0)[:BESIDE]
+        yield _alone(_next(tests) + time, [*own, *others], "repeats", REPEATED + time)
 
 
 def _proving(fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
@@ -439,7 +465,7 @@ def _confirming(
     """Test what is blamed once more: hosts with fresh partners, groups with others, low pairs."""
     ends = solution.parts.endpoints
     groups = [*slow_groups(fleet, solution), *bad_groups(fleet, solution)]
-    unstable = {finding.place.host for finding in unstable_hosts(fleet, solution)}
+    doubtful = doubtful_hosts(fleet, solution)
     members = [group_hosts(fleet, group) for group in groups]
     hosts = dict.fromkeys(
         c.part % ends // fleet.nics for c in solution.blame.blamed if c.part < 2 * ends
@@ -448,7 +474,7 @@ def _confirming(
     pairs = [
         *((host, other) for host in single for other in fresh_partners(fleet, solution, host)),
         *(pair for own in members for pair in _out_of(fleet, solution, own)),
-        *[(low.place.host, low.place.peer) for low in bad_pairs(solution, unstable)] * PARTNERS,
+        *[(low.place.host, low.place.peer) for low in bad_pairs(solution, doubtful)] * PARTNERS,
     ]
     if pairs:
         yield _alone(_next(tests), pairs, CONFIRMATION)

@@ -560,7 +560,7 @@ def log_tail(count: int, low: int, own: int, hits: int) -> float:
 
 
 def unstable_parts(
-    blame: Blame, tests: PairTests, hosts: Numbers
+    blame: Blame, tests: PairTests, hosts: Numbers, most: float = CHANCE
 ) -> Iterator[tuple[int, int, int]]:
     """Find directions of hosts of which some tests are low, more often than by chance.
 
@@ -584,7 +584,7 @@ def unstable_parts(
     while candidates:
         ranked = [(*_instability(met, is_low, hosts, part, named), part) for part in candidates]
         chance, hit, count, part = min(ranked)
-        if hit < 2 or chance * len(hosts) > CHANCE:  # noqa: PLR2004 - as above
+        if hit < 2 or chance * len(hosts) > most:  # noqa: PLR2004 - as above
             return
         yield part, hit, count
         candidates.remove(part)

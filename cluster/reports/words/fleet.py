@@ -38,6 +38,7 @@ STEPS: dict[StepKind, str] = {
     "varying": "hosts that may be slow at times",
     "again": "low pairs, at another time",
     "ports": "pairs of good hosts, by other ports",
+    "repeats": "hosts that seem unstable, and others, at other times",
     "unproven": "hosts that never reached the usual rate, alone",
 }
 LOSSES = "tcp.retransmitted"
@@ -374,6 +375,8 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
                 f"{reason.low} host(s) are low in all their tests, and so could good ones be: test "
                 f"them with more partners, one pair at a time; {usual}."
             )
+        case "unexplained" if not fleet.foreign:
+            return f"hosts are low at times, and were not tested again beside others; {usual}."
         case "unexplained":
             return f"some pairs are low, and no host explains them; {usual}."
         case "untested" if fleet.foreign:

@@ -1,0 +1,153 @@
+"""Hosts that are good only some of the time, as no other host is at the same times."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster.core.model.fleet import Fleet, FleetFinding, Part, Reason, Suspect
+from cluster.fleet.findings import PARTNERS, fresh_partners, line_of
+from cluster.fleet.pair_table import Diagnosed, Flags, direction_of, most_common_reason, peers
+from cluster.fleet.solver import CHANCE, DEEP, at_least, log_tail, unstable_parts
+
+ODD = 0.05  # chance of a host that is low at times, from which it is tested again
+SEEMING = 1.0  # directions of a healthy fleet that may seem unstable at first, on average
+REPEATED = 8  # the first port of tests that are repeated at other times
+
+
+def unstable_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
+    """Return hosts that are good only some of the time, at other times again, and others are not.
+
+    The null model: in the repeated tests, such a host is low as often as those beside it.
+    """
+    doubtful = doubtful_hosts(fleet, solution, SEEMING)
+    limit = math.log(CHANCE / max(1, sum(map(len, doubtful.values()))))
+    odd, again = solution.blame.unexplained, repeated_tests(solution)
+    hosts = np.stack([solution.table.source, solution.table.target]) // fleet.nics
+    beside = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
+    named: list[int] = []
+    for host, every in doubtful.items():
+        ways = []
+        innocent = again & ~np.isin(hosts, named).any(axis=0)  # by those that are named before
+        for way in every:  # drawn from its repeats and those beside it, are as many of its own low?
+            own = innocent & (hosts[int(way.way == "rx")] == host)
+            counts = (own | beside, odd & (own | beside), own, odd & own)
+            if log_tail(*(int(flags.sum()) for flags in counts)) <= limit:
+                ways.append(way)
+        if not ways:
+            continue
+        named.append(host)
+        at = np.flatnonzero(odd & (hosts == host).any(axis=0))
+        low_tests = [solution.table.tests[i] for i in at]
+        low, count = sum(w.low for w in ways), sum(w.partners for w in ways)
+        yield FleetFinding(
+            place=Part(kind="host", host=host),
+            name=fleet.names[host],
+            kind="UNSTABLE",
+            direction=direction_of((w.way for w in ways), directed=fleet.directed),
+            tests=low,
+            reason=Reason(code="varying", low=low, of=count, message=most_common_reason(low_tests)),
+            partners=fresh_partners(fleet, solution, host),
+        )
+
+
+class LowAtTimes(NamedTuple):
+    """A direction of a host that is low with some of its partners."""
+
+    way: str
+    low: int
+    partners: int
+
+
+def doubtful_hosts(
+    fleet: Fleet, solution: Diagnosed, most: float = CHANCE
+) -> dict[int, list[LowAtTimes]]:
+    """Return hosts that were low at times before their tests were repeated, and the ways.
+
+    Args:
+        most: how many directions of healthy hosts may be among them in a fleet, on average.
+    """
+    ends = solution.parts.endpoints
+    ways: defaultdict[int, list[LowAtTimes]] = defaultdict(list)
+    for part, low, count in _varying_parts(fleet, solution, most):
+        if _is_low_by_itself(solution, part):
+            way = LowAtTimes("rx" if part >= ends else "tx", low, count)
+            ways[part % ends // fleet.nics].append(way)
+    return dict(ways)
+
+
+def repeated_tests(solution: Diagnosed) -> Flags:
+    """Tell which tests are those of hosts that seem unstable, and of others beside them."""
+    flags: Flags = np.array([test.port >= REPEATED for test in solution.table.tests])
+    return flags
+
+
+def unrepeated_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
+    """Return hosts that were low at times and were not tested again, or nobody beside them."""
+    doubtful = doubtful_hosts(fleet, solution)
+    ends = np.stack([solution.table.source, solution.table.target]) // fleet.nics
+    again = ends[:, repeated_tests(solution)]
+    beside = not np.isin(again, list(doubtful)).any(axis=0).all()
+    for host, ways in doubtful.items():
+        if not (beside and host in again):
+            low = sum(way.low for way in ways)
+            direction = direction_of((way.way for way in ways), directed=fleet.directed)
+            place = Part(kind="host", host=host)
+            yield Suspect(place=place, direction=direction, reason=Reason(code="chance", low=low))
+
+
+def crowded_pairs(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:
+    """Return low pairs of hosts that are good at times, never low in a test that shared nothing.
+
+    Fixed routes may have put the same traffic beside them: alone, they may be good.
+    """
+    once = {(t.source, t.target) for t in solution.table.tests if t.alone}
+    for part, _, _ in _varying_parts(fleet, solution):
+        if _is_low_by_itself(solution, part):
+            continue
+        own = solution.blame.unexplained & (solution.parts.paths == part).any(axis=1)
+        pairs = [
+            (t.source, t.target) for t, odd in zip(solution.table.tests, own, strict=True) if odd
+        ]
+        yield from [pair for pair in dict.fromkeys(pairs) if pair not in once][:PARTNERS]
+
+
+def _varying_parts(
+    fleet: Fleet, solution: Diagnosed, most: float = CHANCE
+) -> Iterator[tuple[int, int, int]]:
+    ends = solution.parts.endpoints
+    hosts = np.arange(2 * ends) % ends // fleet.nics
+    paths = np.where(repeated_tests(solution)[:, None], -1, solution.seen.paths)
+    return unstable_parts(solution.blame, solution.seen._replace(paths=paths), hosts, most)
+
+
+def _is_low_by_itself(solution: Diagnosed, part: int) -> bool:
+    """Tell whether a part has a low test that others cannot have slowed down."""
+    usable = ~solution.seen.shared | (solution.routes is not None)
+    low = solution.parts.paths[usable & solution.blame.unexplained]
+    return bool((low == part).any())
+
+
+def varying_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
+    """Return hosts all of whose tests are low in more rounds than of most others, the worst first.
+
+    They may be slow at times; others may as well have taken their bandwidth.
+    """
+    table, blame = solution.table, solution.blame
+    deep = blame.unexplained & (solution.seen.values < line_of(solution, DEEP))
+    at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
+    rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
+    hosts = np.stack([table.source, table.target])[:, at_once] // fleet.nics
+    keys = np.stack([hosts.ravel(), np.tile(rounds, 2)], axis=1)
+    met, place = np.unique(keys, axis=0, return_inverse=True)
+    is_low = np.ones(len(met), dtype=np.bool_)
+    is_low[place.ravel()[~np.tile(deep[at_once], 2)]] = False
+    low = np.bincount(met[is_low, 0], minlength=len(fleet.names))
+    tried = np.bincount(met[:, 0], minlength=len(fleet.names))
+    share = (low.sum() + 0.5) / (tried.sum() + 1)
+    chances = {
+        host: at_least(int(low[host]), int(tried[host]), share) for host in np.flatnonzero(low)
+    }
+    return [int(host) for host in sorted(chances, key=chances.__getitem__) if chances[host] < ODD]

@@ -1,0 +1,74 @@
+"""Hosts that are good only some of the time: at other times again, and others beside them not."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.core.model.fleet import Part
+from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.gate import decide
+from cluster.fleet.instability import REPEATED
+from cluster.fleet.rounds import BESIDE, REPEATS, SurveyPlan, survey
+from tests.fleet.fleets import Simulated, named
+
+
+@pytest.mark.parametrize(
+    ("background", "seed"),
+    [(0.2, 2002), (0.2, 2004), (0.5, 2007), (0.5, 50021), (0.5, 50033), (0.2, 50173)],
+)
+def test_hosts_that_meet_the_traffic_of_others_are_not_unstable(
+    background: float, seed: int
+) -> None:
+    """Each has low tests with several partners, and was taken for unstable by these alone."""
+    fleet = Simulated("leafspine:2x4", seed=seed, background=background, grouped=False)
+
+    assert fleet.check().verdict == "HEALTHY"
+
+
+@pytest.mark.parametrize(
+    ("fabric", "host", "share", "grouped", "seed"),
+    [
+        ("leafspine:2x4", 6, 0.2, False, 70053),
+        ("leafspine:4x4", 15, 0.2, True, 70068),
+        ("leafspine:4x4", 6, 0.2, False, 70069),
+    ],
+)
+def test_a_host_that_flaps_beside_the_traffic_of_others_is_unstable(
+    fabric: str,
+    host: int,
+    share: float,
+    grouped: bool,  # noqa: FBT001 - a parameter of a test
+    seed: int,
+) -> None:
+    fleet = Simulated(fabric, f"flap:{host}={share}", seed=seed, background=0.2, grouped=grouped)
+
+    assert named(fleet.check()) == [f"UNSTABLE host:{host} both"]
+
+
+def test_a_host_that_seems_unstable_is_tested_again_beside_others() -> None:
+    """Whom it meets does not depend on what it showed: any host, and at each time others alone."""
+    fleet = Simulated("leafspine:2x4", "flap:6=0.2", seed=70053, background=0.2, grouped=False)
+    tests = survey(fleet.fleet, SurveyPlan(), fleet.measure)
+    repeats = [test for test in tests if test.port >= REPEATED]
+    own = [test for test in repeats if 6 in (test.source, test.target)]
+
+    assert len({test.round for test in repeats}) == REPEATS
+    assert len(own) == 2 * REPEATS
+    assert len(repeats) == 2 * REPEATS * (1 + BESIDE)
+    assert {test.source for test in own} == set(range(8))
+    assert all(test.alone for test in repeats)
+
+
+def test_a_host_that_was_not_tested_again_is_undecided() -> None:
+    fleet = Simulated("leafspine:2x4", "flap:6=0.2", seed=70001, grouped=False)
+    tests = survey(fleet.fleet, SurveyPlan(), fleet.measure)
+    whole, once = (
+        diagnose(fleet.fleet, kept)
+        for kept in (tests, [test for test in tests if test.port < REPEATED])
+    )
+    gate = decide(once, 8)
+
+    assert named(whole) == ["UNSTABLE host:6 both"]
+    assert (once.verdict, once.reason.code, once.blamed) == ("UNDECIDED", "unexplained", ())
+    assert [(s.place, s.direction) for s in once.suspects] == [(Part(kind="host", host=6), "both")]
+    assert (gate.verdict, gate.code) == ("UNDECIDED", "unconfirmed")
