@@ -49,14 +49,12 @@ class _DeviceTests(NamedTuple):
 def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     """Diagnose the GPUs, NICs or NUMA nodes of a host.
 
+    If the paths are not known, a slow device may be that of another socket, and is undecided.
+
     Args:
         fleet: the devices; `GPU3` is not always the fourth of them. Between directed ones, such as
             NUMA nodes, the cores of the source use the memory of the target.
         tests: of their pairs, one after another, with the path of each.
-
-    Returns:
-        The verdict. If the paths are not known, a slow device may be that of another socket, and
-        is undecided.
     """
     tests = believable(tests)
     seen = _seen(fleet, tests)

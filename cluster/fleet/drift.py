@@ -20,11 +20,7 @@ SLOWING = (
 
 
 def drifts(facts: Mapping[int, Facts]) -> tuple[Drift, ...]:
-    """Compare the facts of hosts, by their numbers; what a host does not report is no difference.
-
-    Returns:
-        Those settings of which more than half of the hosts have the same value, and some do not.
-    """
+    """Return settings of which most hosts, by their numbers, have one value, and some another."""
     values: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for host, fact in facts.items():
         for name, value in _settings(fact):

@@ -584,11 +584,7 @@ def group_hosts(fleet: Fleet, group: FleetFinding) -> tuple[int, ...]:
 
 
 def is_of_group(fleet: Fleet, host: FleetFinding, groups: Iterable[FleetFinding]) -> bool:
-    """Tell whether a finding about a group explains one about a host of it.
-
-    Returns:
-        Whether the host is of one of them, and slow in no other direction.
-    """
+    """Tell whether a group explains a finding about a host of it: slow in no other direction."""
     own = host.place.host
     return any(
         own in group.reason.hosts

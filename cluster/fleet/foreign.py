@@ -49,12 +49,7 @@ class _Seen(NamedTuple):
 
 
 def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
-    """Diagnose a fleet by the logs of other tools.
-
-    Returns:
-        The verdict. Hosts are blamed as `cluster check` does, with the threshold of tests that all
-        shared links, or together.
-    """
+    """Diagnose a fleet by the logs of other tools, as if all tests shared links, or together."""
     tests = believable(tests)
     failed = sum(1 for test in tests if not test.value)
     untested = tuple(untested_hosts(fleet, tests))

@@ -26,14 +26,14 @@ def unstable_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     limit = math.log(CHANCE / max(1, sum(map(len, doubtful.values()))))
     odd, again = solution.blame.unexplained, repeated_tests(solution)
     hosts = np.stack([solution.table.source, solution.table.target]) // fleet.nics
-    beside = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
+    compared = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
     named: list[int] = []
     for host, every in doubtful.items():
         ways = []
         innocent = again & ~np.isin(hosts, named).any(axis=0)  # by those that are named before
         for way in every:  # drawn from its repeats and those beside it, are as many of its own low?
             own = innocent & (hosts[int(way.way == "rx")] == host)
-            counts = (own | beside, odd & (own | beside), own, odd & own)
+            counts = (own | compared, odd & (own | compared), own, odd & own)
             if log_tail(*(int(flags.sum()) for flags in counts)) <= limit:
                 ways.append(way)
         if not ways:
@@ -89,9 +89,9 @@ def unrepeated_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
     doubtful = doubtful_hosts(fleet, solution)
     ends = np.stack([solution.table.source, solution.table.target]) // fleet.nics
     again = ends[:, repeated_tests(solution)]
-    beside = not np.isin(again, list(doubtful)).any(axis=0).all()
+    is_compared = not np.isin(again, list(doubtful)).any(axis=0).all()
     for host, ways in doubtful.items():
-        if not (beside and host in again):
+        if not (is_compared and host in again):
             low = sum(way.low for way in ways)
             direction = direction_of((way.way for way in ways), directed=fleet.directed)
             place = Part(kind="host", host=host)

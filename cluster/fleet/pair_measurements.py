@@ -78,11 +78,7 @@ def _counts(text: str) -> dict[str, float]:
 
 
 def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
-    """Remove the pair from each measurement, so that all pairs form one series.
-
-    Yields:
-        The same values; only tests alone and tests at once stay separate.
-    """
+    """Remove the pair from each measurement: all pairs form two series, alone and at once."""
     for measurement in measurements:
         params = {name: value for name, value in measurement.params.items() if name not in PLACES}
         yield msgspec.structs.replace(measurement, params=params)

@@ -41,14 +41,11 @@ class Parts(NamedTuple):
 
 
 def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: bool = True) -> Parts:
-    """Return hosts and groups, if the routes are not known.
+    """Return hosts and groups, if the routes are not known; no group of one, which is its twin.
 
     Args:
         directed: which endpoint of a test sends is known; else an endpoint, and a group, is one
             part, its sending direction.
-
-    Returns:
-        The parts. A group of one endpoint is not a separate part: it would be the host's twin.
     """
     n, count = len(groups), int(groups.max(initial=0)) + 1
     sizes = np.bincount(groups, minlength=count)
@@ -157,9 +154,8 @@ def believable(tests: Sequence[PairTest]) -> tuple[PairTest, ...]:
 def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
     """Put tests into arrays.
 
-    Returns:
-        The arrays. Latencies are inverted, so that more is better, and relative to the usual
-        latency of their kind: inside a group or between groups.
+    Latencies are inverted, so that more is better, and relative to the usual latency of their kind:
+    inside a group or between groups.
     """
     tried = tuple(test for test in tests if test.value is not None)
     nics = fleet.nics

@@ -91,11 +91,7 @@ def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ..
 
 
 def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Find groups of groups, as long as there are any.
-
-    Returns:
-        The groups, then the groups of these groups, and so on; each as a number per host.
-    """
+    """Return the groups, then the groups of these groups, and so on; each as a number per host."""
     layers = [groups]
     while True:
         numbers = np.array(layers[-1])
@@ -187,14 +183,7 @@ def _partitions(hosts: int, pairs: int) -> int:
 
 
 def near_order(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
-    """Order hosts so that those of a group follow one another, near groups side by side.
-
-    Args:
-        groups: of each host; empty if there are none.
-
-    Returns:
-        The numbers of the hosts; a ring in this order leaves each group once.
-    """
+    """Order hosts so that a ring leaves each group once, and near groups are side by side."""
     if not groups:
         return tuple(range(len(latency)))
     numbers = np.array(groups)
@@ -208,11 +197,7 @@ def near_order(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def rand_index(first: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """Return the share of pairs of hosts that two groupings treat alike.
-
-    Returns:
-        From 0 to 1.
-    """
+    """Return the share of pairs of hosts that two groupings treat alike."""
     a, b = np.array(first), np.array(other)
     together = (a[:, None] == a[None, :]) == (b[:, None] == b[None, :])
     rows, columns = np.triu_indices(len(a), 1)
@@ -220,14 +205,7 @@ def rand_index(first: tuple[int, ...], other: tuple[int, ...]) -> float:
 
 
 def agreement(groups: Groups, layer: NetworkLayer) -> float | None:
-    """Return the share of pairs that latency and a layer both put together, or both apart.
-
-    Args:
-        groups: that latency shows; empty if none.
-
-    Returns:
-        The Rand index of the hosts that the layer names; none if there is no pair to compare.
-    """
+    """Return the Rand index of latency's groups and of a layer, where both are known."""
     placed = [host for host, group in enumerate(layer.groups) if group is not None]
     if not groups or len(placed) < 2:  # noqa: PLR2004 - a pair
         return None
@@ -236,35 +214,20 @@ def agreement(groups: Groups, layer: NetworkLayer) -> float | None:
 
 
 def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
-    """Add to a layer how far it agrees with that layer of latency that it agrees with most.
-
-    Args:
-        latency: the groups that it shows, then the groups of these groups, and so on.
-    """
+    """Add to a layer how far it agrees with that layer of latency that it agrees with most."""
     shares = [share for partition in latency if (share := agreement(partition, layer)) is not None]
     return msgspec.structs.replace(layer, agreement=max(shares, default=None))
 
 
 def closest_layer(groups: Groups, layers: Sequence[NetworkLayer]) -> NetworkLayer | None:
-    """Return the layer that agrees most with groups, the nearest to the hosts of equals.
-
-    Args:
-        groups: that latency shows; empty if none.
-
-    Returns:
-        The layer; none if there is nothing to compare.
-    """
+    """Return the layer that agrees most with latency's groups, the nearest to hosts of equals."""
     shares = [(agreement(groups, layer), layer) for layer in layers]
     comparable = [(share, layer) for share, layer in shares if share is not None]
     return max(comparable, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, int]]:
-    """Return the pairs of hosts that latency and a layer treat differently.
-
-    Yields:
-        The numbers of both hosts; never of one of which the provider does not say where it is.
-    """
+    """Return the pairs of hosts, of known places, that latency and a layer treat differently."""
     for a, group in enumerate(layer.groups):
         for b in range(a + 1, len(groups)):
             other = layer.groups[b]

@@ -33,11 +33,7 @@ def hosts_at_fault(verdict: FleetVerdict) -> dict[int, FleetFinding]:
 def pairs_to_test(
     verdict: FleetVerdict, new: Collection[int], hosts: int
 ) -> tuple[tuple[int, int], ...]:
-    """Pair new hosts with good ones: first those of the same group, and those that nobody doubts.
-
-    Returns:
-        A new and a good host each; none if no host is good.
-    """
+    """Pair new hosts with good ones: of the same group, and undoubted ones, first."""
     good = set(range(hosts)) - _suspects(verdict) - set(new)
     doubted = set(_doubted(verdict, hosts))
     groups = verdict.groups or (0,) * hosts

@@ -189,15 +189,7 @@ def _rounds_without(groups: Sequence[int], plan: SurveyPlan) -> list[Pairs]:
 
 
 def planned_rounds(groups: Sequence[int], count: int) -> list[Pairs]:
-    """Return the rounds of a check.
-
-    Args:
-        count: of rounds; `ALL` until every pair has met.
-
-    Returns:
-        The rounds. Few hosts have few pairs: from `DEFAULT` rounds on, all pairs of up to
-        `FEW_HOSTS` hosts are tested.
-    """
+    """Return this many rounds, or until every pair has met; also of few hosts, of few pairs."""
     if count == ALL:
         return list(schedule(groups))
     if count >= DEFAULT and len(groups) <= FEW_HOSTS:
@@ -301,7 +293,7 @@ def _doubtful_again(
 ) -> Iterator[SurveyStep]:
     """Test hosts that seem unstable at other times, alone with any host, and others beside them.
 
-    Who meets whom does not depend on earlier tests: healthy hosts are low as often as the others.
+    The partners do not depend on earlier tests: healthy hosts are low as often as the others.
     """
     doubtful = set(doubtful_hosts(fleet, solution, SEEMING))
     suspects = suspected_hosts(fleet, solution)
@@ -311,8 +303,8 @@ def _doubtful_again(
     for time, places in enumerate(times):
         pairs = [(a, b) for a, b in hosts[places].tolist()]
         own = [pair for pair in pairs if not doubtful.isdisjoint(pair)]
-        others = np.roll([pair for pair in pairs if pair not in own], time, axis=0)[:BESIDE]
-        yield _alone(_next(tests) + time, [*own, *others], "repeats", REPEATED + time)
+        compared = np.roll([pair for pair in pairs if pair not in own], time, axis=0)[:BESIDE]
+        yield _alone(_next(tests) + time, [*own, *compared], "repeats", REPEATED + time)
 
 
 def _proving(fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
@@ -507,12 +499,10 @@ def tournament(n: int) -> Iterator[Pairs]:
 
 
 def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
-    """Return all pairs of hosts, the most useful rounds first.
+    """Return all pairs of hosts once, in rounds of disjoint ones, the most useful first.
 
-    Yields:
-        Rounds of disjoint pairs; each pair exactly once. They are n - 1 or n where there is one
-        group, and n - 1 for an even number of groups of the same even size; other groups need
-        more.
+    They are n - 1 or n where there is one group, and n - 1 for an even number of groups of the same
+    even size; other groups need more.
     """
     members = group_members(groups)
     n = len(groups)
@@ -562,11 +552,7 @@ def _inside(members: list[Hosts], count: int) -> Iterator[Pairs]:
 
 
 def between_groups(members: Sequence[Hosts], count: int) -> Iterator[Pairs]:
-    """Return rounds in which each group meets one other, host by host.
-
-    Yields:
-        Rounds of disjoint pairs; when two groups meet again, their hosts are shifted by one more.
-    """
+    """Return rounds in which each group meets one other, host by host; again, shifted by one."""
     meetings = list(islice(tournament(len(members)), count))
     for number in range(count):
         again, meeting = divmod(number, len(meetings))

@@ -105,22 +105,14 @@ class FleetSimulator:
     def paths(
         self, source: Numbers, target: Numbers, ports: int | Numbers = 0, *, healthy: bool = True
     ) -> Numbers:
-        """Return the links on the paths of tests.
-
-        Returns:
-            As `FabricLinks.paths` gives them.
-        """
+        """Return the links on the paths of tests, as `FabricLinks.paths` does."""
         hashed = self.seed * 64 + np.broadcast_to(np.asarray(ports), source.shape)
         return self.fabric_links.paths(source, target, hashed, {} if healthy else self._misrouted)
 
     def rates(
         self, source: Numbers, target: Numbers, step: int, *, alone: bool = False, port: int = 0
     ) -> Outcomes:
-        """Measure bandwidth between endpoints.
-
-        Returns:
-            Bytes per second of each test.
-        """
+        """Measure bandwidth between endpoints, in bytes per second."""
         capacities = self._capacities(step)
         paths = self.paths(source, target, port, healthy=False)
         if alone and not self.noise.background:

@@ -136,11 +136,7 @@ def solve(tests: PairTests) -> Blame:
 
 
 def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
-    """Return the largest value of each part, or the second largest of five and more.
-
-    Returns:
-        A value for each part; NaN if it was not tested.
-    """
+    """Return the largest value of each part, or the second of five and more; NaN of no test."""
     tests, hops = np.nonzero(paths >= 0)
     part = paths[tests, hops]
     order = np.lexsort((-values[tests], part))
@@ -165,16 +161,11 @@ def _references(capacities: Values, kinds: Numbers) -> Values:
 
 
 def _tolerance(values: Values, reference: float) -> float:
-    """Return the share that healthy tests may lose, from the spread of the good ones."""
     return usual_spread(values / reference) if reference > 0 else LEAST_TOLERANCE
 
 
 def usual_spread(shares: Values) -> float:
-    """Return the share that healthy tests may lose.
-
-    Returns:
-        Between 2% and 25%, from the spread of the good tests.
-    """
+    """Return the share that healthy tests may lose, from the spread of the good ones."""
     good = shares[shares >= GOOD]
     if not good.size:
         return LEAST_TOLERANCE
@@ -422,11 +413,7 @@ def _twins(tests: PairTests, own: Numbers, counts: Numbers, culprit: int) -> tup
 
 
 def rounds_needed(blame: Blame, tests: PairTests) -> int:
-    """Estimate how many tests of each part are needed to tell bad parts from chance.
-
-    Returns:
-        Tests of each direction of a host; 0 if no number suffices, as almost all tests are low.
-    """
+    """Estimate how many tests of each direction of a host suffice; 0 if almost all are low."""
     between = tests.values[tests.shared] if tests.shared.any() else tests.values
     line = blame.references[HOST] * (1 - blame.tolerance)
     share = float((between < line).mean())
@@ -440,25 +427,14 @@ def rounds_needed(blame: Blame, tests: PairTests) -> int:
 
 
 def low_and_close(low: float, close: float) -> float:
-    """Combine the chance that tests are as low with the chance that they are as close together.
-
-    Returns:
-        The chance of such a host, at most 1.
-    """
+    """Combine the chance that tests are as low with the chance that they are as close together."""
     product = low * close
     fisher = product * (1 - math.log(product)) if product > 0 else 0.0
     return min(1.0, 2 * min(low, fisher))
 
 
 def closeness(values: Values, fleet: Values) -> float:
-    """Return the chance that draws are as close to the best of them.
-
-    Args:
-        fleet: tests of the whole fleet, sorted upwards.
-
-    Returns:
-        At most 1; 1 for a single test.
-    """
+    """Return the chance that draws from a fleet, sorted upwards, are as close to their best."""
     best, rest = values[0], values[1:]
     count = len(rest)
     if not count:
@@ -493,12 +469,7 @@ def log_choose(n: int, k: int) -> float:
 
 
 def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
-    """Blame the suspects that together are hardly chance.
-
-    Returns:
-        The same; the first suspects are blamed if that set is chance in less than one of 10,000
-        fleets.
-    """
+    """Blame the first suspects, if as a set they are chance in less than one of 10,000 fleets."""
     suspects = sorted(
         (c for c in blame.undecided if not c.twins and _met_most(tests, c.part, hosts)),
         key=lambda c: (-c.tests, c.capacity),
@@ -530,13 +501,9 @@ def _met_most(tests: PairTests, part: int, hosts: int) -> bool:
 
 
 def set_chance(own: Flags, low: Flags, parts: int, many: int) -> float:
-    """Return the chance that so many of all parts have as many low tests, if these fall anywhere.
+    """Return the chance that so many parts have as many low tests, if these fall anywhere.
 
-    Args:
-        own: the tests of these parts.
-
-    Returns:
-        At most 1: the tail of the hypergeometric distribution, times the ways to choose the parts.
+    The tail of the hypergeometric distribution, times the ways to choose the parts.
     """
     tail = log_tail(len(own), int(low.sum()), int(own.sum()), int((own & low).sum()))
     return math.exp(min(0.0, tail + log_choose(parts, many)))
