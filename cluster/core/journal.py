@@ -9,6 +9,7 @@ import fcntl
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -237,12 +238,16 @@ class Journal(Value, frozen=True, kw_only=True):
         ClusterError: the cluster is down.
         """
         path = self.folder / part
+        owner = (path, threading.get_ident())
         with ExitStack() as until_closed:
             try:
-                handle = os.open(path, os.O_RDWR | os.O_CREAT if part else os.O_RDONLY, 0o600)
-                until_closed.callback(os.close, handle)
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                is_same = os.path.samestat(os.fstat(handle), path.stat())
+                if owner in _held:
+                    _held[owner].close()
+                file = _held[owner] = _LockedFile(path, os.O_RDWR | os.O_CREAT if part else 0)
+                until_closed.callback(_held.pop, owner, None)
+                until_closed.callback(file.close)
+                fcntl.flock(file.handle, fcntl.LOCK_EX)
+                is_same = os.path.samestat(os.fstat(file.handle), path.stat())
             except FileNotFoundError as error:
                 raise self._removed_error() from error
             if not is_same:  # a new cluster of this name has a new folder
@@ -302,6 +307,21 @@ class Journal(Value, frozen=True, kw_only=True):
     def forget(self) -> None:
         """Remove the cluster's state: the last step of taking it down."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class _LockedFile:
+    def __init__(self, path: Path, flags: int) -> None:
+        self.handle = os.open(path, flags, 0o600)
+
+    def close(self) -> None:
+        handle, self.handle = self.handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+# By path and thread. Ctrl-C in the last steps of a `with` leaves its lock held, as the traceback
+# keeps it alive: a thread that takes a lock again, such as for `down`, would wait for itself.
+_held: dict[tuple[Path, int], _LockedFile] = {}
 
 
 def root() -> Path:

@@ -1,5 +1,9 @@
 """The state of a cluster is the sum of its journal: no host is needed to know it."""
 
+import fcntl
+import os
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -28,6 +32,17 @@ def state(*entries: journal.Entry) -> ClusterState:
     found = ClusterState.from_entries([INTENDED, *entries])
     assert found is not None
     return found
+
+
+def is_locked(folder: Path) -> bool:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def started(run: str) -> journal.Started:
@@ -152,6 +167,19 @@ def test_whoever_holds_a_cluster_knows_what_others_wrote_before() -> None:
     assert disk.state.machines == ()
     with disk.lock():
         assert disk.state.machines == CREATED.machines
+
+
+@pytest.mark.timeout(30)
+def test_a_lock_that_ctrl_c_left_held_is_taken_again_by_its_thread() -> None:
+    """As in `down` after a Ctrl-C that came in the exit of a `with`, whose traceback keeps it."""
+    mine = journal.for_cluster("mine")
+    mine.append(INTENDED)
+    interrupted = mine.lock()
+    interrupted.__enter__()
+    with mine.lock():
+        assert is_locked(mine.folder)
+    assert not is_locked(mine.folder)
+    interrupted.__exit__(None, None, None)
 
 
 def test_a_cluster_that_is_not_there_is_refused() -> None:
