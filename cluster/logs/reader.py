@@ -33,13 +33,11 @@ NCCL = "nccl_log"
 _STAGES = re.compile(
     r'("key": ?"run_start")|"key": ?"run_stop".*"status": ?"success"'  # MLPerf
     r"|(# nThread \d)|# Avg bus bandwidth *: *\d"  # nccl-tests
-    r"|(\(R\) MPI Benchmarks)|# All processes entering MPI_Finalize"
-    r"|(HPLinpack \d)|^End of Tests\.",
-    re.MULTILINE,
+    r"|(\(R\) MPI Benchmarks)|# All processes entering MPI_Finalize",
 )
 _STAGE_WORDS = (
-    *('"run_start"', '"run_stop"', "# nThread", "# Avg bus", "MPI Benchmarks", "HPLinpack"),
-    *("entering MPI_Finalize", "End of Tests."),
+    *('"run_start"', '"run_stop"', "# nThread", "# Avg bus", "MPI Benchmarks"),
+    "entering MPI_Finalize",
 )
 # A row that may be one of a known table: a number, or a stream or a name before figures.
 _ROW = re.compile(r"\s*(?:\[[ \w]+\]|[\w ]{1,30}[=:])?\s*[-+]?\d[\d.,]*(?:\s|$)")

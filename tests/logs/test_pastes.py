@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 REPEATED = (
     "bandwidth_test.gb",
-    "hpcg.valid",
     "imb.old",
     "mlc.two_sockets",
     "nccl_tests.old",

@@ -87,11 +87,11 @@ def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> Non
 
 
 def test_a_log_without_the_metric_is_left_out(tmp_path: Path, snapshot: Snapshot) -> None:
-    verdict = judged(tmp_path, LOGS / "cyclecloud32.out", TOOLS / "hpl.passed.txt")
+    verdict = judged(tmp_path, LOGS / "cyclecloud32.out", TOOLS / "mpip.fft.txt")
 
     assert verdict.tests == 28
     with snapshot.raises(SpecError):
-        judged(tmp_path, TOOLS / "hpl.passed.txt")
+        judged(tmp_path, TOOLS / "mpip.fft.txt")
 
 
 def test_send_and_receive_between_the_same_hosts_has_no_finding(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ NoteKind = Literal[
     "other_total_each", "no_verdict", "p2p_matrix_no_title", "first_is_warm_up", "some_iterations",
     "perftest_no_title", "wrong_head", "osu_no_title", "no_profile_totals", "unknown_rank",
     "other_calls", "other_sum", "impossible_au", "no_step_counted", "data_fit_memory",
-    "emulated_accelerators", "other_mean", "rocm_no_title", "solution_unknown",
+    "emulated_accelerators", "other_mean", "rocm_no_title",
     "may_be_one_of_several", "container_image", "shared_cores", "same_order", "order", "profiled",
     "tcp_instead", "proven_provider", "simulated", "other_gpu", "lines_not_understood",
     "made_from_logs", "assumed", "left_out", "not_shared",

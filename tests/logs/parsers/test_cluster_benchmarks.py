@@ -1,8 +1,8 @@
-"""Collectives of PyTorch and DeepSpeed, HPL, HPCG, HPCC, AMD's GPUs: units, and what lacks.
+"""Collectives of PyTorch and DeepSpeed, and AMD's GPUs: units, and what lacks.
 
 The samples beside it are shortened from stas00/ml-engineering, DeepSpeed's tutorial on its
-communication logger, the rules of SCC25 on HPL, and issues of ROCm/rocm_bandwidth_test (129) and
-ROCm/rocm_smi_lib (108); those of HPCG, HPCC and ds_bench from logs in public notes. The rows of
+communication logger, and issues of ROCm/rocm_bandwidth_test (129) and
+ROCm/rocm_smi_lib (108); that of ds_bench from a log in public notes. The rows of
 PARAM are printed by the formats of its comms.py, as no log of it was at hand.
 """
 
@@ -11,8 +11,7 @@ import re
 import pytest
 
 from cluster.core.model.logs import Topology
-from cluster.logs.reader import read
-from tests.logs.samples import LOGS, kinds, of, results, values
+from tests.logs.samples import LOGS, of, results, values
 
 GBIT = 1e9 / 8
 
@@ -88,57 +87,6 @@ def test_a_table_of_param_whose_names_touch_and_whose_rows_have_a_tag() -> None:
     assert values(result, "busbw", type="bfloat16", size=2**23) == [28.155e9]
 
 
-def test_hpl_that_passed_and_that_did_not() -> None:
-    text = (LOGS / "hpl.passed.txt").read_text()
-
-    assert values(of(text), "flops_rate", n=102144) == [1.3798e12]
-    assert of(text).ranks == 64
-    assert not of(text).notes
-    assert "solution is wrong" in of(text.replace("PASSED", "FAILED")).failures[0]
-    assert kinds(of(text.partition("HPL_pdgesv")[0]))[0] == "solution_unknown"
-
-
-def test_hpl_of_nvidia() -> None:
-    (result,) = results("hpl.nvidia")
-
-    assert values(result, "flops_rate", n=299008) == [3.37e14]
-    assert result.ranks == 8
-    assert not result.failures
-
-
-def test_a_row_of_hpl_whose_time_is_not_that_of_its_rate_is_none() -> None:
-    text = (LOGS / "hpl.passed.txt").read_text().replace("514.92", "51.492")
-
-    assert not of(text).measurements
-
-
-def test_hpcg_that_is_valid_and_that_is_not() -> None:
-    text = (LOGS / "hpcg.valid.txt").read_text()
-    invalid = text.rpartition("\nFinal")[0].rpartition("\nFinal")[0]
-
-    assert values(of(text), "flops_rate") == [1.60272e9]
-    assert values(of(text), "memory_bandwidth") == [12.5393e9]
-    assert of(text).ranks == 2
-    for line in ("Final Summary::HPCG result is INVALID.", "  HPCG result is: INVALID."):
-        assert "INVALID" in of(f"{invalid}\n{line}\n").failures[0]
-
-
-def test_hpcg_of_older_versions_in_yaml() -> None:
-    (result,) = results("hpcg.yaml")
-
-    assert values(result, "flops_rate") == [3.28908e9]
-    assert values(result, "memory_bandwidth") == [25.1834e9]
-    assert result.ranks == 8
-
-
-def test_the_end_of_a_report_of_hpcg_and_a_rating_of_a_large_cluster() -> None:
-    tail = (LOGS / "hpcg.valid.txt").read_text().partition("GB/s Summary=")[2]
-    rating = "Final Summary::HPCG result is VALID with a GFLOP/s rating of=1.60045e+07\n"
-
-    assert values(of(f"GB/s Summary={tail}"), "memory_bandwidth") == [12.5393e9]
-    assert values(of(rating), "flops_rate") == [1.60045e16]
-
-
 def test_a_matrix_of_rocm_bandwidth_test() -> None:
     (result,) = results("rocm_bandwidth.mi210")
 
@@ -198,12 +146,3 @@ def test_the_summary_of_deepspeed_between_backticks() -> None:
     )
 
     assert values(result, "busbw", size=50 * 2**20) == [pytest.approx(63.47 * GBIT)]
-
-
-def test_ratings_of_hpcg_behind_names_of_files_are_those_of_several_runs() -> None:
-    """What `grep VALID *.txt` prints of one report per host."""
-    rating = "Final Summary::HPCG result is VALID with a GFLOP/s rating of"
-    text = f"n01_HPCG-3.1.txt:{rating}=23.1071\nn02_HPCG-3.1.txt:{rating}=22.6\n"
-    found = read([text.encode()]).results
-
-    assert [values(one, "flops_rate") for one in found] == [[23.1071e9], [22.6e9]]

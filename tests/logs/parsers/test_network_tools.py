@@ -1,4 +1,4 @@
-"""ucx_perftest, fabtests, qperf, netperf, sockperf and knb: their units, and what lacks.
+"""ucx_perftest, fabtests, qperf, netperf and sockperf: their units, and what lacks.
 
 The samples beside it are shortened from issues of openucx/ucx
 (10532, 10649), ofiwg/libfabric (5568, 10394), Mellanox/sockperf (106), grpc/grpc (7988) and
@@ -137,57 +137,6 @@ def test_sockperf_that_prints_round_trips_is_halved() -> None:
     assert values(result, "latency_percentile", percentile=50.0) == [pytest.approx(46.778e-6)]
     assert values(result, "max_latency") == [pytest.approx(1064.626e-6)]
     assert kinds(result)[0] == "round_trips"
-
-
-def test_knb_leaves_out_what_moves_nothing() -> None:
-    (result,) = results("knb.two_paths")
-
-    assert values(result, "bandwidth", path="pod to service") == [598e6 / 8]
-    assert len(result.measurements) == 3
-
-
-KNB_YAML = """metadata:
-  generator: "knb"
-data:
-  mtu: "1440"
-  idle:
-    bandwidth: 0
-  pod2pod:
-    tcp:
-      bandwidth: 599
-      client:
-        cpu:
-          total: 7.79
-    udp:
-      bandwidth: 610
-"""
-KNB_JSON = """{
-  "metadata": {
-    "generator": "knb"
-  },
-  "data": {
-    "idle": {
-      "bandwidth": 0
-    },
-    "pod2pod": {
-      "tcp": {
-        "bandwidth": 599,
-        "client": {"cpu": {"total": 7.79}}
-      },
-      "udp": {
-        "bandwidth": 610
-      }
-    },
-  }
-}
-"""
-
-
-@pytest.mark.parametrize("text", [KNB_YAML, KNB_JSON, KNB_JSON.replace("\n", "") + "\n"])
-def test_knb_as_yaml_and_as_json(text: str) -> None:
-    assert values(of(text), "bandwidth", path="pod to pod", protocol="TCP") == [599e6 / 8]
-    assert values(of(text), "bandwidth", protocol="UDP") == [610e6 / 8]
-    assert len(of(text).measurements) == 2
 
 
 def test_k8s_netperf() -> None:
