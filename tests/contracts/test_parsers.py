@@ -124,12 +124,12 @@ def test_its_marks_are_read_from_its_file(name: str) -> None:
 def test_only_parsers_whose_mark_is_in_a_log_are_imported() -> None:
     code = (
         "import sys; from cluster.logs.reader import read; "
-        f"read([open({str(LOGS / 'sockperf.both.txt')!r}, 'rb').read()]); "
+        f"read([open({str(LOGS / 'mpip.fft.txt')!r}, 'rb').read()]); "
         "print(*(n.rpartition('.')[2] for n in sys.modules if 'logs.parsers.' in n))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
-    assert done.stdout.decode().split() == ["symptoms", "sockperf"]  # the diagnosis reads each log
+    assert done.stdout.decode().split() == ["symptoms", "mpip"]  # the diagnosis reads each log
 
 
 def test_every_word_of_a_symptom_is_a_mark_of_its_parser() -> None:

@@ -32,10 +32,12 @@ class Ipm(RunParser):
     marks = ("##IPM",)
     definitions = DEFINITIONS
     title = "IPM"
+    _is_counted = False  # what follows are numbers of calls, not seconds
 
     def take(self, line: str, lineno: int) -> bool:
         if start := _START.match(line):
             self._begin(lineno, f"IPM {start[1]}")
+            self._is_counted = False
             return True
         run = self._run
         if run is None:
@@ -44,7 +46,7 @@ class Ipm(RunParser):
         if tasks:
             run.ranks, run.hosts = int(tasks[1]), int(tasks[2])
             run.add(SHARE, float(tasks[3]))
-        elif times and (columns := numbers(times[2].split())):
+        elif times and not self._is_counted and (columns := numbers(times[2].split())):
             if times[1] == "MPI":
                 run.add(MEAN, columns[1])
             run.add(MOST if times[1] == "MPI" else WALL, columns[-1])
@@ -53,5 +55,6 @@ class Ipm(RunParser):
         elif "####" in line:
             self._end()  # the line of signs below the report
         else:
+            self._is_counted |= "#calls" in line
             return _KNOWN.match(line) is not None
         return True
