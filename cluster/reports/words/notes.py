@@ -89,7 +89,6 @@ WORDS: dict[NoteKind, str] = {
     "readers had all cores",
     "other_mean": "{} is printed as {:g}, and its epochs give {:g}",
     "rocm_no_title": "the title of a matrix is missing, so it is not used",
-    "solution_unknown": "whether its solution is right is not known: that line is missing",
     "may_be_one_of_several": "the last line of a test is missing: its transfer may be one of "
     "several",
     "container_image": "Ranks ran in the container image {}.",
