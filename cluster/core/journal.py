@@ -241,10 +241,10 @@ class Journal(Value, frozen=True, kw_only=True):
         owner = (path, threading.get_ident())
         with ExitStack() as until_closed:
             try:
-                if owner in _held:
-                    _held[owner].close()
-                file = _held[owner] = _LockedFile(path, os.O_RDWR | os.O_CREAT if part else 0)
-                until_closed.callback(_held.pop, owner, None)
+                if owner in _LOCKS:
+                    _LOCKS[owner].close()
+                file = _LOCKS[owner] = _LockedFile(path, os.O_RDWR | os.O_CREAT if part else 0)
+                until_closed.callback(_LOCKS.pop, owner, None)
                 until_closed.callback(file.close)
                 fcntl.flock(file.handle, fcntl.LOCK_EX)
                 is_same = os.path.samestat(os.fstat(file.handle), path.stat())
@@ -321,7 +321,7 @@ class _LockedFile:
 
 # By path and thread. Ctrl-C in the last steps of a `with` leaves its lock held, as the traceback
 # keeps it alive: a thread that takes a lock again, such as for `down`, would wait for itself.
-_held: dict[tuple[Path, int], _LockedFile] = {}
+_LOCKS: dict[tuple[Path, int], _LockedFile] = {}
 
 
 def root() -> Path:
