@@ -69,6 +69,7 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     sites: tuple[Site, ...]  # to try one after another
     allow: str  # the network that may connect by SSH
     ttl: float  # seconds until the machines end by themselves
+    region: str = ""  # of all resources, at clouds that have regions
     link: Link | None  # of their network interfaces, if that is known
     price: Price | None  # of one machine for an hour, if that is known
     lines: tuple[str, ...]  # the plan, for a person
@@ -297,7 +298,7 @@ def create_machines(launches: Sequence[AnyLaunch[M]]) -> tuple[Machine, ...]:
             if failure.kind not in NEXT_ZONE:
                 raise
             if site == sites[-1]:
-                raise _with_zones(failure, [item.zone for item in sites]) from failure
+                raise with_places(failure, [item.zone for item in sites]) from failure
         first.delete()
     raise AssertionError("an offer has a site")
 
@@ -388,7 +389,7 @@ def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:
     return cluster_journal.folder / f"{provider}.json"
 
 
-def _with_zones(failure: Failure, tried: list[str]) -> Failure:
+def with_places(failure: Failure, tried: list[str]) -> Failure:
     if len(tried) == 1:
         return failure
     return Failure(

@@ -15,6 +15,8 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
     Args:
         zones: to try one after another, such as `us-east-1a,us-east-1b` or `a,b`.
+        regions: to try one after another, such as `us-east-1,us-west-2`; what one lacks is in the
+            plan.
         subnet: of the machines; one of the default network, if empty.
         allow: network that may connect by SSH, such as `192.0.2.0/24`; only your own address, if
             empty.
@@ -30,6 +32,7 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
     """
 
     zones: str = ""
+    regions: str = ""
     subnet: str = ""
     allow: str = ""
     public: bool = True

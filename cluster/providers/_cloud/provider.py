@@ -34,6 +34,7 @@ from cluster.providers import (
     Revocable,
     Searchable,
 )
+from cluster.providers._cloud import regions
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import Deletion, Entries, listing_delay
 from cluster.providers._cloud.launch import (
@@ -45,9 +46,11 @@ from cluster.providers._cloud.launch import (
     LaunchJournal,
     create_machines,
     intent_file,
+    with_places,
 )
 from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.public_address import open_lines
+from cluster.providers._cloud.regions import Choice, Choices, in_region, regional_specs
 from cluster.providers._cloud.tags import Selection, Tags, new_tags, timestamp
 
 ClientT = TypeVar("ClientT", bound=Client)
@@ -87,7 +90,7 @@ class CloudProvider(
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         super().__init__(regions)
-        self._offers: dict[bytes, dict[str, OfferT]] = {}
+        self._planned: dict[bytes, Choices[OfferT]] = {}
 
     # The steps of each cloud.
 
@@ -146,48 +149,63 @@ class CloudProvider(
 
     def plan(self, spec: ClusterSpec) -> Plan:
         with self.translating_errors("Nothing was created."):
-            offers = self._offers_for(spec)
-        first = offers[spec.parts[0].group]
-        warnings = open_lines(first.allow)
+            choices = self._choices(spec)
+        first = choices.possible[0]
+        warnings = open_lines(first.offer.allow)
+        prices = [mean_price(item.spec, item.offers) for item in choices.possible]
+        is_known = len({price and price.hourly for price in prices}) == 1
+        by_group = {name: offer.price for name, offer in first.offers.items() if is_known}
         return Plan(
-            lines=(
-                *warnings,
-                *(
-                    f"{name}: {line}" if spec.groups else line
-                    for name, offer in offers.items()
-                    for line in offer.lines
-                ),
-            ),
+            lines=(*warnings, *first.lines, *choices.lines),
             costs=True,
-            price=mean_price(spec, offers),
-            prices={name: offer.price for name, offer in offers.items()} if spec.groups else {},
-            ttl=first.ttl,
-            gpus=min(offer.gpus for offer in offers.values()),
+            price=prices[0] if is_known else None,
+            prices=by_group if spec.groups else {},
+            ttl=first.offer.ttl,
+            gpus=min(offer.gpus for offer in first.offers.values()),
             warnings=warnings,
         )
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Create what the machines need, then the machines, in one call for each group."""
+        """Create what the machines need, then the machines, in one call for each group.
+
+        A region that has no room is left, with nothing of the launch in it, for the next.
+        """
         with self.translating_errors("Nothing is left."):
-            client = self.client(self.place_of(spec), spec)
-            entries = journal.entries()
-            self.selection(client, spec.name, entries)  # refuses another user's cluster
-            intent = self._record_intent(client, spec, journal)
-            this_launch = Selection(launches=(intent.tags.launch,))
+            possible = self._choices(spec).possible
+            for choice in possible:
+                try:
+                    return self._create_in(choice, journal, on_state)
+                except Failure as failure:
+                    if failure.kind not in regions.NEXT_REGION:
+                        raise
+                    if choice is possible[-1]:
+                        tried = [item.offer.region for item in possible]
+                        raise with_places(failure, tried) from failure
+                intent_file(journal, self.name).unlink(missing_ok=True)
+            raise AssertionError("a launch has a region")
 
-            def clean_up() -> None:
-                self.abandon_intent(journal)
-                self._clean_up(client, this_launch, journal, intent)
+    def _create_in(
+        self, choice: Choice[OfferT], journal: journal.Journal, on_state: StateCallback
+    ) -> tuple[Machine, ...]:
+        spec = choice.spec
+        client = self.client(self.place_of(spec), spec)
+        self.selection(client, spec.name, journal.entries())  # refuses another user's cluster
+        intent = self._record_intent(client, choice, journal)
+        this_launch = Selection(launches=(intent.tags.launch,))
 
-            parts = spec.parts
-            launches = [self._launch(client, part, journal, intent, on_state) for part in parts]
-            with on_failure(clean_up):
-                launches[0].prepare()
-                for launch in launches:
-                    launch.prepare_group(launches[0])
-                return create_machines(launches)
+        def clean_up() -> None:
+            self.abandon_intent(journal)
+            self._clean_up(client, this_launch, journal, intent)
+
+        parts = spec.parts
+        launches = [self._launch(client, part, journal, intent, on_state) for part in parts]
+        with on_failure(clean_up):
+            launches[0].prepare()
+            for launch in launches:
+                launch.prepare_group(launches[0])
+            return create_machines(launches)
 
     def add(
         self,
@@ -202,6 +220,7 @@ class CloudProvider(
         They end when the cluster's other machines do.
         """
         with self.translating_errors("The cluster is as it was."):
+            spec = self.placed(spec)
             client = self.client(self.place_of(spec), spec)
             entries = journal.entries()
             self.selection(client, spec.name, entries)  # refuses another user's cluster
@@ -274,7 +293,7 @@ class CloudProvider(
         if not entries:
             return ProviderTopology(reason="the machines do not exist any more")
         with self.translating_errors("The machines are as they were."):
-            [client] = self.clients_of(entries)
+            client = self.clients_of(entries)[0]
             ids = tuple(machine.id for machine in machines)
             return self.locate(client, spec.name, entries, ids)
 
@@ -319,7 +338,7 @@ class CloudProvider(
         return listing_delay()
 
     def clients_of(self, entries: Entries) -> tuple[ClientT, ...]:
-        """Return the clients of all places in which a cluster may have resources."""
+        """Return the clients of all places in which a cluster may have resources, its own first."""
         spec = next(reversed(specs_of(entries)), None)
         return tuple(self.client(place, spec) for place in self._places(entries))
 
@@ -351,17 +370,37 @@ class CloudProvider(
         clients = self.clients_of(journal.for_cluster(name).entries())
         return "".join(client.console(machine.id) for client in clients)
 
-    def _offers_for(self, spec: ClusterSpec) -> dict[str, OfferT]:
+    def placed(self, spec: ClusterSpec) -> ClusterSpec:
+        """Return a spec for the region that its cluster is in, or else for the first to try."""
+        specs = regional_specs(spec, self.options_of(spec))
+        cluster = journal.for_cluster(spec.name)
+        if len(specs) == 1 or not intent_file(cluster, self.name).exists():
+            return specs[0]
+        return in_region(spec, next(iter(self._intent_of(cluster).offers.values())).region)
+
+    def _choices(self, spec: ClusterSpec) -> Choices[OfferT]:
         """Decide once per spec, so that a launch creates exactly what its plan showed.
 
         An interrupted launch continues with the offer in its intent. To decide again would count
         its own machines against the account's limits, and refuse the names of its own groups.
         """
         key = msgspec.json.encode(spec)
-        if key not in self._offers:
-            client = self.client(self.place_of(spec), spec)
-            self._offers[key] = self._begun(spec) or self._plan_groups(client, spec)
-        return self._offers[key]
+        if key not in self._planned:
+            specs = regional_specs(spec, self.options_of(spec))
+            answers: list[dict[str, OfferT] | ClusterError] = []
+            if begun := self._begun(spec):
+                specs = specs[regions.begun_at(specs, next(iter(begun.values()))) :]
+                answers.append(begun)
+            answers += in_each(specs[len(answers) :], self._try_plan)
+            self._planned[key] = regions.choose(specs, answers)
+        return self._planned[key]
+
+    def _try_plan(self, spec: ClusterSpec) -> dict[str, OfferT] | ClusterError:
+        try:
+            with self.translating_errors("Nothing was created."):
+                return self._plan_groups(self.client(self.place_of(spec), spec), spec)
+        except ClusterError as error:
+            return error
 
     def _plan_groups(self, client: ClientT, spec: ClusterSpec) -> dict[str, OfferT]:
         offers = {part.group: self.plan_request(client, part.spec) for part in spec.parts}
@@ -378,16 +417,15 @@ class CloudProvider(
         return self._intent_of(cluster).offers if is_recorded else None
 
     def _record_intent(
-        self, client: ClientT, spec: ClusterSpec, cluster: journal.Journal
+        self, client: ClientT, choice: Choice[OfferT], cluster: journal.Journal
     ) -> Intent[OfferT]:
         """Record what is about to be created, or give the intent of the launch to continue."""
         path = intent_file(cluster, self.name)
         if path.exists():
             return self._intent_of(cluster)
-        offers = self._offers_for(spec)
-        expires = client.now() + offers[spec.parts[0].group].ttl
-        tags = new_tags(spec.name, client.owner, expires, user=client.user)
-        intent = self.intent(tags=tags, offers=offers)
+        expires = client.now() + choice.offer.ttl
+        tags = new_tags(choice.spec.name, client.owner, expires, user=client.user)
+        intent = self.intent(tags=tags, offers=choice.offers)
         LaunchJournal(self.name, client.name, cluster).record_owner(tags, client.account)
         ssh_keys.write_secret(path, msgspec.json.encode(intent))
         journal.remember_region(self.name, client.name)
@@ -441,8 +479,8 @@ class CloudProvider(
 
     def _places(self, entries: Entries) -> tuple[str, ...]:
         if entries:
-            regions = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
-            return tuple(dict.fromkeys([*regions, *self.regions]))
+            used = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
+            return tuple(dict.fromkeys([*reversed(used), *self.regions]))
         return self.everywhere()
 
     def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
@@ -531,6 +569,8 @@ def specs_of(entries: Entries) -> tuple[ClusterSpec, ...]:
 
 def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
     """Call a function for each place, for all at the same time, and return the results in order."""
+    if len(places) == 1:
+        return [do(places[0])]
     with ThreadPoolExecutor(max_workers=max(1, len(places))) as pool:
         return list(pool.map(do, places))
 

@@ -120,8 +120,8 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
 
     def mounts(self, spec: ClusterSpec) -> tuple[Mount, ...]:
         """Return what every host mounts; EFS has a name of its region."""
-        mounts = super().mounts(spec)
-        return tuple(in_region(mount, self.place_of(spec)) for mount in mounts)
+        region = self.place_of(self.placed(spec))
+        return tuple(in_region(mount, region) for mount in super().mounts(spec))
 
     def plan(self, spec: ClusterSpec) -> Plan:
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
@@ -247,7 +247,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         )
 
     def _locate(self, name: str, entries: Entries) -> tuple[Region, Filters]:
-        [region] = self.clients_of(entries)
+        region = self.clients_of(entries)[0]
         return region, filters_of(self.selection(region, name, entries))
 
 

@@ -145,7 +145,7 @@ class AwsDeletion(Deletion[AwsResource]):
         super().__init__(client, selection, entries)
         self._region = client
         self._filters = filters_of(selection)
-        self._expected = AwsUnlisted() if entries is None else _unlisted(entries)
+        self._expected = AwsUnlisted() if entries is None else _unlisted(entries, client.name)
         self._terminated: set[str] = set()  # ids for which termination was requested
         self._seen: set[Resource] = set()  # resources listed so far, besides instances
         self._alive: set[str] = set()  # ids of the instances listed last, besides terminated ones
@@ -248,11 +248,12 @@ class AwsDeletion(Deletion[AwsResource]):
         self._region.call(type_.delete, **{type_.param: resource.id})
 
 
-def _unlisted(entries: Entries) -> AwsUnlisted:
-    """Read from a journal what Amazon may not list yet; without a journal, that is anything."""
+def _unlisted(entries: Entries, region: str) -> AwsUnlisted:
+    """Read from a journal what a region may not list yet; without a journal, that is anything."""
     if not entries:
         return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
-    requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in KINDS]
+    regional = (e for e in entries if isinstance(e, journal.Requested) and e.region == region)
+    requests = [request for request in regional if request.kind in KINDS]
     paid = [request for request in requests if request.kind in PAID]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     return AwsUnlisted(

@@ -27,7 +27,6 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
 class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     """What a launch would create, in every detail."""
 
-    region: str  # of all resources
     vpc: str  # id of the VPC; the launch creates one, if empty
     image: str  # id of the machine image
     root: str  # device name of the image's root disk

@@ -88,6 +88,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         _network_line(kind, link, spec),
         *([layout_line(interfaces)] if interfaces else []),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
+        *([_score_line(region, spec)] if spec.spot else []),
         *unknown,
         *([reserved.line(region.now())] if reserved else unused),
         reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
@@ -319,6 +320,24 @@ def _description(
         f"make {spec.hosts} x {spare}{spec.instance} in {sites[0].zone}{rest}, {network}{group}"
         f"1 security group (SSH from {allow} only), 1 key pair; {where} addresses"
     )
+
+
+def _score_line(region: Region, spec: ClusterSpec) -> str:
+    """Say how likely one zone has the machines (EC2 user guide, "Spot placement score")."""
+    try:
+        scores = region.all(
+            "get_spot_placement_scores",
+            "SpotPlacementScores",
+            InstanceTypes=[spec.instance],
+            TargetCapacity=spec.hosts,
+            RegionNames=[region.name],
+            SingleAvailabilityZone=True,
+        )
+    except Failure as failure:
+        return f"spot placement score: not known ({failure.code}: {failure.message.rstrip('.')})"
+    best = max((score.get("Score", 0) for score in scores), default=None)
+    score = "none is given" if best is None else f"{best} of 10 in the best zone"
+    return f"spot placement score: {score} (Amazon scores a single type low)"
 
 
 def _end_line(ttl: float) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TIMEOUT = 20.0  # seconds for a reply
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two checks of an operation
 PATIENCE = 600.0  # seconds for an operation
+GLOBAL = ("firewalls", "images", "network_profiles", "networks", "regions", "zones")
 SIGNS = (
     "GOOGLE_APPLICATION_CREDENTIALS",
     "GOOGLE_CLOUD_PROJECT",
@@ -48,7 +49,8 @@ T = TypeVar("T")
 class AnyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What all answers of Compute Engine have in common."""
 
-    kind: str = ""  # such as `compute#instanceList`; only a refusal has none
+    kind: str = ""  # such as `compute#instanceList`; only a refusal, or advice, has none
+    recommendations: list[Any] | None = None  # of advice
     error: dict[str, msgspec.Raw] = {}  # of a refusal, or of an operation
     unreachables: tuple[str, ...] = ()  # regions or zones that a list lacks
 
@@ -137,8 +139,11 @@ class Project:
 
     def all(self, collection: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """List resources over all pages, of every zone or region if none is named (Failure)."""
-        alone = collection in ("firewalls", "networks", "regions", "zones", "images")
-        verb = "list" if alone or params.keys() & {"zone", "region"} else "aggregated_list"
+        verb = (
+            "list"
+            if collection in GLOBAL or params.keys() & {"zone", "region"}
+            else "aggregated_list"
+        )
         return retry(partial(self._list, collection, verb, params))
 
     def begin(self, collection: str, verb: str, **params: Any) -> Operation:  # noqa: ANN401
@@ -291,7 +296,8 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
         answer = decoders.decode(response.content, AnyAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError):
         answer = AnyAnswer()
-    if not (answer.kind.startswith("compute#") if response.ok else answer.error):
+    is_ours = answer.kind.startswith("compute#") or answer.recommendations is not None
+    if not (is_ours if response.ok else answer.error):
         raise NotTheCloudError(response.status_code, response.content)
     if answer.unreachables:
         missed = ", ".join(answer.unreachables)

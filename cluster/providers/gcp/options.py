@@ -31,7 +31,6 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     """What a launch would create, in every detail."""
 
     project: str  # that is billed
-    region: str  # of all resources
     instance: str  # the machine type
     network: str  # name of the network; the launch creates one, if empty
     subnet: str = ""  # name of the subnet; if empty, the network has one in every region

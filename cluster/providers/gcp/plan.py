@@ -57,6 +57,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     zones = tuple(zones_to_try(zones, instance, reserved))
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
+    attached = requested.kind.type if requested and requested.kind.attached else ""
     network = _network(project, region, options)
     architecture = kind.architecture or INTEL
     image = choose_image(project, spec.image or "", architecture, gpus=gpus is not None)
@@ -74,6 +75,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         _network_line(link, tier1=tier1),
         NO_FABRIC if machine_types.has_fabric(instance) else "",
         quotas.check(project, region, spec, kind, gpus, public=options.is_public),
+        _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
         check_policies(project, public=options.is_public),
         *([reserved.line(now)] if reserved else unused),
         f"ends by itself {format_seconds(ttl)} after its start "
@@ -89,7 +91,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         subnet=options.subnet,
         image=image.self_link[image.self_link.index("projects/") :],
         disk=max(options.disk, image.disk_size_gb),
-        accelerator=requested.kind.type if requested and requested.kind.attached else "",
+        accelerator=attached,
         accelerators=requested.count if requested else 0,
         gpus=gpus[1] if gpus else 0,
         reservation=options.reservation,
@@ -274,6 +276,25 @@ def _description(
         f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{rest}, {own}{group}"
         f"firewall rules (SSH from {allow} only); {where} addresses"
     )
+
+
+def _advice_line(project: Project, region: str, instance: str, hosts: int) -> str:
+    """Say how likely a zone has spot machines (Compute Engine, "View availability of Spot VMs")."""
+    machines = {"own": {"machine_types": [instance]}}
+    body = {
+        "distribution_policy": {"target_shape": "ANY_SINGLE_ZONE"},
+        "instance_flexibility_policy": {"instance_selections": machines},
+        "instance_properties": {"scheduling": {"provisioning_model": "SPOT"}},
+        "size": hosts,
+    }
+    request = {"region": region, "capacity_advice_request_resource": body}
+    try:
+        rows = project.call("advice", "capacity", **request).recommendations
+    except Failure as failure:
+        return f"likely to be had: not known ({failure.message.rstrip('.')})"
+    best = max((row.scores.obtainability for row in rows), default=None)
+    score = "no advice" if best is None else f"{best:.1f} of 1 (from 0.7 on: likely)"
+    return f"likely to be had, as spot machines in one zone: {score}"
 
 
 def _network_line(link: Link | None, *, tier1: bool) -> str:

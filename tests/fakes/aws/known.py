@@ -44,6 +44,8 @@ READS = {
         DescribeVpcAttribute Attribute VpcId
         DescribeVpcs Filters VpcIds MaxResults NextToken
         GetConsoleOutput InstanceId Latest
+        GetSpotPlacementScores InstanceTypes MaxResults NextToken RegionNames SingleAvailabilityZone
+            TargetCapacity
     """,
     "elasticfilesystem": """
         DescribeMountTargetSecurityGroups MountTargetId

@@ -31,6 +31,16 @@ class ReservationCalls(Room):
         ]
         return ActionResult({"CapacityReservations": rows})
 
+    def get_spot_placement_scores(self) -> ActionResult:
+        if not 1 <= int(self.params["TargetCapacity"]) <= 2_000_000_000:
+            raise refused("InvalidParameterValue", "The target capacity is out of range.")
+        rows = [
+            {"Region": self.region, "AvailabilityZoneId": zone, "Score": score}
+            for zone, score in self.cloud.settings.scores.items()
+            if zone[:-1] in self.params["RegionNames"] and self.params["SingleAvailabilityZone"]
+        ]
+        return ActionResult({"SpotPlacementScores": rows})
+
     def _row(self, one: Reserved) -> dict[str, Any]:
         now = datetime.now(UTC)
         return {

@@ -47,5 +47,6 @@ class Settings(Value, frozen=True, kw_only=True):
     # none are said
     nodes: tuple[tuple[str, ...], ...] = ()
     reservations: tuple[Reserved, ...] = ()
+    scores: Mapping[str, int] = {}  # Spot placement scores, by zone
     file_systems: Mapping[str, tuple[str, ...]] = {}  # of EFS, by id: zones with a mount target
     nodes_page: int = 1000  # how many instances a page of DescribeInstanceTopology has at most

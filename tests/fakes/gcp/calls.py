@@ -35,6 +35,7 @@ class Calls(InstanceCalls):
     """All of them."""
 
     BEHAVIOURS: ClassVar[dict[str, str]] = {
+        "advice.capacity": "capacity_advice",
         "disks.delete": "delete_disk",
         "firewalls.delete": "delete_plain",
         "firewalls.insert": "insert_firewall",
@@ -182,6 +183,21 @@ class Calls(InstanceCalls):
         if not images:
             raise missing(f"projects/{wanted['project']}/global/images/family/{wanted['family']}")
         return self.shown(max(images, key=lambda one: str(one["creationTimestamp"])))
+
+    def capacity_advice(self) -> dict[str, Any]:
+        """Tell how likely spot machines are to be had, of a type and in the region."""
+        region, body = self.asked.places["region"], self.asked.body
+        [machines] = body["instanceFlexibilityPolicy"]["instanceSelections"].values()
+        for name in machines["machineTypes"]:
+            below = [f"projects/{PROJECT}/zones/{zone}/machineTypes" for zone in ZONES[region]]
+            if not any(f"{path}/{name}" in self.cloud.resources for path in below):
+                raise RefusedError("invalid", f"There is no {name} in {region}.")
+        if body["instanceProperties"]["scheduling"]["provisioningModel"] != "SPOT":
+            raise RefusedError("invalid", "There is advice about spot machines only.")
+        if region not in self.cloud.settings.obtainable:
+            return {"recommendations": []}
+        scores = {"obtainability": self.cloud.settings.obtainable[region]}
+        return {"recommendations": [{"scores": scores}]}
 
     def project(self) -> dict[str, Any]:
         """Tell of the project."""

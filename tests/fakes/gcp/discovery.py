@@ -43,7 +43,8 @@ class Method(Value, frozen=True, kw_only=True):
 
     @property
     def mutating(self) -> bool:
-        return self.http != "GET" and not self.id.endswith(".wait")
+        asks = self.id.endswith(".wait") or self.collection == "advice"
+        return self.http != "GET" and not asks
 
     @property
     def collection(self) -> str:

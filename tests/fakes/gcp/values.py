@@ -58,6 +58,7 @@ class Settings(Value, frozen=True, kw_only=True):
     policies_answer: tuple[int, str] | None = None
     retired: bool = False  # whether there are accelerators that Google has taken away
     reservations: tuple[Reserved, ...] = ()
+    obtainable: Mapping[str, float] = {}  # how likely spot machines are to be had, by region
     page: int = 500  # how many things a page has at most
     # cluster, block, sub-block and host of each machine of a launch; all are in one sub-block, if
     # none are said

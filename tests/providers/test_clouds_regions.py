@@ -1,0 +1,201 @@
+"""Several regions, in every cloud: the first that has room, and nothing left in the others."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import Capacity, SpecError
+from cluster.orchestration.cluster import attach
+from tests import killed_processes
+from tests.clouds import NAME, WORLDS, World
+from tests.fakes.values import Fault
+from tests.killed_processes import WAYS, clear
+from tests.providers.test_clouds_crashes import moments
+
+if TYPE_CHECKING:
+    from cluster.providers._cloud.provider import CloudProvider
+    from tests.fakes.cloud import Emulated
+    from tests.fakes.values import Thing
+
+pytestmark = pytest.mark.usefixtures("soon")
+REGIONS = {"aws": ("us-east-1", "us-west-2"), "gcp": ("us-central1", "us-east1")}
+LACKING = {"aws": "ap-southeast-5", "gcp": "europe-west9"}
+ZONES = {"aws": ("us-east-1a", "us-west-2b"), "gcp": ("us-central1-a", "us-east1-b")}
+
+
+def over(world: World, *places: str, **options: str) -> World:
+    """The world, with a cluster that may be in several places of it."""
+    given = {"regions": ",".join(places), **options}
+    spec = msgspec.structs.replace(world.spec, zone=None, options=given)
+    return msgspec.structs.replace(world, spec=spec)
+
+
+def fill(cloud: Emulated[Any], *zones: str) -> None:
+    cloud.set(capacity=dict.fromkeys(zones, 0))
+
+
+def planned(
+    launch: World, cloud: Emulated[Any]
+) -> tuple[CloudProvider[Any, Any, Any], frozenset[Thing]]:
+    """A provider that has planned, and what there is in the regions that it looked at."""
+    return launch.planned(), cloud.things()
+
+
+def where(cloud: Emulated[Any], before: frozenset[Thing]) -> set[str]:
+    """The regions, or zones, of the new instances."""
+    return {t.region for t in cloud.things() - before if t.kind.startswith("instance")}
+
+
+def all_zones(region: str) -> list[str]:
+    letters = "abcdef"
+    return [f"{region}{dash}{letter}" for letter in letters for dash in ("", "-")]
+
+
+def test_the_first_region_with_room_gets_the_cluster(cloud: Emulated[Any], world: World) -> None:
+    """All behind the launch finds it there: its state, its replacement, and its end."""
+    first, second = REGIONS[world.name]
+    fill(cloud, *all_zones(first))
+    launch = over(world, first, second)
+    provider, before = planned(launch, cloud)
+    machines = launch.create(provider)
+
+    assert {place.startswith(second) for place in where(cloud, before)} == {True}
+    assert launch.provider().states(NAME, machines) == ("running", "running")
+    new = launch.provider().add(launch.spec, machines[0], (2,), journal.for_cluster(NAME))
+    assert len(new) == 1
+    assert {place.startswith(second) for place in where(cloud, before)} == {True}
+    assert launch.provider().topology(launch.spec, machines).layers is not None
+    clear("down", NAME)
+    assert cloud.things() == before
+
+
+def test_a_plan_says_where_and_what_a_region_lacks(cloud: Emulated[Any], world: World) -> None:
+    first, second = REGIONS[world.name]
+    launch = over(world, first, LACKING[world.name], second)
+    lines = launch.provider().plan(launch.spec).lines
+
+    assert [line for line in lines if line.startswith(f"make 2 x {world.spec.instance} in {first}")]
+    assert [line for line in lines if line.startswith(f"else {second}: make 2 x")]
+    assert [line for line in lines if line.startswith(f"not in {LACKING[world.name]}: ")]
+    assert not cloud.mutating()
+
+
+def test_what_no_region_has_is_refused_with_the_reason_of_each(
+    cloud: Emulated[Any], world: World
+) -> None:
+    launch = over(world, LACKING[world.name], REGIONS[world.name][0])
+    spec = msgspec.structs.replace(launch.spec, image="none/at-all")
+    with pytest.raises(SpecError, match="No region can be used") as refused:
+        launch.provider().plan(spec)
+
+    assert all(f"{place}: " in refused.value.means for place in spec.options["regions"].split(","))
+
+
+@pytest.mark.parametrize("fields", [{"zone": "us-east-1a"}, {"options": {"zones": "a"}}])
+def test_zones_and_regions_are_not_asked_for_together(
+    cloud: Emulated[Any], world: World, fields: dict[str, Any]
+) -> None:
+    spec = over(world, *REGIONS[world.name], **fields.get("options", {})).spec
+    spec = msgspec.structs.replace(spec, zone=fields.get("zone"))
+    with pytest.raises(SpecError, match="regions or zones") as refused:
+        world.provider().plan(spec)
+
+    assert "--option regions=" in refused.value.remedy
+
+
+def test_no_room_in_any_region_is_said_of_all_and_leaves_nothing(
+    cloud: Emulated[Any], world: World
+) -> None:
+    fill(cloud, *ZONES[world.name])
+    launch = over(world, *ZONES[world.name])
+    provider, before = planned(launch, cloud)
+    with pytest.raises(Capacity, match=f"tried in {', '.join(REGIONS[world.name])}"):
+        launch.create(provider)
+
+    assert cloud.things() == before
+
+
+def test_a_launch_over_regions_that_is_killed_at_any_call_leaves_nothing(
+    cloud: Emulated[Any], world: World
+) -> None:
+    """Before and after each that changes something, by each way in turn, from the first refusal."""
+    fill(cloud, ZONES[world.name][0])
+    launch = over(world, *ZONES[world.name])
+    provider, before = planned(launch, cloud)
+    since = len(cloud.calls())
+    launch.create(provider)
+    made = cloud.calls()
+    machines = world.making[-1]
+    refused = next(n for n, call in enumerate(made) if n >= since and call.action == machines)
+    clear("down", NAME)
+    assert cloud.things() == before
+
+    # how often somebody looks while a region is left is a matter of time
+    faults = [fault for fault in moments(made, refused) if fault.action != "*"]
+    assert sum(fault.action in world.making for fault in faults) >= 2 * len(world.making)
+    for turn, fault in enumerate(faults):
+        cloud.fail(fault)
+        status = killed_processes.status(killed_processes.launch, launch.spec)
+        assert status == -signal.SIGKILL, fault
+        cloud.mend()
+        clear(WAYS[turn % len(WAYS)], NAME)
+        assert cloud.things() == before, (fault, WAYS[turn % len(WAYS)])
+
+
+def test_a_launch_killed_in_the_second_region_goes_on_there(
+    cloud: Emulated[Any], world: World
+) -> None:
+    """It asks the first region for nothing again."""
+    first, second = ZONES[world.name]
+    fill(cloud, first)
+    launch = over(world, first, second)
+    before = planned(launch, cloud)[1]
+    machines = world.making[-1]
+    cloud.fail(Fault(action=machines, kill="after", skip=1 + 2 * (world.name == "aws"), times=1))
+    assert killed_processes.status(killed_processes.launch, launch.spec) == -signal.SIGKILL
+    cloud.mend()
+    since = len(cloud.mutating())
+    provider = launch.provider()
+    entries = journal.for_cluster(NAME)
+    assert len(provider.create(launch.spec, entries)) == launch.spec.hosts
+
+    assert {c.action for c in cloud.mutating()[since:]} <= set(world.making)
+    assert not [c for c in cloud.mutating()[since:] if first in str(c)]
+    assert {place.startswith(second[:-2]) for place in where(cloud, before)} == {True}
+    attach(NAME).down(reachable=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"aws": {"scores": {"us-east-1a": 3, "us-east-1b": 9}}}, "9 of 10 in the best zone"),
+        ({"aws": {}}, "none is given"),
+        ({"gcp": {"obtainable": {"us-central1": 0.7, "us-east1": 0.1}}}, "0.7 of 1"),
+        ({"gcp": {}}, "no advice"),
+    ],
+)
+def test_a_plan_of_spot_machines_says_how_likely_they_are_to_be_had(
+    settings: dict[str, Any], text: str, request: pytest.FixtureRequest
+) -> None:
+    """Somebody who may not ask for it gets a plan all the same."""
+    [(name, given)] = settings.items()
+    world = next(world for world in WORLDS if world.name == name)
+    cloud: Emulated[Any] = request.getfixturevalue(name)
+    cloud.set(**given)
+    spec = msgspec.structs.replace(world.spec, spot=True)
+    lines = world.provider().plan(spec).lines
+    action = {"aws": "GetSpotPlacementScores", "gcp": "advice.capacity"}[name]
+    cloud.fail(Fault(action=action, **world.denied))
+    without = world.provider().plan(spec).lines
+
+    start = {"aws": "spot placement score: ", "gcp": "likely to be had"}[name]
+    [line] = [line for line in lines if line.startswith(start)]
+    [unknown] = [line for line in without if line.startswith(start)]
+    assert text in line
+    assert "not known" in unknown
+    assert not cloud.mutating()
