@@ -34,7 +34,7 @@ MOST = 32  # counters of one interval: those of a message that is written at onc
 def read_counters(root: Path = Path("/")) -> dict[str, int]:
     """Read the counters that there are: packets and errors, ticks, and times in nanoseconds."""
     return {
-        **dict(_interfaces(root)),
+        **dict(interface_counters(root)),
         **dict(_rdma_ports(root)),
         **dict(_slots(root)),
         **dict(_processors(root)),
@@ -59,7 +59,7 @@ def trouble(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, fl
     return dict(sorted(rose.items(), key=lambda item: -item[1])[:MOST])
 
 
-def _interfaces(root: Path) -> Iterator[tuple[str, int]]:
+def interface_counters(root: Path = Path("/")) -> Iterator[tuple[str, int]]:
     for line in read_text(root / "proc/net/dev").splitlines()[2:]:
         name, _, values = line.partition(":")
         if name.strip() != "lo":

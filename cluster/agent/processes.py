@@ -8,9 +8,11 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
+from cluster.agent.counters import interface_counters
 from cluster.agent.kernel_files import read_text
 from cluster.core.model.hosts import Connection, ProcessorTimes, RankProcess
 
@@ -19,6 +21,7 @@ SELF = Path("/proc/self")
 STAT = Path("/proc/stat")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 HERE, THERE, STATE, INODE = 1, 2, 3, 9  # columns of /proc/net/tcp (proc(5))
+SENT = ".tx_bytes"
 ESTABLISHED = "01"  # include/net/tcp_states.h
 WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ipv4.c)
 
@@ -48,16 +51,26 @@ def times_since(began: ProcessorTimes) -> ProcessorTimes:
     )
 
 
+def sent_bytes() -> dict[str, int]:
+    """Read how many bytes each interface has sent that this process can see."""
+    return {n.removesuffix(SENT): v for n, v in interface_counters() if n.endswith(SENT)}
+
+
 def process_info(
-    rank: int, began: ProcessorTimes, before: ProcessorTimes, folder: Path = SELF
+    rank: int,
+    began: ProcessorTimes,
+    before: ProcessorTimes,
+    sent: Mapping[str, int],
+    folder: Path = SELF,
 ) -> RankProcess:
-    """Describe this process; `began` are the times when it began to measure."""
+    """Describe this process; `began` and `sent` are of when it began to measure."""
     return RankProcess(
         rank=rank,
         host=platform.node(),
         boot=read_text(BOOT),
         processors=tuple(sorted(os.sched_getaffinity(0))),
         connections=connections(folder),
+        sent=tuple((name, value - sent.get(name, value)) for name, value in sent_bytes().items()),
         times=times_since(began),
         before=before,
     )

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cluster.agent.processes import process_info, processor_times, times_since
+from cluster.agent.processes import process_info, processor_times, sent_bytes, times_since
 from cluster.agent.protocol import NOTICE
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE, ProcessorTimes
@@ -64,7 +64,7 @@ class Rank:
         self._stopped = False
         self._told = 0.0
         self._before = ProcessorTimes()
-        self._began = processor_times()
+        self._began, self._sent = processor_times(), sent_bytes()
         self._listen()
 
     def watch_others(self) -> None:
@@ -73,6 +73,7 @@ class Rank:
         began = processor_times()
         time.sleep(WATCHED)
         self._before, self._began = times_since(began), processor_times()
+        self._sent = sent_bytes()
 
     def begin(
         self,
@@ -126,7 +127,8 @@ class Rank:
     def write_process_info(self) -> None:
         """Write the cores and connections of this process, after its last value."""
         path = self._folder / PROCESS_FILE.format(rank=self.number)
-        path.write_bytes(msgspec.json.encode(process_info(self.number, self._began, self._before)))
+        process = process_info(self.number, self._began, self._before, self._sent)
+        path.write_bytes(msgspec.json.encode(process))
 
     def progress(self, completed: float, total: int, label: str) -> None:
         """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.

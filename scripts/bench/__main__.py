@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from against_otava import against_otava
 from against_simgrid import predicting, sharing
 from analysis_speed import judging, reporting, summarising
-from cloud import launching_in_a_cloud
+from cloud import launching_in_a_cloud, launching_pods
 from fleet import checking_fleets
 from gate import gating
 from jobs import orchestrating
@@ -66,6 +66,7 @@ def main() -> None:
             parts |= {
                 "lab_and_simulator": lab_and_simulator,
                 "jobs": lambda: orchestrating(Path(place), repetitions),
+                "pods": lambda: launching_pods(min(repetitions, 5)),
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "fetching_too_slowly": lambda: fetching_too_slowly(Path(place)),
                 "naming_slow_links": lambda: naming_slow_links(repetitions),

@@ -1,7 +1,8 @@
-"""The test cloud of AWS: calls that change something, and real hosts behind it."""
+"""The test clouds: calls that change something, and real hosts behind them."""
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 
@@ -18,6 +19,16 @@ def launching_in_a_cloud() -> None:
         ratio("16 hosts of AWS, RunInstances to SSH", took["ready"], took["boot"], 1.3)
         down = took["down"]
         say("16 hosts of AWS taken down", f"{down:.2f} s", "5 s", good=down <= 5)  # noqa: PLR2004
+
+
+def launching_pods(repetitions: int) -> None:
+    """Compare launches of 32 pods in lab namespaces with launches of 32 lab hosts, by turns."""
+    argv = [sys.executable, "-m", "tests.fakes.kubernetes.launch_cost", "32", str(repetitions)]
+    result = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT)
+    took = json.loads(result.stdout)
+    lab, pods = statistics.median(took["lab"]), statistics.median(took["pods"])
+    loads = f"load {min(took['load']):.0f} to {max(took['load']):.0f}"
+    ratio(f"32 pods up, beside 32 lab hosts, {loads}", pods, lab, 1.5)
 
 
 def cloud_figures(what: str, *numbers: str) -> dict[str, dict[str, float]]:

@@ -141,3 +141,13 @@ def test_ranks_that_share_a_core_though_another_is_free(
     assert found.ranks == together.processes
     assert len({p.processors for p in apart.processes}) == 2
     assert hosts.shared_core(apart) is None
+
+
+def test_what_interfaces_sent_while_a_rank_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = {"eth0.tx_bytes": 70, "eth0.rx_bytes": 5, "vxlan0.tx_bytes": 9}
+    monkeypatch.setattr(processes, "interface_counters", lambda: iter(counters.items()))
+    began = processes.processor_times()
+
+    info = processes.process_info(0, began, began, {"eth0": 50})
+    assert info.sent == (("eth0", 20), ("vxlan0", 0))
+    assert processes.sent_bytes() == {"eth0": 70, "vxlan0": 9}

@@ -387,3 +387,45 @@ def test_a_server_that_is_busy_is_asked_again(kubectl: Session) -> None:
     kubectl.kubernetes.fail("GET .*/nodes$", "429", times=1)
     assert "node0" in kubectl("get", "--raw", "/api/v1/nodes")
     assert kubectl.kubernetes.store.get(NODES, "", "node0")
+
+
+def test_bookmarks_come_to_who_asks_for_them(kubectl: Session) -> None:
+    kubectl("create", "-f", "-", "--validate=false", text=job(suspend=True))
+    path = f"{JOBS_PATH}?watch=true&timeoutSeconds=1"
+    events = [json.loads(line) for line in kubectl("get", "--raw", path).splitlines()]
+    assert {event["type"] for event in events} == {"ADDED", "MODIFIED"}
+    marked = kubectl("get", "--raw", f"{path}&allowWatchBookmarks=true").splitlines()
+    last = [json.loads(line) for line in marked][-1]
+    assert (last["type"], last["object"]["kind"]) == ("BOOKMARK", "Job")
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert int(last["object"]["metadata"]["resourceVersion"]) >= max(versions)
+
+
+@pytest.mark.parametrize(
+    ("words", "gap"),
+    [
+        (("get", "--raw", f"{JOBS_PATH}?continue=more"), "{'continue'} of list"),
+        (("get", "--raw", f"{JOBS_PATH}?resourceVersionMatch=Exact"), "resourceVersionMatch"),
+        (("get", "--raw", "/api/v1/namespaces/team-a/secrets"), "/secrets"),
+        (("get", "--raw", "/api/v1/namespaces/team-a/pods/POD/log?previous=true"), "previous"),
+        (("delete", "--raw", f"{JOBS_PATH}/work?dryRun=All"), "{'dryRun'} of delete"),
+        (("delete", "--raw", JOBS_PATH), "collections"),
+        (("port-forward", "POD", ":80"), "portforward"),
+        (("attach", "POD"), "attach"),
+        (("exec", "POD", "--", "true"), "exec by SPDY/3.1"),
+    ],
+)
+def test_what_the_test_cluster_does_not_know_is_refused_and_fails_its_test(
+    kubectl: Session, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], gap: str
+) -> None:
+    """kubectl falls back to SPDY where no WebSocket is accepted."""
+    monkeypatch.setenv("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false")
+    monkeypatch.setenv("KUBECTL_PORT_FORWARD_WEBSOCKETS", "false")
+    kubectl("create", "-f", "-", "--validate=false", text=job())
+    pod = kubectl.pod()
+
+    assert "the fake does not know" in kubectl(*(w.replace("POD", pod) for w in words), status=1)
+    gaps = list(kubectl.kubernetes.gaps)
+    kubectl.kubernetes.gaps.clear()
+    assert gaps
+    assert all(gap in line for line in gaps)

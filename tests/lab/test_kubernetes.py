@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,9 @@ def test_pods_are_launched_measured_and_taken_down(kubernetes: Kubernetes) -> No
 def test_pod_network_against_host_network_on_the_same_nodes(
     kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """60 s: the founding question, by the addresses of the connections that carried the bytes."""
+    """60 s: the founding question, by addresses of connections and counters of interfaces."""
+    assert isinstance(kubernetes.runtime, LabPods)
+    before = sum(map(kubernetes.runtime.sent, kubernetes.runtime.nodes()))
     monkeypatch.setattr("cluster.orchestration.ab_test.ENOUGH_LAUNCHES", 1)
     spec = make_spec("mine", {"provider": "kubernetes", "options": {"image": IMAGE}})
     params: dict[str, Any] = {"metrics": ["bandwidth"], "sizes": ["1MiB"], "iterations": 20}
@@ -80,6 +83,13 @@ def test_pod_network_against_host_network_on_the_same_nodes(
         ("network=pod", "198.19"),
         ("network=host", "198.18"),
     }
+    sent = {_network(folder)[0]: _sent(folder) for folder in runs}
+    pod, host = sent["network=pod"], sent["network=host"]
+    assert "eth0" not in pod
+    assert min(pod["vxlan0"], host["eth0"]) > 20 << 20
+    assert host.get("vxlan0", 0) == 0
+    link = sum(map(kubernetes.runtime.sent, kubernetes.runtime.nodes())) - before
+    assert link > pod["vxlan0"] + host["eth0"]
     mine = cluster.attach("mine")
     with pytest.raises(SpecError, match="runs with network=pod, and not host"):
         cluster.ab(mine, "p2p", "network", ("host", "pod"), launches=1)
@@ -153,6 +163,14 @@ def _network(folder: Path) -> tuple[str, str]:
         for connection in process.connections
     }
     return store.record(folder).condition, network
+
+
+def _sent(folder: Path) -> Counter[str]:
+    """Add up what each interface of the ranks' hosts sent while they measured."""
+    sent: Counter[str] = Counter()
+    for process in rank_processes(folder / "raw"):
+        sent.update(dict(process.sent))
+    return sent
 
 
 @pytest.mark.timed

@@ -200,6 +200,28 @@ def test_a_plan_says_which_nodes_have_no_room(kubernetes: Kubernetes) -> None:
     kubernetes.remove(PODS, "other")
 
 
+def test_a_pod_on_each_node_that_can_have_one(kubernetes: Kubernetes) -> None:
+    """Others on a node do not change the number: the plan says that pods would wait."""
+    kubernetes.change(NODES, "node1", lambda node: node["spec"].update(unschedulable=True))
+    kubernetes.label("node3", {"pool": "h100"})
+    kubernetes.add_pod("other", gpus=1)
+
+    def asked(nodes: str, **fields: object) -> ClusterSpec:
+        options = {**OPTIONS, "nodes": nodes, "gpus": "8"}
+        return make_spec("mine", {"provider": "kubernetes", "options": options, **fields})
+
+    assert (asked("all").hosts, asked("all,pool=h100").hosts, asked("pool=h100").hosts) == (3, 1, 2)
+    assert "node0 has 7 of 8 nvidia.com/gpu free" in plan_spec(asked("all"))[1].lines[-1]
+    with pytest.raises(SpecError, match="hosts is 2, and nodes=all are 3 nodes"):
+        plan_spec(asked("all", hosts=2))
+    with pytest.raises(SpecError, match=r"None of 4 nodes can .*; one lacks the label pool=none\."):
+        asked("all,pool=none")
+    kubernetes.remove(PODS, "other")
+    mine = launch_spec(asked("all"))
+    assert {p["spec"]["nodeName"] for p in kubernetes.pods()} == {"node0", "node2", "node3"}
+    mine.down()
+
+
 def test_a_plan_says_what_quotas_allow(kubernetes: Kubernetes) -> None:
     kubernetes.add_quota(requests_nvidia__com="unused", pods="1")
 

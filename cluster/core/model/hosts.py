@@ -291,5 +291,6 @@ class RankProcess(Value, frozen=True, kw_only=True):
     boot: str = ""  # the boot id of the host's kernel; hosts with the same id run on the same cores
     processors: tuple[int, ...] = ()  # that it was allowed to use (its affinity mask)
     connections: tuple[Connection, ...] = ()  # TCP connections of this process to other hosts
+    sent: tuple[tuple[str, int], ...] = ()  # bytes by interface of its host, while it measured
     times: ProcessorTimes = ProcessorTimes()  # while it measured
     before: ProcessorTimes = ProcessorTimes()  # before, while all ranks slept

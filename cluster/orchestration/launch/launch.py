@@ -149,11 +149,7 @@ def make_spec(name: str, fields: Mapping[str, object]) -> ClusterSpec:
 
 
 def _groups(groups: object) -> dict[str, Group]:
-    """Read groups of hosts.
-
-    Raises:
-        SpecError: one has an option that no group has, or a wrong one.
-    """
+    """Read groups of hosts (SpecError: one has an option that no group has, or a wrong one)."""
     if not isinstance(groups, Mapping):
         raise SpecError(f"groups is {groups!r}; it must be groups of hosts by their names.")
     specs = {}

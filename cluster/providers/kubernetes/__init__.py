@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from cluster import providers
 from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
@@ -23,26 +24,17 @@ from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
-from cluster.providers import (
-    Cordons,
-    Examines,
-    HintsReplacement,
-    KnowsTopology,
-    OffersGpus,
-    PreparesHosts,
-    Provider,
-    Regional,
-    Resumes,
-    RevokedAtOnce,
-    Searchable,
-    SharesHosts,
-    refuse,
-)
 from cluster.providers.kubernetes import objects
 from cluster.providers.kubernetes.api import Api, choose
 from cluster.providers.kubernetes.examine import examine
 from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
-from cluster.providers.kubernetes.plan import check_queue, check_verbs, node_notes, quota_notes
+from cluster.providers.kubernetes.plan import (
+    check_queue,
+    check_verbs,
+    count_nodes,
+    node_notes,
+    quota_notes,
+)
 from cluster.providers.kubernetes.refusals import Passing
 from cluster.providers.kubernetes.startup import IMAGE_REMEDY, POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
@@ -72,18 +64,19 @@ class LaunchedJob(NamedTuple):
 
 
 class KubernetesProvider(
-    Provider,
-    Regional,
-    Searchable,
-    Resumes,
-    PreparesHosts,
-    RevokedAtOnce,
-    OffersGpus,
-    KnowsTopology,
-    HintsReplacement,
-    Cordons,
-    Examines,
-    SharesHosts,
+    providers.Provider,
+    providers.CountsHosts,
+    providers.Regional,
+    providers.Searchable,
+    providers.Resumes,
+    providers.PreparesHosts,
+    providers.RevokedAtOnce,
+    providers.OffersGpus,
+    providers.KnowsTopology,
+    providers.HintsReplacement,
+    providers.Cordons,
+    providers.Examines,
+    providers.SharesHosts,
 ):
     """Pods that a Job of ours owns."""
 
@@ -91,9 +84,13 @@ class KubernetesProvider(
     gpu_advice: ClassVar[str] = "--option gpus={gpus}"
     _api: Api | None = None  # that of the plan
 
+    def default_hosts(self, options: dict[str, str]) -> int:
+        own = decoders.convert(options, KubernetesOptions, strict=False)
+        return count_nodes(Api(choose(own.namespace, own.context)), own) if own.on_all else 2
+
     def plan(self, spec: ClusterSpec) -> Plan:
         """Ask the API server whether it takes the Job, and whether nodes and quotas have room."""
-        refuse(spec, REFUSED_OPTIONS)
+        providers.refuse(spec, REFUSED_OPTIONS)
         if spec.groups:
             raise SpecError(
                 "The pods of a Job are of one kind, so it has no groups.",
@@ -108,6 +105,11 @@ class KubernetesProvider(
                 for ask in (quota_notes, node_notes)
             ]
             check_verbs(api)
+            if options.on_all and spec.hosts != (count := count_nodes(api, options)):
+                raise SpecError(
+                    f"--hosts is {spec.hosts}, and nodes={options.nodes} are {count} nodes.",
+                    remedy="Leave one of them out.",
+                )
             if options.queue:
                 check_queue(api, options.queue)
             api.create(text, dry=True)

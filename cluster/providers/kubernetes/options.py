@@ -23,7 +23,7 @@ class KubernetesOptions(Value, frozen=True, kw_only=True):
         rdma: resource of a network card and number of them, such as `rdma/hca_shared:8`.
         network: `pod`, `host` (the interfaces of the node) or `multus:NAME` for one more network.
         queue: a LocalQueue of Kueue, which then starts the pods.
-        nodes: labels that the nodes must have, such as `pool=h100`.
+        nodes: labels that the nodes must have, such as `pool=h100`; `all`: a pod on each of them.
         share: a cluster, on the nodes of whose pods these are.
         tolerate: keys of taints of nodes to use all the same, such as `nvidia.com/gpu`.
         cpu: processors of each pod, such as `8`.
@@ -59,9 +59,13 @@ class KubernetesOptions(Value, frozen=True, kw_only=True):
     python: str = ""
 
     @property
+    def on_all(self) -> bool:
+        return "all" in self.nodes.split(",")
+
+    @property
     def selector(self) -> dict[str, str]:
         """Labels that nodes must have (SpecError: they are no labels)."""
-        pairs = [word.partition("=") for word in self.nodes.split(",") if word]
+        pairs = [word.partition("=") for word in self.nodes.split(",") if word not in ("", "all")]
         if not all(key and equals for key, equals, _ in pairs):
             raise SpecError(
                 f"--option nodes={self.nodes} is not KEY=VALUE[,KEY=VALUE...].",

@@ -54,6 +54,18 @@ def queue_state(api: Api, job: Object) -> str:
     return "waits in the queue"
 
 
+def count_nodes(api: Api, options: KubernetesOptions) -> int:
+    """Count the nodes that have room for a pod, or would if others left (SpecError: none)."""
+    reasons = [_why_unfit(node, {}, options) for node in api.nodes()]
+    if all(reasons):
+        why = "".join(f"; one {reason}" for reason in sorted({*reasons}))
+        raise SpecError(
+            f"None of {len(reasons)} nodes can have a pod{why}.",
+            remedy="Look: kubectl get nodes --show-labels",
+        )
+    return reasons.count("")
+
+
 def node_notes(api: Api, hosts: int, options: KubernetesOptions) -> Iterator[str]:
     """Say how many nodes have room, and what the others lack, if they are too few."""
     nodes = api.list_if_allowed("/api/v1/nodes")

@@ -11,19 +11,12 @@ from cluster.core.kubectl import CONTAINER
 from cluster.core.model.hosts import machine_name
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback
+from cluster.providers.kubernetes import states
 from cluster.providers.kubernetes.api import Api
 from cluster.providers.kubernetes.objects import JobMark
 from cluster.providers.kubernetes.options import KubernetesOptions
 from cluster.providers.kubernetes.plan import queue_state
 from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
-from cluster.providers.kubernetes.states import (
-    Object,
-    index_of,
-    is_hopeless,
-    state_of,
-    wait_reason,
-    why_over,
-)
 
 IMAGE_REMEDY = "Build one that has it, from examples/Containerfile; name it: --option image=IMAGE"
 POLL = 0.5  # seconds between two questions
@@ -38,43 +31,43 @@ REMEDIES = {
 
 def wait_for_pods(
     api: Api, mark: JobMark, spec: ClusterSpec, options: KubernetesOptions, on_state: StateCallback
-) -> tuple[Object, ...]:
+) -> tuple[states.Object, ...]:
     """Wait until all pods run (ProvisionError: they never will; Timeout)."""
     deadline = time.monotonic() + options.wait
     while True:
         time.sleep(POLL)  # so that the first question finds pods, and needs no second
         pods = api.pods(mark.token)
-        states = {index_of(pod): wait_reason(pod) for pod in pods}
-        if len(states) < spec.hosts or any(map(why_over, pods)):
+        waits = {states.index_of(pod): states.wait_reason(pod) for pod in pods}
+        if len(waits) < spec.hosts or any(map(states.why_over, pods)):
             late = _why_missing(api, mark)
-            states = dict.fromkeys(range(spec.hosts), late) | states
+            waits = dict.fromkeys(range(spec.hosts), late) | waits
         _check(pods)
-        for number, state in states.items():
+        for number, state in waits.items():
             on_state(machine_name(spec.name, number), state or "running")
-        if not any(states.values()) and all(pod.status.pod_ip for pod in pods):
-            states |= _unanswered(api, mark, pods)
-            if not any(states.values()):
+        if not any(waits.values()) and all(pod.status.pod_ip for pod in pods):
+            waits |= _unanswered(api, mark, pods)
+            if not any(waits.values()):
                 return pods
         if not options.queue and time.monotonic() > deadline:
             raise Timeout(
-                f"{list(states.values()).count('')} of {spec.hosts} pods of {spec.name} run after "
-                f"{options.wait:g} s: {'; '.join(sorted({*states.values()} - {''}))}.",
+                f"{list(waits.values()).count('')} of {spec.hosts} pods of {spec.name} run after "
+                f"{options.wait:g} s: {'; '.join(sorted({*waits.values()} - {''}))}.",
                 remedy="Wait longer: --option wait=3600; or ask for less.",
             )
 
 
-def _check(pods: Iterable[Object]) -> None:
+def _check(pods: Iterable[states.Object]) -> None:
     """Refuse pods that are over, or would wait for ever (ProvisionError)."""
     for pod in pods:
-        if (why := why_over(pod)) or is_hopeless(pod):
-            name, remedy = pod.metadata.name, REMEDIES.get(state_of(pod, "waiting").reason, "")
+        if (why := states.why_over(pod)) or states.is_hopeless(pod):
+            remedy = REMEDIES.get(states.state_of(pod, "waiting").reason, "")
             raise ProvisionError(
-                f"The pod {name} will never run. {why or wait_reason(pod)}.",
-                remedy=f"{remedy} Look: kubectl describe pod {name}",
+                f"The pod {pod.metadata.name} will never run. {why or states.wait_reason(pod)}.",
+                remedy=f"{remedy} Look: kubectl describe pod {pod.metadata.name}",
             )
 
 
-def _unanswered(api: Api, mark: JobMark, pods: Iterable[Object]) -> dict[int, str]:
+def _unanswered(api: Api, mark: JobMark, pods: Iterable[states.Object]) -> dict[int, str]:
     """Say why pods that run are of no use yet (ProvisionError: they never will be).
 
     Their logs and a command in the first take the ways by which commands reach them, and as many
@@ -92,13 +85,13 @@ def _unanswered(api: Api, mark: JobMark, pods: Iterable[Object]) -> dict[int, st
         what = "; ".join(sorted({*lacks.values()} - {""}))
         raise ProvisionError(f"The image lacks {what}.", remedy=IMAGE_REMEDY)
     late = (pod for pod in pods if pod.metadata.name not in lacks)
-    return {index_of(pod): "its image is looked at" for pod in late}
+    return {states.index_of(pod): "its image is looked at" for pod in late}
 
 
 def _why_missing(api: Api, mark: JobMark) -> str:
     """Say why pods do not exist yet (ClusterError: they never will)."""
     job = api.job(mark.job)
-    why = why_over(job) if job else "it was deleted"
+    why = states.why_over(job) if job else "it was deleted"
     if job is None or (why and not why.startswith(PODS_FAILED)):
         raise ProvisionError(f"The Job {mark.job} ended before its pods ran: {why}.")
     if job.spec.suspend:

@@ -128,9 +128,8 @@ class KubectlCommand(ProcessCommand):
         if self._status is not None and self.mark in self._last_errors:
             return self._status, errors
         self.process.wait()
-        last = (errors.strip().splitlines() or [f"kubectl ended with {self.process.returncode}"])[
-            -1
-        ]
+        lines = errors.strip().splitlines()
+        last = lines[-1] if lines else f"kubectl ended with {self.process.returncode}"
         raise Unreachable(
             f"The command in {self._pod} was cut: {last}",
             state="broken",

@@ -259,7 +259,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     Reason: {"code": _choice},
     ClassShare: {"path": PATH},
     Suspect: dict.fromkeys(("direction", "twins"), _choice),
-    RankProcess: {"host": HOST, "boot": ID},
+    RankProcess: {"host": HOST, "boot": ID, "sent": _drop},
     Connection: {"here": _endpoint, "there": _endpoint},
     Parsed: {
         **dict.fromkeys(("title", "failures", "devices"), _words),

@@ -360,6 +360,8 @@ def _set(conditions: list[dict[str, Any]], kind: str, reason: str, message: str)
 def _unfit(pod: Object, node: Object, pods: list[Object]) -> str:
     """Say, in the scheduler's words, why a pod cannot run on a node; empty if it can."""
     spec, labels = pod["spec"], node["metadata"].get("labels") or {}
+    if node["spec"].get("unschedulable"):
+        return "node(s) were unschedulable"
     hard = [t for t in node["spec"].get("taints") or () if t["effect"] != "PreferNoSchedule"]
     for taint in hard:
         if not any(_tolerates(t, taint) for t in spec.get("tolerations") or ()):

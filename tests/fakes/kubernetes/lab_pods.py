@@ -71,6 +71,13 @@ class LabPods(FolderPods):
         holder = self._holders[node["metadata"]["name"].rpartition("-")[2]]
         return int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
 
+    def sent(self, node: str) -> int:
+        """Give the bytes that a node has sent on its link, also those of its pods."""
+        pid = self._node_process({"metadata": {"name": node}})
+        lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+        [line] = [line for line in lines if line.strip().startswith("eth0:")]
+        return int(line.split()[9])
+
     def start(self, pod: Object, node: Object) -> None:
         """Start the pod's container, in namespaces below those of its node."""
         uid = pod["metadata"]["uid"]

@@ -44,14 +44,14 @@ PATH = re.compile(
 QUERY = {  # what each verb may be asked with
     "get": {"pretty", "timeout"},
     "list": {
-        *("labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"),
-        *("timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch", "pretty"),
+        *("labelSelector", "fieldSelector", "limit", "watch", "resourceVersion"),
+        *("timeoutSeconds", "timeout", "allowWatchBookmarks", "pretty"),
         "includeObject",
     },
     "create": {"dryRun", "fieldManager", "fieldValidation", "timeout", "pretty"},
     "update": {"dryRun", "fieldManager", "fieldValidation", "timeout"},
     "patch": {"dryRun", "fieldManager", "fieldValidation", "timeout", "force"},
-    "delete": {"propagationPolicy", "gracePeriodSeconds", "dryRun", "timeout"},
+    "delete": {"propagationPolicy", "gracePeriodSeconds", "timeout"},
     "exec": {"command", "container", "stdin", "stdout", "stderr", "timeout"},
     "log": {"container", "tailLines", "timeout"},
 }
@@ -337,6 +337,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         deadline = time.monotonic() + float(asked.one("timeoutSeconds") or 1800)
+        marks = asked.one("allowWatchBookmarks") in ("1", "true")
         while time.monotonic() < deadline and not self.kubernetes.stopping.is_set():
             with store.lock:
                 fresh = [change for change in store.changes if change.number > start]
@@ -345,9 +346,16 @@ class Handler(BaseHTTPRequestHandler):
             for change in fresh:
                 start = change.number
                 if change.kind == asked.kind and self._is_watched(asked, change.item):
-                    line = json.dumps({"type": change.what, "object": change.item}) + "\n"
-                    self.wfile.write(f"{len(line.encode()):x}\r\n{line}\r\n".encode())
+                    self._chunk({"type": change.what, "object": change.item})
+            if marks and fresh:
+                seen = {"resourceVersion": str(start), "creationTimestamp": None}
+                mark = {"kind": asked.kind.kind, "apiVersion": asked.kind.api, "metadata": seen}
+                self._chunk({"type": "BOOKMARK", "object": mark})
         self.wfile.write(b"0\r\n\r\n")
+
+    def _chunk(self, event: dict[str, Any]) -> None:
+        line = json.dumps(event) + "\n"
+        self.wfile.write(f"{len(line.encode()):x}\r\n{line}\r\n".encode())
 
     def _is_watched(self, asked: Asked, item: Object) -> bool:
         return (

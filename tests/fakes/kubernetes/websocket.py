@@ -10,6 +10,8 @@ import struct
 import threading
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from tests.fakes.kubernetes.errors import Gap
+
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
@@ -98,7 +100,9 @@ class WebSocket:
 def answer(headers: Message) -> tuple[str, dict[str, str]]:
     """Choose the protocol, and give the headers that accept the upgrade."""
     offered = [word.strip() for word in headers["Sec-WebSocket-Protocol"].split(",")]
-    protocol = next(p for p in PROTOCOLS if p in offered)
+    protocol = next((p for p in PROTOCOLS if p in offered), "")
+    if not protocol:
+        raise Gap(f"exec by {', '.join(offered)}")
     key = headers["Sec-WebSocket-Key"].encode()
     accept = base64.b64encode(hashlib.sha1(key + MAGIC, usedforsecurity=False).digest()).decode()
     return protocol, {
