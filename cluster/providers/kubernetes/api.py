@@ -14,7 +14,7 @@ import msgspec
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.kubectl import CONTAINER, Namespace
-from cluster.providers.kubernetes.objects import LACKS, LAUNCH, write_reviews
+from cluster.providers.kubernetes.objects import LAUNCH, LOOK, write_reviews
 from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
 from cluster.providers.kubernetes.states import Metadata, Object, ObjectList, index_of
 
@@ -72,10 +72,10 @@ class Api(msgspec.Struct, frozen=True):
         last = [event for event in self.events(name) if event.reason in ENDINGS]
         return f": {last[-1].reason}: {last[-1].message}" if last else ""
 
-    def lacks(self, token: str) -> dict[str, str]:
-        """Return what the image lacks, for each pod of a launch that has looked (ClusterError)."""
-        words = (f"--selector={LAUNCH}={token}", f"--container={CONTAINER}", "--prefix", "--tail=9")
-        return dict(LACKS.findall(self.run("logs", *words)[0]))
+    def lacks(self, pod: str, needs: Sequence[str]) -> str:
+        """Ask in a pod what its image lacks; without `LACKS`, the answer was cut (ClusterError)."""
+        words = (pod, f"--container={CONTAINER}", "--", "sh", "-c", LOOK, "sh", *needs)
+        return self.run("exec", *words)[0].strip("\n")
 
     def create(self, text: str, *, dry: bool = False) -> Object:
         """Create a Job, or only ask whether the server takes it, and its pods (ClusterError)."""

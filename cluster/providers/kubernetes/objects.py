@@ -22,11 +22,11 @@ QUEUE, NETWORKS = "kueue.x-k8s.io/queue-name", "k8s.v1.cni.cncf.io/networks"
 HOME = "/cluster"  # a volume of the pod: the root file system may be read-only
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - 64 MB unless it is a volume
 KEPT = 600  # seconds for which a Job that ended can be looked at
-# The first process of a pod. $1 are programs, $2 Pythons of which one is enough, $3 its module, $4
-# what it has to be. It prints what of that the image lacks, then reaps what others leave, and ends
-# at once when it should.
-HOLDER = """\
-trap 'exit 0' TERM INT
+# The first process of a pod: it reaps what others leave, and ends at once when it should.
+HOLDER = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+# $1 are programs, $2 Pythons of which one is enough, $3 its module, $4 what it has to be. Prints
+# what of that the image lacks.
+LOOK = """\
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 for program in $1; do command -v "$program" > /dev/null || lacks="$lacks, $program"; done
 for python in $2 ""; do
@@ -35,8 +35,8 @@ sys.exit(sys.version_info < (3, 11) or not find_spec(sys.argv[1]))' "$3" 2> /dev
 done
 [ -n "$python" ] || lacks="$lacks, $4; its python3 is $(python3 -V 2> /dev/null || echo none)"
 echo "lacks: ${lacks#, }"
-while :; do sleep 3600 & wait $!; done"""
-LACKS = re.compile(rf"^\[pod/(.+)/{CONTAINER}\] lacks: (.*)$", re.MULTILINE)  # as kubectl shows it
+"""
+LACKS = "lacks: "
 NEEDED = "Python 3.11 or newer"
 PYTHONS = " ".join(("python3", *(f"python3.{minor}" for minor in range(14, 10, -1))))
 NO_EVICTION = {
@@ -112,7 +112,7 @@ def _pod(spec: ClusterSpec, options: KubernetesOptions, mark: JobMark, share: st
     container: Json = {
         "name": CONTAINER,
         "image": options.image or spec.image or "",
-        "command": ["sh", "-c", HOLDER, "sh", *_needs(options, spec.hosts)],
+        "command": ["sh", "-c", HOLDER],
         "env": [{"name": "HOME", "value": HOME}],
         "securityContext": _security(options),
         "volumeMounts": [
@@ -148,8 +148,8 @@ def _pod(spec: ClusterSpec, options: KubernetesOptions, mark: JobMark, share: st
     return pod
 
 
-def _needs(options: KubernetesOptions, hosts: int) -> tuple[str, str, str, str]:
-    """Return what an image needs, as words of the first process."""
+def needs(options: KubernetesOptions, hosts: int) -> tuple[str, str, str, str]:
+    """Return what an image needs, as words of `LOOK`."""
     programs = "tmux tar find" + (" sshd ssh ssh-keygen" if hosts > 1 else "")
     if options.bin:  # nothing is installed
         return programs, (own := f"{options.bin}/python3"), "sys", f"{own} ({NEEDED})"

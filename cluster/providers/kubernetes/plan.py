@@ -14,7 +14,6 @@ VERBS = (  # that a cluster needs in its namespace; versions of kubectl differ i
     *((verb, "batch", "jobs") for verb in ("create", "get", "list", "delete")),
     *((verb, "", "pods") for verb in ("get", "list")),
     *((verb, "", "pods/exec") for verb in ("get", "create")),
-    ("get", "", "pods/log"),
 )
 KUEUE = "/apis/kueue.x-k8s.io/v1beta1/namespaces"
 DECIMAL, BINARY = ("", "k", "M", "G", "T", "P"), ("", "Ki", "Mi", "Gi", "Ti", "Pi")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 from cluster.core.errors import ProvisionError, Timeout
-from cluster.core.kubectl import CONTAINER
 from cluster.core.model.hosts import machine_name
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback
-from cluster.providers.kubernetes import states
+from cluster.providers.kubernetes import objects, states
 from cluster.providers.kubernetes.api import Api
-from cluster.providers.kubernetes.objects import JobMark
 from cluster.providers.kubernetes.options import KubernetesOptions
 from cluster.providers.kubernetes.plan import queue_state
 from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
@@ -30,7 +27,11 @@ REMEDIES = {
 
 
 def wait_for_pods(
-    api: Api, mark: JobMark, spec: ClusterSpec, options: KubernetesOptions, on_state: StateCallback
+    api: Api,
+    mark: objects.JobMark,
+    spec: ClusterSpec,
+    options: KubernetesOptions,
+    on_state: StateCallback,
 ) -> tuple[states.Object, ...]:
     """Wait until all pods run (ProvisionError: they never will; Timeout)."""
     deadline = time.monotonic() + options.wait
@@ -45,8 +46,9 @@ def wait_for_pods(
         for number, state in waits.items():
             on_state(machine_name(spec.name, number), state or "running")
         if not any(waits.values()) and all(pod.status.pod_ip for pod in pods):
-            waits |= _unanswered(api, mark, pods)
-            if not any(waits.values()):
+            needs = objects.needs(options, spec.hosts)
+            waits[0] = _why_silent(api, pods[0].metadata.name, needs)  # all have the same image
+            if not waits[0]:
                 return pods
         if not options.queue and time.monotonic() > deadline:
             raise Timeout(
@@ -67,28 +69,18 @@ def _check(pods: Iterable[states.Object]) -> None:
             )
 
 
-def _unanswered(api: Api, mark: JobMark, pods: Iterable[states.Object]) -> dict[int, str]:
-    """Say why pods that run are of no use yet (ProvisionError: they never will be).
-
-    Their logs and a command in the first take the ways by which commands reach them, and as many
-    calls for any number of pods.
-    """
-    first = next(iter(pods)).metadata.name
-    with ThreadPoolExecutor() as pool:
-        answers = pool.submit(api.lacks, mark.token)
-        try:
-            api.run("exec", first, f"--container={CONTAINER}", "--", "true")
-            lacks = answers.result()
-        except (Passing, NotFound) as error:
-            return {0: error.what}
-    if any(lacks.values()):
-        what = "; ".join(sorted({*lacks.values()} - {""}))
-        raise ProvisionError(f"The image lacks {what}.", remedy=IMAGE_REMEDY)
-    late = (pod for pod in pods if pod.metadata.name not in lacks)
-    return {states.index_of(pod): "its image is looked at" for pod in late}
+def _why_silent(api: Api, pod: str, needs: tuple[str, ...]) -> str:
+    """Say why no command runs in a pod yet (ProvisionError: its image lacks something)."""
+    try:
+        answer = api.lacks(pod, needs)
+    except (Passing, NotFound) as error:
+        return error.what
+    if lacks := answer.removeprefix(objects.LACKS):
+        raise ProvisionError(f"The image lacks {lacks}.", remedy=IMAGE_REMEDY)
+    return "" if answer else "the answer of a command was cut"
 
 
-def _why_missing(api: Api, mark: JobMark) -> str:
+def _why_missing(api: Api, mark: objects.JobMark) -> str:
     """Say why pods do not exist yet (ClusterError: they never will)."""
     job = api.job(mark.job)
     why = states.why_over(job) if job else "it was deleted"

@@ -61,7 +61,6 @@ NEEDED = frozenset(
         ("get", "pods"),
         ("get", "pods/exec"),
         ("create", "pods/exec"),
-        ("get", "pods/log"),
     }
 )
 
