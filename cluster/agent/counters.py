@@ -3,16 +3,21 @@
 No root is needed.
 """
 
+import os
 import re
+import socket
+import struct
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from cluster.agent.gpu_state import ask_gpus
 from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import cgroup_folders, read_text
-from cluster.core.model.usage import FIGURES, HostUsage, TaskUsage
+from cluster.core.model.usage import FIGURES, GpuUsage, HostUsage, TaskUsage
 
 NET = (  # the columns of /proc/net/dev
     *("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
@@ -26,6 +31,8 @@ TROUBLE = re.compile(
 """The counters of RDMA ports (Linux: ABI/stable/sysfs-class-infiniband, mlx5, EFA) that matter."""
 AER = ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal")
 IDLE = ("idle", "iowait")  # of CPU
+QUEUES = struct.pack("=IHHII20x", 36, 38, 0x301, 0, 0)  # RTM_GETQDISC, all (linux/rtnetlink.h)
+ROOT, STATISTICS, SENT_BYTES = 0xFFFFFFFF, 7, 1  # TC_H_ROOT, TCA_STATS2, TCA_STATS_BASIC
 EVERY, LEAST = 10.0, 1.0  # seconds between two readings beside a task, and at its end
 MOST_READINGS = 10_000  # of which medians are: those of the last day
 MOST = 32  # counters of one interval: those of a message that is written at once
@@ -57,6 +64,50 @@ def trouble(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, fl
     }
     rose = {name: round(value, 4) for name, value in (shares | counts).items() if value > 0}
     return dict(sorted(rose.items(), key=lambda item: -item[1])[:MOST])
+
+
+def queue_bytes() -> dict[str, int]:
+    """Read what each transmit queue of the links with several has sent, such as `eth0:2`.
+
+    Each of them has a queueing discipline of its own, whose parent has the number of the queue.
+    """
+    sent: dict[str, int] = {}
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
+            link.send(QUEUES)
+            while True:
+                data = link.recv(1 << 16)
+                while len(data) >= struct.calcsize("=IH"):
+                    size, kind = struct.unpack_from("=IH", data)
+                    if kind != 36:  # noqa: PLR2004 - RTM_NEWQDISC: the end, or an error
+                        return sent
+                    index, _, parent = struct.unpack_from("=iII", data, 20)
+                    counts = _attributes(_attributes(data[36:size]).get(STATISTICS, b""))
+                    if parent != ROOT and SENT_BYTES in counts:
+                        name = f"{socket.if_indextoname(index)}:{parent & 0xFFFF}"
+                        (sent[name],) = struct.unpack_from("=Q", counts[SENT_BYTES])
+                    data = data[size:]
+    except OSError:
+        return {}
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    attributes = {}
+    while len(data) >= struct.calcsize("=HH"):
+        size, kind = struct.unpack_from("=HH", data)
+        attributes[kind & 0x3FFF] = data[4:size]
+        data = data[(max(size, 4) + 3) & ~3 :]
+    return attributes
+
+
+def queue_shares(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
+    """Return the queue that sent most of what a link did between two readings, and its share."""
+    gained = {name: sent - before.get(name, sent) for name, sent in after.items()}
+    totals: Counter[str] = Counter()
+    for name, gain in gained.items():
+        totals[name.partition(":")[0]] += gain
+    shares = {n: gain / max(1, totals[n.partition(":")[0]]) for n, gain in gained.items()}
+    return {f"queue.{name}": round(share, 4) for name, share in shares.items() if share > 1 / 2}
 
 
 def interface_counters(root: Path = Path("/")) -> Iterator[tuple[str, int]]:
@@ -139,13 +190,25 @@ def _memory_used(root: Path = Path("/")) -> float:
 def watch(seconds: float, count: int, addresses: tuple[str, ...]) -> Iterator[HostUsage]:
     """Yield `count` usages, or for ever if that is 0, by the interfaces with addresses, or all."""
     names = {i.name for i in list_interfaces() if i.address in addresses}
-    before, own, number = read_counters(), time.process_time(), 0
+    before, own, number = read_counters(), _spent(), 0
+    gpus, sampled = _gpus(), time.monotonic()
     while not count or number < count:
         time.sleep(seconds)
-        after, spent, number = read_counters(), time.process_time(), number + 1
+        if gpus and time.monotonic() - sampled >= EVERY:  # each question starts a program
+            gpus, sampled = _gpus(), time.monotonic()
+        after, spent, number = read_counters(), _spent(), number + 1
         usage = usage_between(before, after, names)
-        yield replace(usage, cost=round((spent - own) / usage.seconds, 5))
+        yield replace(usage, gpus=gpus, cost=round((spent - own) / usage.seconds, 5))
         before, own = after, spent
+
+
+def _gpus() -> tuple[GpuUsage, ...]:
+    return tuple(GpuUsage(busy=g.busy, memory=g.memory, power=g.power) for g in ask_gpus())
+
+
+def _spent() -> float:
+    """Return the seconds of processors that this process and its programs took."""
+    return sum(os.times()[:4])
 
 
 class UsageMeter:

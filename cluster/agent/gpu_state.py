@@ -8,9 +8,10 @@ from cluster.core.model.value import Value
 FIELDS = (
     *("index", "uuid", "name", "pcie.link.gen.current", "pcie.link.width.current"),
     *("clocks.current.memory", "clocks.current.sm", "utilization.gpu"),
+    *("memory.used", "memory.total", "power.draw"),
 )
 FORMAT = "--format=csv"
-KNOWN = (*FIELDS, "timestamp", "driver_version", "memory.used", "pstate", "pci.bus_id")  # first
+KNOWN = (*FIELDS, "timestamp", "driver_version", "pstate", "pci.bus_id")  # first
 
 
 class GpuState(Value, frozen=True, kw_only=True):
@@ -24,6 +25,8 @@ class GpuState(Value, frozen=True, kw_only=True):
     clock: float | None = None  # of its multiprocessors, in Hz
     # the share of the last sample in which a kernel ran, 0 to 1; that is not efficiency
     busy: float | None = None
+    memory: float | None = None  # the share that is in use
+    power: float | None = None  # in watts
 
 
 def ask_gpus() -> tuple[GpuState, ...]:
@@ -54,6 +57,7 @@ def _is_head(cells: list[str]) -> bool:
 
 def _state(number: int, row: dict[str, str]) -> GpuState:
     index = row.get("index", "")
+    used, total = (_scaled(row.get(f"memory.{size}", ""), 1) for size in ("used", "total"))
     return GpuState(
         index=int(index) if index.isdigit() else number,
         uuid=row.get("uuid", ""),
@@ -64,6 +68,8 @@ def _state(number: int, row: dict[str, str]) -> GpuState:
         memory_clock=_scaled(row.get("clocks.current.memory", ""), 1e6),
         clock=_scaled(row.get("clocks.current.sm", ""), 1e6),
         busy=_scaled(row.get("utilization.gpu", ""), 0.01),
+        memory=None if used is None or not total else used / total,
+        power=_scaled(row.get("power.draw", ""), 1),
     )
 
 

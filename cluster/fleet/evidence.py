@@ -1,5 +1,6 @@
 """What counters say of a part: those that went up in its low tests, and in no good ones."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
@@ -14,9 +15,10 @@ from cluster.core.model.fleet import (
     Way,
 )
 
+Readings = Sequence[Mapping[str, float]]  # what went up in each test
 FEWEST = 3  # tests of each kind that can be compared
 OFTEN, TIMES = 0.9, 3.0  # the share of good tests that stay below, and how often more is unusual
-LEAST = {"tcp.retransmitted": 0.002, "tcp.": 0.2, "cpu.": 0.05, "": 1.0}
+LEAST = {"tcp.retransmitted": 0.002, "tcp.": 0.2, "cpu.": 0.05, "queue.": 0.5, "": 1.0}
 STEADY = 0.1  # by which the middle half of low tests may differ, if a rate limits them
 SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders find its rate
 RATE = "rate"
@@ -62,10 +64,13 @@ def counter_changes(
     for place, finding in enumerate(parts):
         hosts, own = _blamed_tests(verdict, finding, low)
         met = [_merged(test, hosts) for test in own]
+        rest = [test for test in tried if passes(test, hosts, finding.direction)]
+        own_good = [_merged(test, hosts) for test in rest if not is_low(verdict, test)]
         # what went up before a host fell silent does not matter
         is_silent = isinstance(finding, FleetFinding) and finding.kind == "HUNG"
         if min(len(met), len(good)) >= FEWEST and not is_silent:
-            by_place[place] = tuple(_changes(met, good, [test.value or 0.0 for test in own]))
+            rates = [test.value or 0.0 for test in own]
+            by_place[place] = tuple(_changes(met, good, own_good, rates))
     return by_place
 
 
@@ -97,9 +102,10 @@ def _merged(test: PairTest, hosts: set[int]) -> dict[str, float]:
 
 
 def _changes(
-    own: Sequence[Mapping[str, float]], good: Sequence[Mapping[str, float]], rates: Sequence[float]
+    own: Readings, good: Readings, own_good: Readings, rates: Sequence[float]
 ) -> Iterator[CounterChange]:
-    changes = sorted(_risen(own, good), key=lambda change: -change.own / max(change.usual, 1e-6))
+    risen = _risen(own, good, own_good)
+    changes = sorted(risen, key=lambda change: -change.own / max(change.usual, 1e-6))
     low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
     is_steady = middle > 0 and high - low <= STEADY * middle
     limits = [
@@ -110,12 +116,11 @@ def _changes(
         yield CounterChange(counter=RATE, own=round(float((high - low) / middle), 4), usual=STEADY)
 
 
-def _risen(
-    own: Sequence[Mapping[str, float]], good: Sequence[Mapping[str, float]]
-) -> Iterator[CounterChange]:
+def _risen(own: Readings, good: Readings, own_good: Readings) -> Iterator[CounterChange]:
     for name in sorted({name for met in own for name in met}):
         value = median(met.get(name, 0.0) for met in own)
-        usual = float(np.quantile([met.get(name, 0.0) for met in good], OFTEN))
+        compared = own_good if name.startswith("queue.") else good  # others have other queues
+        usual = float(np.quantile([met.get(name, 0.0) for met in compared] or [math.inf], OFTEN))
         least = next(limit for prefix, limit in LEAST.items() if name.startswith(prefix))
         if value >= least and value > TIMES * usual:
             yield CounterChange(counter=name, own=round(value, 4), usual=round(usual, 4))

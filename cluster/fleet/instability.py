@@ -64,11 +64,7 @@ class LowAtTimes(NamedTuple):
 def doubtful_hosts(
     fleet: Fleet, solution: Diagnosed, most: float = CHANCE
 ) -> dict[int, list[LowAtTimes]]:
-    """Return hosts that were low at times before their tests were repeated, and the ways.
-
-    Args:
-        most: how many directions of healthy hosts may be among them in a fleet, on average.
-    """
+    """Return hosts that were low at times before the repeats; of healthy ones, at most so many."""
     ends = solution.parts.endpoints
     ways: defaultdict[int, list[LowAtTimes]] = defaultdict(list)
     for part, low, count in _varying_parts(fleet, solution, most):

@@ -41,11 +41,9 @@ class Parts(NamedTuple):
 
 
 def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: bool = True) -> Parts:
-    """Return hosts and groups, if the routes are not known; no group of one, which is its twin.
+    """Return hosts and groups, if routes are not known; one part of each, if the sender is not.
 
-    Args:
-        directed: which endpoint of a test sends is known; else an endpoint, and a group, is one
-            part, its sending direction.
+    A group of one endpoint is no part: it would be its twin.
     """
     n, count = len(groups), int(groups.max(initial=0)) + 1
     sizes = np.bincount(groups, minlength=count)

@@ -48,11 +48,7 @@ class NearGroups(NamedTuple):
 
 
 def near_groups(latency: Latencies) -> NearGroups:
-    """Find groups of hosts that are near one another.
-
-    Args:
-        latency: of each pair, in seconds, as a symmetric matrix; NaN where it is not known.
-    """
+    """Find groups of near hosts by a matrix of seconds; NaN where it is not known."""
     rows, columns = np.triu_indices(len(latency), 1)
     values = latency[rows, columns]
     measured = np.flatnonzero(~np.isnan(values))

@@ -295,8 +295,8 @@ def _doubtful_again(
 
     The partners do not depend on earlier tests: healthy hosts are low as often as the others.
     """
-    doubtful = set(doubtful_hosts(fleet, solution, SEEMING))
     suspects = suspected_hosts(fleet, solution)
+    doubtful = set(doubtful_hosts(fleet, solution, SEEMING)).difference(suspects)
     tested = np.unique(np.stack([solution.table.source, solution.table.target]) // fleet.nics)
     hosts = np.setdiff1d(tested, suspects)
     times = islice(cycle(tournament(len(hosts))), REPEATS if doubtful else 0)

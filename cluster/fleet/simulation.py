@@ -71,11 +71,7 @@ class FleetSimulator:
     def measure(
         self, pairs: Numbers, step: int, *, metric: PairMetric, alone: bool, port: int = 0
     ) -> list[PairTest]:
-        """Test pairs of hosts in both directions, on all NICs.
-
-        Args:
-            pairs: of hosts, of the shape (pairs, 2).
-        """
+        """Test pairs of hosts, of the shape (pairs, 2), in both directions, on all NICs."""
         nics = self.fabric_links.fabric.nics
         source = np.repeat(np.concatenate([pairs[:, 0], pairs[:, 1]]), nics)
         target = np.repeat(np.concatenate([pairs[:, 1], pairs[:, 0]]), nics)

@@ -93,11 +93,7 @@ class Run(Value, frozen=True, kw_only=True):
         return self.record.status
 
     def summary(self) -> tuple[Summary, ...]:
-        """Summarize the raw values.
-
-        Returns:
-            One summary per metric, point and series.
-        """
+        """Summarize the raw values, by metric, point and series."""
         from cluster.analysis.limits.devices import with_hardware_bound  # noqa: PLC0415
         from cluster.analysis.limits.hardware import of_point  # noqa: PLC0415 - only for summaries
         from cluster.analysis.limits.rates import with_rates  # noqa: PLC0415

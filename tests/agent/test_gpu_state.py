@@ -44,10 +44,12 @@ def test_gpus_are_numbered_as_the_driver_does() -> None:
 
 
 def test_what_the_driver_does_not_know_is_none() -> None:
-    text = f"{', '.join(FIELDS)}\n0, GPU-5e0b, Tesla T4, [N/A], [N/A], [N/A], 300 MHz, 7 %\n"
+    row = "0, GPU-5e0b, Tesla T4, [N/A], [N/A], [N/A], 300 MHz, 7 %, 1 MiB, [N/A], [N/A]"
+    text = f"{', '.join(FIELDS)}\n{row}\n"
     [found] = gpu_states(text)
 
     assert (found.slot, found.memory_clock, found.clock, found.busy) == ("", None, 300e6, 0.07)
+    assert (found.memory, found.power) == (None, None)
     assert gpu_states("NVIDIA-SMI has failed because it couldn't communicate, sorry\n1, 2\n") == ()
     assert gpu_states("No devices were found\n") == ()
 

@@ -12,7 +12,11 @@ import pytest
 from msgspec import structs
 
 from cluster.agent import gpus
+from cluster.agent.counters import watch
 from cluster.agent.facts import host_facts
+from cluster.agent.gpu_state import FIELDS
+from cluster.cli.commands.top import usage_text
+from cluster.core.model.usage import GpuUsage
 from cluster.runs import store
 from tests.conftest import answer, command
 
@@ -25,6 +29,10 @@ NVIDIA_SMI = f"""\
 case "$*" in
 "--query-gpu=name,driver_version,pcie.link.gen.max,pcie.link.width.max --format=csv,noheader")
   printf 'Tesla T4, 580.82.07, 3, 16\\nTesla T4, 580.82.07, 3, 8\\n' ;;
+"--query-gpu={",".join(FIELDS)} --format=csv")
+  printf '%s\\n' '{", ".join(FIELDS)}' \\
+    '0, GPU-a, Tesla T4, 3, 16, 5000 MHz, 1590 MHz, 98 %, 11520 MiB, 15360 MiB, 69.50 W' \\
+    '1, GPU-b, Tesla T4, 1, 8, 405 MHz, 300 MHz, 0 %, 0 MiB, 15360 MiB, [N/A]' ;;
 "topo -m") cat {TOPOLOGY} ;;
 *) echo "ERROR: Option $* is not recognized." >&2; exit 6 ;;
 esac
@@ -63,6 +71,24 @@ def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home:
     assert gpus.topology() == ""
     assert gpus.mpi_flags() == {}
     assert gpus.modules(home / "no-such-file") == ()
+
+
+def test_a_live_view_has_the_gpus_of_hosts_that_have_some(
+    install: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setattr("cluster.agent.commands.find_program", lambda _: None)
+        (plain,) = watch(0.01, 1, ())
+    install("nvidia-smi", NVIDIA_SMI)
+    (usage,) = watch(0.01, 1, ())
+
+    assert plain.gpus == ()
+    assert usage.gpus == (
+        GpuUsage(busy=0.98, memory=0.75, power=69.5),
+        GpuUsage(busy=0.0, memory=0.0),
+    )
+    assert "49% 75% full 70 W" in usage_text([plain, usage], "")
+    assert "GPUs" not in usage_text([plain], "")
 
 
 def test_a_driver_that_fails_is_none(install: Callable[[str, str], None]) -> None:

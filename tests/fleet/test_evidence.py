@@ -103,6 +103,27 @@ def test_what_slows_a_host(
     assert checked(sends, receives, spread) == counters
 
 
+@pytest.mark.parametrize(("low", "good", "counters"), [(2, 1, ["queue.eth0:2"]), (1, 1, [])])
+def test_one_slow_queue_is_that_of_the_low_tests_of_a_host(
+    low: int, good: int, counters: list[str]
+) -> None:
+    """Good tests of other hosts pass queues of these numbers, too."""
+    tests = [
+        PairTest(
+            round=number,
+            source=a,
+            target=b,
+            value=(value := 40.0 + number if a == SLOW and number % 2 else 99.0),
+            source_busy=0.1,
+            source_counters={f"queue.eth0:{low if value < 90 else good if a == SLOW else 2}": 0.98},
+        )
+        for number, (a, b) in enumerate([*permutations(range(6), 2)] * 2)
+    ]
+    sends = replace(VERDICT, blamed=(replace(BLAMED, direction="tx"),))
+
+    assert [change.counter for change in counter_changes(sends, tests)[0]] == counters
+
+
 def test_what_slows_a_host_that_is_only_suspected() -> None:
     suspect = Suspect(place=BLAMED.place, reason=Reason(code="chance"))
     undecided = replace(VERDICT, blamed=(), suspects=(suspect,))

@@ -29,10 +29,6 @@ ORDER = ("certain", "likely", "possible")
 
 
 def diagnose(evidence: Evidence) -> tuple[Sign, ...]:
-    """Name what may be wrong.
-
-    Returns:
-        The findings, the surest first; none if there is no sign of a problem.
-    """
+    """Return what may be wrong, the surest first."""
     findings = [finding for rule in RULES if (finding := rule(evidence)) is not None]
     return tuple(sorted(findings, key=lambda finding: ORDER.index(finding.confidence)))

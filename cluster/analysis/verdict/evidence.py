@@ -134,21 +134,13 @@ class Evidence(Value, frozen=True, kw_only=True):
     transport: str = "mpi"  # what carried the messages of our own collectives
 
     def symptoms(self, kind: str) -> Iterator[tuple[str, str]]:
-        """Find lines that are signs of a problem.
-
-        Args:
-            kind: of the problem, as `parsers/symptoms.py` names it.
-        """
+        """Find lines that are signs of a problem, of a kind of `parsers/symptoms.py`."""
         for result in self.results:
             if isinstance(result.detail, Symptoms):
                 yield from ((s.text, s.value) for s in result.detail.found if s.kind == kind)
 
     def symptom(self, kind: str) -> str:
-        """Return the first line that is a sign of a problem.
-
-        Returns:
-            The line; empty if there is none.
-        """
+        """Return the first line that is a sign of a problem; empty if there is none."""
         return next((text for text, _ in self.symptoms(kind)), "")
 
     @property
@@ -162,20 +154,12 @@ class Evidence(Value, frozen=True, kw_only=True):
         return tuple(r.detail for r in self.results if isinstance(r.detail, Profile))
 
     def setting(self, name: str) -> str:
-        """Look up a setting in the variables and in the logs.
-
-        Returns:
-            Its value; empty if nobody set it.
-        """
+        """Return a setting of the variables and the logs; empty if nobody set it."""
         settings = {s.name: s.value for log in self.nccl for s in log.settings}
         return settings.get(name, self.variables.get(name, ""))
 
     def series(self, *metrics: str, flow: str = "") -> tuple[Summary, ...]:
-        """Find summaries.
-
-        Args:
-            flow: of their definitions; any, if empty.
-        """
+        """Find summaries; of any flow, if it is empty."""
         return tuple(
             s
             for s in self.summaries
@@ -187,21 +171,12 @@ class Evidence(Value, frozen=True, kw_only=True):
         return definition.flow if definition else ""
 
     def machines(self) -> Iterator[tuple[Facts, tuple[RankProcess, ...]]]:
-        """Assign the ranks to machines: hosts with the same kernel are one machine.
-
-        Yields:
-            The facts of a machine, and the processes of the ranks that shared its cores.
-        """
+        """Return the facts and processes of each machine: hosts with one kernel are one."""
         for boot, facts in {facts.boot: facts for facts in self.hosts if facts.boot}.items():
             yield facts, tuple(p for p in self.processes if p.boot == boot)
 
     def links(self) -> dict[tuple[int, int], int]:
-        """Count the TCP connections between each two ranks of different hosts.
-
-        Returns:
-            How many, by the numbers of the two ranks, the lower one first. Pairs without a
-            connection are left out.
-        """
+        """Count the TCP connections between two ranks of different hosts, the lower one first."""
         owners = {(c.here, c.there): p.rank for p in self.processes for c in p.connections}
         pairs = (
             (p.rank, owners[c.there, c.here])
@@ -241,10 +216,6 @@ def _in_memory(summary: Summary) -> bool:
 
 
 def count(summary: Summary, name: str) -> int:
-    """Read a parameter that is a number.
-
-    Returns:
-        The number; 0 if there is none.
-    """
+    """Read a parameter that is a number; 0 if there is none."""
     value = summary.params.get(name, 0)
     return value if isinstance(value, int) else 0

@@ -115,11 +115,7 @@ def judged_points(
 
 
 def overall(verdicts: Iterable[Verdict], *, failed: bool) -> str:
-    """Return one word for all.
-
-    Returns:
-        `failed`, or the worst of the words.
-    """
+    """Return one word for all: `failed`, or the worst of the words."""
     words = {verdict.word for verdict in verdicts}
     order = ("impossible", "low", "normal", "plausible", "unknown")
     return "failed" if failed else next((word for word in order if word in words), "unknown")
@@ -156,11 +152,7 @@ def _point(
 
 
 def large_from(summary: Summary, definition: Definition) -> int:
-    """Return the size from which a message saturates its link, so that its share counts.
-
-    Returns:
-        Bytes; 0 if any size is meaningful.
-    """
+    """Return the bytes from which a message saturates its link; 0 if any size is meaningful."""
     if is_copy(summary) or (definition.flow and not definition.medium):
         return LARGE_IN_MEMORY
     return LARGE.get(definition.medium, 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Annotated
 
@@ -20,7 +20,7 @@ from cluster.cli.console import console
 from cluster.cli.flags import option
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import SIMULATED
-from cluster.core.model.usage import HostUsage
+from cluster.core.model.usage import GpuUsage, HostUsage
 from cluster.core.printable import printable
 from cluster.core.units import format_seconds, format_value, parse_seconds
 from cluster.orchestration.cluster import attach
@@ -34,6 +34,7 @@ COLUMNS: Columns[HostUsage] = (
     Column("host", lambda usage: usage.host, words=True),
     Column("CPU", lambda usage: f"{usage.processor:.0%}"),
     Column("memory", lambda usage: f"{usage.memory:.0%}", spare=1),
+    Column("GPUs", lambda usage: _gpus(usage.gpus), words=True),
     Column("sends", lambda usage: _rate(usage.sent, usage.sent_share)),
     Column("receives", lambda usage: _rate(usage.received, usage.received_share)),
     Column("job", lambda usage: ", ".join(map(_job, usage.jobs.items())), words=True, spare=2),
@@ -89,7 +90,20 @@ def usage_text(
     notes = [f"{len(rows) - most} more hosts do not fit."] if len(rows) > most else []
     if all(usage.sent_share is None for usage in usages):
         notes = [unproven, *notes]
-    return table_text(make_table("", rows[:most], COLUMNS, notes), width)
+    columns = [c for c in COLUMNS if c.name != "GPUs" or any(usage.gpus for usage in usages)]
+    return table_text(make_table("", rows[:most], columns, notes), width)
+
+
+def _gpus(gpus: Sequence[GpuUsage]) -> str:
+    """Return how busy GPUs are on average, the memory of the fullest, and the power of all."""
+    busy, memory, power = (
+        [value for gpu in gpus if (value := getattr(gpu, name)) is not None]
+        for name in ("busy", "memory", "power")
+    )
+    means = [f"{sum(busy) / len(busy):.0%}"] if busy else []
+    fullest = [f"{max(memory):.0%} full"] if memory else []
+    watts = [f"{sum(power):.0f} W"] if power else []
+    return " ".join((*means, *fullest, *watts))
 
 
 def _rate(rate: float, share: float | None) -> str:

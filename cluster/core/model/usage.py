@@ -12,6 +12,14 @@ class TaskUsage(Value, frozen=True, kw_only=True):
     peak: dict[str, float]
 
 
+class GpuUsage(Value, frozen=True, kw_only=True):
+    """One GPU at a moment; what its driver does not say is none."""
+
+    busy: float | None = None  # the share of the last sample in which a kernel ran
+    memory: float | None = None  # the share that is in use
+    power: float | None = None  # in watts
+
+
 class HostUsage(Value, frozen=True, kw_only=True):
     """One interval of one host."""
 
@@ -24,6 +32,7 @@ class HostUsage(Value, frozen=True, kw_only=True):
     received: float
     trouble: dict[str, float] = {}  # what went up: `agent.counters.trouble`
     jobs: dict[str, float] = {}  # that run: for how many seconds each has printed nothing
+    gpus: tuple[GpuUsage, ...] = ()  # of this host, at most 10 s ago
     cost: float = 0.0  # of a processor, the share that the watching itself took
     # of what tests proved that the link carries; none where no test did
     sent_share: float | None = None

@@ -5,7 +5,7 @@ import struct
 import time
 from pathlib import Path
 
-from cluster.agent.counters import read_counters, trouble
+from cluster.agent.counters import queue_bytes, queue_shares, read_counters, trouble
 
 SCHEDULED = Path("/proc/self/schedstat")  # ns that it ran, ns that it waited in a queue, and slices
 NANO = 1e9
@@ -27,7 +27,7 @@ class Conditions:
 
     def begin(self) -> None:
         self._before, self._began = _demand_seconds(), time.perf_counter()
-        self._counters = read_counters()
+        self._counters, self._queues = read_counters(), queue_bytes()
 
     def end(self, link: socket.socket | None = None) -> None:
         """End it, with what the kernel says of a connection; it ends once."""
@@ -37,7 +37,8 @@ class Conditions:
         if self._before is not None and after is not None and took > 0:
             self.busy = min(1.0, (after - self._before) / took)
         losses = connection_trouble(link) if link else {}
-        self.counters = losses | trouble(self._counters, read_counters())
+        shares = losses | queue_shares(self._queues, queue_bytes())
+        self.counters = shares | trouble(self._counters, read_counters())
 
 
 def connection_trouble(link: socket.socket) -> dict[str, float]:

@@ -95,6 +95,8 @@ def _worded(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> Fleet
 def change_words(change: CounterChange) -> str:
     kind, _, name = change.counter.partition(".")
     own, usual = f"{change.own:.1%}", f"at most {change.usual:.1%} in good tests"
+    if kind == "queue":
+        return f"its low tests pass queue {name}, with {own} of its bytes ({usual})"
     if change.counter in CHANGES:
         return CHANGES[change.counter].format(own=own, usual=usual)
     counts = f"+{change.own:.0f} in a low test, at most {change.usual:.0f} in good ones"

@@ -25,11 +25,7 @@ from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes, is_fi
 
 
 def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
-    """Combine the profiles of ranks.
-
-    Returns:
-        A profile per job, and per context within it, in the order of the sources.
-    """
+    """Combine the profiles of ranks: one per job, and per context, in the order of the sources."""
     groups: dict[tuple[str, int, str, int], list[Profile]] = {}
     seen: dict[tuple[str, int, str, int], int] = defaultdict(int)
     for source in sources:
