@@ -42,7 +42,7 @@ __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hos
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts", "snapshot"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 gc.disable()  # until all is imported
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -56,6 +56,7 @@ LONG = bool(os.environ.get("CLUSTER_TESTS_LONG"))  # set by scripts/test --long
 PATIENCE = 120.0  # seconds that a condition may take to come true
 
 
+QUICK_CASES = 10  # at most, of one test
 NEEDS = {  # fixtures of hosts, clouds and servers
     *("aws", "aws_hosts", "gcp", "gcp_hosts", "possible_hosts"),
     *("link", "servers", "shell", "sshd", "tools"),
@@ -70,8 +71,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --quick, keep what a person who changes something can wait for."""
     if config.getoption("quick"):
-        kept = [item for item in items if _is_quick(item)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        kept = list(_quick(items))
+        config.hook.pytest_deselected(items=[*set(items) - set(kept)])
         items[:] = kept
 
 
@@ -79,6 +80,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs the package index where a worker has a network of its own."""
     if item.get_closest_marker("network") and os.environ.get("CLUSTER_TESTS_NETWORK") == "own":
         pytest.skip("no index in this worker's own network: set CLUSTER_TESTS_NETWORK=shared")
+
+
+def _quick(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Leave out what takes long, and most cases of a test with many, evenly."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in filter(_is_quick, items):
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        yield from cases[:: -(-len(cases) // QUICK_CASES)]
 
 
 def _is_quick(item: pytest.Item) -> bool:

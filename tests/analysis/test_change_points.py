@@ -48,6 +48,7 @@ def autoregressive(chance: Generator) -> Floats:
 KINDS: tuple[Callable[[Generator], Floats], ...] = (normal, log_normal, bimodal, autoregressive)
 
 
+@pytest.mark.quick(False)  # seconds
 def test_of_1000_stationary_series_at_most_one_in_a_hundred_changes() -> None:
     chance = np.random.default_rng(SEED)
     alarms = [
@@ -83,6 +84,7 @@ def test_a_step_of_three_deviations_is_a_change_after_six_launches() -> None:
     assert found >= 0.97 * 200
 
 
+@pytest.mark.quick(False)  # seconds
 def test_looks_after_each_run_alarm_in_at_most_one_of_a_hundred_series() -> None:
     """80 series at 47 looks each: 3 s, as each look is a chance of a false alarm."""
     chance = np.random.default_rng(SEED + 2)
@@ -95,6 +97,7 @@ def _alarms(values: Floats) -> bool:
     return any(state(values[:at].tolist()) == "alarm" for at in range(14, LENGTH + 1))
 
 
+@pytest.mark.quick(False)  # seconds
 def test_a_step_of_three_deviations_is_seen_after_three_launches_and_alarms_after_six() -> None:
     chance = np.random.default_rng(SEED + 3)
     seen = alarms = early = 0
@@ -111,6 +114,7 @@ def test_a_step_of_three_deviations_is_seen_after_three_launches_and_alarms_afte
     assert early >= 0.45 * 200
 
 
+@pytest.mark.quick(False)  # seconds
 def test_99_of_100_steps_of_three_deviations_are_seen_within_three_launches() -> None:
     """F1: the state is `watch` or `alarm`; an alarm alone cannot be that sure: see below."""
     chance = np.random.default_rng(SEED + 4)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
+import pytest
+
 from cluster.analysis.hang import RULES, diagnose
 from cluster.runs.dumps import read_dumps
 from tests.logs.dumps.planted import KINDS, SLOW, Case, plant, plant_slow
@@ -21,6 +23,7 @@ def ask(*paths: Path) -> HangAnswer:
     return diagnose(snapshots)
 
 
+@pytest.mark.quick(False)  # seconds
 def test_planted_hangs_are_named(tmp_path: Path) -> None:
     """Rank and class, in at least 95 of 100."""
     wrong = []
@@ -40,6 +43,7 @@ def test_planted_hangs_are_named(tmp_path: Path) -> None:
     assert len(wrong) <= 10, wrong
 
 
+@pytest.mark.quick(False)  # seconds
 def test_slow_jobs_are_not_hung(tmp_path: Path) -> None:
     verdicts = {}
     for seed, kind in enumerate(islice(cycle(SLOW), 100)):

@@ -340,6 +340,7 @@ def test_a_definition_that_is_missing() -> None:
     assert "latency" in caught.value.what
 
 
+@pytest.mark.quick(False)  # seconds
 @pytest.mark.parametrize("n", [6, 20, 41, 100])
 @pytest.mark.parametrize("unit", ["s", "B/s"])
 def test_the_interval_covers_the_true_median_of_skewed_series(n: int, unit: str) -> None:

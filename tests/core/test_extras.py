@@ -69,6 +69,7 @@ def in_bare(python: Path, *words: str, status: int = 0) -> subprocess.CompletedP
     return run(str(python), "-c", line, *words, status=status)
 
 
+@pytest.mark.quick(False)  # seconds
 def test_every_module_can_be_imported_without_the_extras(bare: Path) -> None:
     """Only the functions that call a cloud or draw need their libraries."""
     line = (
@@ -80,6 +81,7 @@ def test_every_module_can_be_imported_without_the_extras(bare: Path) -> None:
     assert int(run(str(bare), "-c", line).stdout) > 150
 
 
+@pytest.mark.quick(False)  # seconds
 @pytest.mark.parametrize(
     ("words", "library", "extra"),
     [
@@ -129,6 +131,7 @@ def test_a_report_without_matplotlib_comes_without_plots_and_says_so(
     assert re.findall(r"<td.*?</td>", drawn) == re.findall(r"<td.*?</td>", bare_page)
 
 
+@pytest.mark.quick(False)  # seconds
 def test_the_command_keeps_this_project_and_adds_what_the_extra_needs(bare: Path) -> None:
     """The words that a message prints, given to the pip of the environment, which asks no index."""
     words = shlex.split(extras.install_command("plot").replace("-m pip", "-Im pip"))

@@ -121,6 +121,7 @@ def test_stacks_of_faulthandler() -> None:
     assert [thread[0].function for thread in rank.threads] == ["read"]
 
 
+@pytest.mark.quick(False)  # seconds
 def test_small_dumps_of_large_values_are_refused() -> None:
     doubled = b"\x80\x02X\x09\x00\x00\x00pg_config" + b"q\x00" + b"h\x00h\x00\x86q\x00" * 60 + b"."
     itself = b"\x80\x02]q\x00X\x09\x00\x00\x00pg_configah\x00a."
