@@ -73,7 +73,8 @@ def test_the_threshold_is_a_percentage(snapshot: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("a",), "1 run(s) were named; two are compared"),
+        (("a",), "is the only run of test here; two are compared"),
+        (("a", "a", "a"), "3 run(s) were named; two are compared"),
         (("a", "nobody"), "There is no run 'nobody'"),
         (("a", "a", "--format", "pdf"), "no format 'pdf'"),
         (("a", "--by", "placement"), "All runs have the same placement"),
@@ -84,6 +85,18 @@ def test_what_cannot_be_compared_is_refused(words: tuple[str, ...], message: str
     saved("a", 1.0)
 
     assert message in command("compare", *words, status=2).stderr
+
+
+def test_one_run_is_compared_with_the_latest_and_that_with_the_one_before_it() -> None:
+    for name in ("a", "b", "c"):
+        saved(name, 1.0)
+
+    def sides(*words: str) -> list[str]:
+        (comparison,) = answer("compare", *words)
+        return [comparison[side].partition("/")[0] for side in ("base", "other")]
+
+    assert sides() == sides("c") == ["b", "c"]
+    assert sides("a") == ["a", "c"]
 
 
 def test_markdown() -> None:

@@ -1,6 +1,7 @@
 """Compare runs: what differs, and a verdict per data point.
 
-With --by, a cluster means all of its runs, otherwise its newest. With --again, a run is
+With --by, a cluster means all of its runs, otherwise its newest. One run is compared with the
+latest, and the latest with the one before it of its benchmark. With --again, a run is
 measured once more, and the two are compared; it takes the flags of machines of `cluster bench`.
 
 Example: cluster compare --by condition p2p
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +35,7 @@ from cluster.cli.measurement import measure
 from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import check_format, print_lines, relative_path, show_tables
 from cluster.core import decoders, plugins
-from cluster.core.errors import SpecError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Facts
 from cluster.core.model.records import Record
 from cluster.measure.benchmark import Benchmark
@@ -53,8 +54,8 @@ def command(
         list[str] | None,
         argument(
             "RUN",
-            "Two; each may be several launches: A1,A2,A3. With --again one, and a name for the "
-            "new cluster.",
+            "Two; each may be several launches: A1,A2,A3; one: with the latest. With --again one, "
+            "and a name for the new cluster.",
         ),
     ] = None,
     by: Annotated[
@@ -110,6 +111,8 @@ def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[Side]
 
 
 def _two(where: Path, named: Sequence[str]) -> list[Side]:
+    if len(named) == 1:
+        named = _with_latest(where, named[0])
     if len(named) != 2:  # noqa: PLR2004
         raise SpecError(
             f"{len(named)} run(s) were named; two are compared.",
@@ -126,6 +129,24 @@ def _two(where: Path, named: Sequence[str]) -> list[Side]:
             remedy="Name two different runs; they are listed by: cluster runs",
         )
     return [_side(launch) for launch in folders]
+
+
+def _with_latest(where: Path, name: str) -> list[str]:
+    """Return a run and the latest; that itself has the one before it of its benchmark beside it."""
+    latest = store.find(where, flags.LATEST)
+    if store.find(where, name.split(",", maxsplit=1)[0]) != latest:
+        return [name, flags.LATEST]
+    own = store.record(latest)
+    for folder in reversed(store.folders(where)):
+        with suppress(ClusterError):  # a damaged run is compared with nothing
+            earlier = store.record(folder)
+            is_other = not own.launch_of or earlier.launch_of != own.launch_of
+            if folder != latest and is_other and earlier.benchmark == own.benchmark:
+                return [str(folder), flags.LATEST]
+    raise SpecError(
+        f"{_name(latest)} is the only run of {own.benchmark} here; two are compared.",
+        remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
+    )
 
 
 def _side(folders: Sequence[Path]) -> Side:

@@ -25,8 +25,9 @@ PAGE = ".md"
 
 def command(
     named: Annotated[
-        list[str], argument("RUN", "With different numbers of ranks; or a table, FILE.md.")
-    ],
+        list[str] | None,
+        argument("RUN", "With different numbers of ranks, otherwise all; or a table, FILE.md."),
+    ] = None,
     batch: Annotated[float | None, option("--batch N", "Items per rank and step.")] = None,
     exchange: Annotated[
         str | None, option("--exchange SIZE", "Bytes reduced per step: 102MB.")
@@ -37,10 +38,13 @@ def command(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    pages = [Path(name) for name in named if name.endswith(PAGE) or is_there(name)]
+    pages = [Path(name) for name in named or () if name.endswith(PAGE) or is_there(name)]
     works = [series_ for page in pages for series_ in _page(page)]
-    names = [name for name in named if Path(name) not in pages]
-    folders = [folder for name in names for folder in store.all_of(store.root(root), name)]
+    where = store.root(root)
+    folders = [
+        *(() if named else store.folders(where)),
+        *(f for name in named or () if Path(name) not in pages for f in store.all_of(where, name)),
+    ]
     works += measured_series([launch_of(store.read(folder)) for folder in folders])
     if not works:
         raise SpecError(
