@@ -199,7 +199,7 @@ def judgement(run: Run, summaries: tuple[Summary, ...]) -> Answer:
 def print_judgement(judged: Answer) -> None:
     """Print the verdict and the line that explains it, in colour on a terminal."""
     line = Text("\n".join(wrapped(printable(judged.line), screen_width())))
-    line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "none"))
+    line.highlight_words([judged.verdict], VERDICT_STYLES.get(judged.word, "none"))
     console(quiet=False).print(line, soft_wrap=True)
 
 

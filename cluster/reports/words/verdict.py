@@ -22,6 +22,7 @@ from cluster.analysis.verdict.reasons import (
     TooSmall,
 )
 from cluster.analysis.verdict.verdict import Verdict, VerdictFigures
+from cluster.core.model.fleet import FleetWord
 from cluster.core.model.limits import Limit
 from cluster.core.model.measurements import Summary, SummaryFigures
 from cluster.core.model.value import Value
@@ -130,6 +131,7 @@ class Answer(Value, frozen=True, kw_only=True):
     # the words of that command; none if it is not one of `cluster`
     next_command: tuple[str, ...] = ()
     unlimited: bool = False  # nothing was measured that a limit could apply to
+    fleet: FleetWord | None = None  # the verdict on the hosts, if the run is a check of a fleet
     about: str = ""  # the run, where a page answers for several
 
     def __repr__(self) -> str:
@@ -141,13 +143,14 @@ class Answer(Value, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """The word as people read it."""
-        return "No limit applies" if self.unlimited else self.word.upper()
+        return "No limit applies" if self.unlimited else self.fleet or self.word.upper()
 
     @property
     def line(self) -> str:
         """The one line that answers: figures, the word in capitals, and what to do next."""
         next_ = f" Next: {self.next_step}" if self.next_step else ""
-        return f"{self.answer}. {self.verdict}.{next_}"
+        word = "" if self.fleet else f" {self.verdict}."  # that of a check is in front
+        return f"{self.answer}.{word}{next_}"
 
 
 def answer(judged: Judgement) -> Answer:
@@ -164,6 +167,7 @@ def answer(judged: Judgement) -> Answer:
         headline=_headline(judged),
         next_command=judged.next_step.command if judged.next_step else (),
         unlimited=is_unlimited(judged),
+        fleet=judged.fleet.verdict if judged.fleet else None,
     )
 
 
@@ -227,7 +231,7 @@ def _collapse_words(verdict: Verdict) -> str:
 def _headline(judged: Judgement) -> str:
     reasons = [verdict.reason for verdict in judged.verdicts]
     if judged.fleet is not None:
-        return f"{judged.word.upper()}: the check of the hosts says {judged.fleet.verdict}."
+        return f"{judged.fleet.verdict}, says the check of the hosts."
     if judged.word == "unknown" and any(isinstance(r, AboveAssumption) for r in reasons):
         return "UNKNOWN: a value is above its limit, which is based on an assumption."
     if judged.word == "unknown" and any(isinstance(r, BusyHost) for r in reasons):
