@@ -56,7 +56,7 @@ LONG = bool(os.environ.get("CLUSTER_TESTS_LONG"))  # set by scripts/test --long
 PATIENCE = 120.0  # seconds that a condition may take to come true
 
 
-QUICK_CASES = 10  # at most, of one test
+QUICK_CASES = 5  # at most, of one test
 NEEDS = {  # fixtures of hosts, clouds and servers
     *("aws", "aws_hosts", "gcp", "gcp_hosts", "possible_hosts"),
     *("link", "servers", "shell", "sshd", "tools"),
