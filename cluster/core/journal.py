@@ -244,7 +244,6 @@ class Journal(Value, frozen=True, kw_only=True):
                 if owner in _LOCKS:
                     _LOCKS[owner].close()
                 file = _LOCKS[owner] = _LockedFile(path, os.O_RDWR | os.O_CREAT if part else 0)
-                until_closed.callback(_LOCKS.pop, owner, None)
                 until_closed.callback(file.close)
                 fcntl.flock(file.handle, fcntl.LOCK_EX)
                 is_same = os.path.samestat(os.fstat(file.handle), path.stat())
@@ -314,8 +313,9 @@ class _LockedFile:
         self.handle = os.open(path, flags, 0o600)
 
     def close(self) -> None:
-        handle, self.handle = self.handle, -1
-        if handle >= 0:
+        if self.handle >= 0:
+            fcntl.flock(self.handle, fcntl.LOCK_UN)  # first: an interrupt may leave it open
+            handle, self.handle = self.handle, -1
             os.close(handle)
 
 
