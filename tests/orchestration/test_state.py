@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -170,16 +171,30 @@ def test_whoever_holds_a_cluster_knows_what_others_wrote_before() -> None:
 
 
 @pytest.mark.timeout(30)
-def test_a_lock_that_ctrl_c_left_held_is_taken_again_by_its_thread() -> None:
-    """As in `down` after a Ctrl-C that came in the exit of a `with`, whose traceback keeps it."""
+@pytest.mark.parametrize("moment", range(1, 11))  # of its calls and returns
+def test_ctrl_c_in_the_exit_of_a_lock_leaves_none_to_wait_for(moment: int) -> None:
+    """As for `down` afterwards, while the traceback keeps the lock alive."""
     mine = journal.for_cluster("mine")
     mine.append(INTENDED)
-    interrupted = mine.lock()
-    interrupted.__enter__()
-    with mine.lock():
-        assert is_locked(mine.folder)
-    assert not is_locked(mine.folder)
-    interrupted.__exit__(None, None, None)
+    events = 0
+
+    def interrupt(_frame: object, event: str, _value: object) -> None:
+        nonlocal events
+        events += event in ("call", "return")
+        if events == moment:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    try:
+        with mine.lock():
+            sys.setprofile(interrupt)
+    except KeyboardInterrupt:
+        with mine.lock():
+            assert is_locked(mine.folder)
+        assert not is_locked(mine.folder)
+    finally:
+        sys.setprofile(None)
+    assert events == moment
 
 
 def test_a_cluster_that_is_not_there_is_refused() -> None:
