@@ -19,7 +19,8 @@ TIMEOUT = 60.0  # seconds
 CANNOT_LOOK = 9  # exit status
 SPARED = "spared"  # the last line, if none was ended
 # $1 is the variable with its value. A zombie has no command line. Of the words of /proc/PID/stat
-# behind the name, the fifth is the controlling terminal (proc(5)). This search names itself not.
+# behind the name, the fifth is the controlling terminal (proc(5)). This search names itself not. It
+# counts only if it finds a probe that was started for it: where a fork fails, all else is missed.
 END = f"""
 printf 'a\\0b\\0' | grep -qzxF b || exit {CANNOT_LOOK}
 marked() {{
@@ -32,6 +33,13 @@ line() {{ tr '\\0\\n' '  ' < "/proc/$1/cmdline"; }}
 alive() {{ for pid; do [ -z "$(line "$pid")" ] || echo "$pid"; done 2> /dev/null; }}
 ours() {{ alive $(below "$@" $(marked "$mark") | sort -u); }}
 named() {{ for pid; do echo "$pid $(line "$pid")"; done | grep -vF 'grep -lszxF'; }}
+search() {{
+  probed='' others=''
+  for pid in $(ours "$@"); do
+    if [ "$pid" = "$probe" ]; then probed=1; else others="$others $pid"; fi
+  done
+  [ -n "$probed" ] && left=$others
+}}
 session() {{
   for pid; do
     [ "$pid" != $$ ] || return 0
@@ -42,8 +50,15 @@ session() {{
   done
   return 1
 }}
-mark=$1
-left=$(ours)
+mark=$1 left='' tries=0
+env "$mark" sleep {TIMEOUT:g} < /dev/null > /dev/null 2>&1 &
+probe=$!
+trap 'kill $probe 2> /dev/null' EXIT
+until search; do
+  [ $tries -lt 20 ] || exit {CANNOT_LOOK}
+  sleep 0.1
+  tries=$((tries + 1))
+done
 named $left 2> /dev/null
 if session $left 2> /dev/null; then echo {SPARED}; exit; fi
 for signal in TERM KILL; do
@@ -51,7 +66,7 @@ for signal in TERM KILL; do
   while [ -n "$left" ] && [ $tries -lt 20 ]; do
     [ $tries -gt 0 ] && [ $signal = TERM ] || kill -s $signal $left 2> /dev/null
     sleep 0.1
-    left=$(ours $left)
+    search $left || :
     tries=$((tries + 1))
   done
 done
@@ -79,7 +94,7 @@ def end_leftovers(shell: Shell, folder: str) -> Leftovers:
     if result.status == CANNOT_LOOK:
         raise ShellError(
             "Processes that were left on the host cannot be looked for.",
-            means="Its grep knows no -z.",
+            means="Its grep knows no -z, or its search misses what it started itself.",
             remedy=f"Look for those with {MARK}={folder} in /proc/*/environ",
         )
     raise ShellError(

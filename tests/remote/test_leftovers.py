@@ -1,13 +1,11 @@
 """What a command or a job left on a host that stays is ended by `down`, and named."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +16,6 @@ from cluster.remote.shells.local import LocalShell
 from tests.background import Background
 from tests.conftest import command, path_of, processes, until
 from tests.contracts.sshd import befriend, sshd
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["sshd"]
 pytestmark = pytest.mark.usefixtures("tools")
@@ -116,6 +111,18 @@ def test_a_process_of_another_user_is_not_ended() -> None:
     finally:
         theirs.kill()
         theirs.wait()
+
+
+def test_a_search_that_fails_is_not_called_clean(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where no process can be forked for it: it prints nothing, as one that finds nothing."""
+    folder = Path(path_of(home / "bin", "cut", "cat", "sort", "sleep", "tr", "env"))
+    (folder / "grep").write_text('#!/bin/sh\n[ "$1" = -qzxF ]\n')
+    (folder / "grep").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(ShellError, match="cannot be looked for"):
+        end_leftovers(LocalShell(), "somewhere")
 
 
 def test_a_host_that_cannot_look_is_not_called_clean(
