@@ -99,6 +99,19 @@ def test_one_run_is_compared_with_the_latest_and_that_with_the_one_before_it() -
     assert sides("a") == ["a", "c"]
 
 
+def test_scaling_without_names_is_over_all_runs_but_damaged_ones() -> None:
+    for name, hosts in ("a", 2), ("b", 4), ("c", 8):
+        saved(name, 1.0 / hosts)
+        [folder] = runs_folder().glob(f"{name}/*")
+        spec = ClusterSpec(name=name, hosts=hosts)
+        store.write(folder, msgspec.structs.replace(store.record(folder), spec=spec))
+    (folder / "run.json").write_text("{")
+
+    [series] = answer("more", "scaling")
+    assert [row["ranks"] for row in series["rows"]] == [2, 4]
+    assert command("more", "scaling", "a", "c", status=None).returncode == 1
+
+
 def test_markdown() -> None:
     saved("a", 1.0)
     saved("b", 1.0)

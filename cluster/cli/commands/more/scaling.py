@@ -4,6 +4,7 @@ Example: cluster more scaling examples/ddl_scaling.md --batch 128 --exchange 102
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from cluster.analysis.models.published_tables import series
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.show import show_tables
-from cluster.core.errors import SpecError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.files import is_there, read_text
 from cluster.core.units import parse_rate, parse_size
 from cluster.reports.tables import scaling_table
@@ -41,11 +42,13 @@ def command(
     pages = [Path(name) for name in named or () if name.endswith(PAGE) or is_there(name)]
     works = [series_ for page in pages for series_ in _page(page)]
     where = store.root(root)
-    folders = [
-        *(() if named else store.folders(where)),
-        *(f for name in named or () if Path(name) not in pages for f in store.all_of(where, name)),
-    ]
-    works += measured_series([launch_of(store.read(folder)) for folder in folders])
+    names = [name for name in named or () if Path(name) not in pages]
+    folders = [folder for name in names for folder in store.all_of(where, name)]
+    launches = [launch_of(store.read(folder)) for folder in folders]
+    for folder in () if named else store.folders(where):
+        with suppress(ClusterError):  # a damaged run, which nobody named
+            launches.append(launch_of(store.read(folder)))
+    works += measured_series(launches)
     if not works:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",
