@@ -51,7 +51,7 @@ session() {{
   return 1
 }}
 mark=$1 left='' tries=0
-env "$mark" sleep {TIMEOUT:g} < /dev/null > /dev/null 2>&1 &
+(export "$mark"; exec sleep {TIMEOUT:g}) < /dev/null > /dev/null 2>&1 &
 probe=$!
 trap 'kill $probe 2> /dev/null' EXIT
 until search; do
