@@ -35,6 +35,7 @@ class PairStruct(ctypes.Structure):
         ("count", ctypes.c_int32),
         ("window", ctypes.c_int32),
         ("shift", ctypes.c_int32),
+        ("lead", ctypes.c_int32),
         ("first", ctypes.c_int32),
     ]
 
@@ -68,6 +69,7 @@ class CompiledPairLoops:
             count=count,
             window=messages.window,
             shift=messages.places.bit_length() - 1,
+            lead=min(count, messages.lead),
             first=self.data.first,
         )
         function = self._library[definition.metric]

@@ -18,9 +18,10 @@ from cluster.measure.repetitions import BUDGET, FEWEST, WARMING, Counts, samples
 
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 WINDOW_WITHIN = BUDGET / FEWEST  # seconds of a window, or it has fewer messages
+LEAD_WITHIN = 0.01  # seconds of an untimed message, or it has fewer bytes
 PROBES = 3  # exchanges, of which the fastest says how long one takes: the first opens connections
 PROBING = 0.02  # seconds of them where series end by time: several turns on a busy processor
-LONG = 60.0  # seconds, from which series are shortened, and the user is told how long it takes
+LONG = 45.0  # seconds, from which series are shortened, and the user is told how long it takes
 SHORTEST = BUDGET / 8  # seconds of a series, unless FEWEST values take longer
 
 
@@ -44,7 +45,8 @@ class Exchange:
         cells = series_of(definitions, self.params)
         sizes = self.params.sizes
         start, whole = self._probe(LATENCY, min(sizes)), self._probe(LATENCY, max(sizes))
-        each = max(0.0, whole - start) / max(sizes)
+        each = max(1e-15, whole - start) / max(sizes)
+        self.data.lead = min(self.data.lead, int(LEAD_WITHIN / each))
         while (seconds := self._estimate(cells, start, each)) > LONG and self._budget > SHORTEST:
             self._budget /= 2
         if self._budget < BUDGET or seconds > LONG:
@@ -92,14 +94,15 @@ class Exchange:
             if definition is COPY:
                 continue
             counts = self._counts(definition, size)
-            # A message is answered, and most round trips are followed by one that is not timed.
-            ways = 4 if definition is LATENCY and size > LARGE else 2
             moved = self.data.moved(definition, size) * each
             fewest = FEWEST + 1  # the first warms up
             if counts.seconds and definition in WINDOWED and size > LARGE:
                 moved = min(moved, max(WINDOW_WITHIN, size * each))  # windows are shortened
                 total += PROBES * size * each
-            value = ways * start + moved * (ways if definition is LATENCY else 1)
+            value = 2 * start + moved
+            if definition is LATENCY:  # answered, and mostly followed by what is not timed
+                untimed = (start + min(size, self.data.lead) * each) if size > LARGE else 0.0
+                value = 2 * (start + moved + untimed)
             most = (counts.values + counts.warm_up) * value
             budget = counts.seconds * (1 + WARMING)
             total += min(most, max(budget, fewest * value)) if budget else most

@@ -44,6 +44,7 @@ class Messages:
         self.patterns = data.patterns[0][:size], data.patterns[1][:size]
         self._incoming = [data.incoming[k * size : (k + 1) * size] for k in range(self.places)]
         self.window = data.window_of(definition, size)
+        self.lead = min(size, data.lead)  # bytes of an untimed round trip
         self._what = f"{definition.metric} of {format_size(size)}"
         self._check = data.memory.check
         data.memory.clear(data.incoming)
@@ -69,6 +70,7 @@ class PairMemory:
         self.peer = 1 - comm.Get_rank()
         self.window = params.window or WINDOW
         self.shortened: dict[tuple[str, int], int] = {}  # windows, by metric and size
+        self.lead = largest  # bytes that an untimed round trip has at most
         bytes_ = pattern(largest)
         self.patterns = memory.put(bytes_), memory.put(inverse(bytes_))
         self.incoming = memory.zeros(largest)

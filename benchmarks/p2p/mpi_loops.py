@@ -101,7 +101,7 @@ class MpiPairLoops:
             for number in numbers:
                 messages.check(number)
             ready()
-            half(*messages.message(numbers.stop))
+            half(*(piece[: messages.lead] for piece in messages.message(numbers.stop)))
             messages.number = numbers.stop + 1
             return seconds
 

@@ -22,6 +22,7 @@ struct pair { /* class PairStruct in benchmarks/p2p/compiled_loops.py */
     int32_t count;
     int32_t window;
     int32_t shift;
+    int32_t lead;  /* `type`s of an untimed round trip */
     int32_t first; /* this is the rank that sends first, to rank 1 of the two */
 };
 
@@ -40,14 +41,14 @@ static int wrong(const struct pair *p, int64_t number)
     return memcmp(place(p, number), outgoing(p, number), (size_t)p->size) != 0;
 }
 
-static void send(const struct pair *p, int64_t number)
+static void send(const struct pair *p, int64_t number, int count)
 {
-    MPI_Send(outgoing(p, number), p->count, *p->type, p->first, DATA, *p->comm);
+    MPI_Send(outgoing(p, number), count, *p->type, p->first, DATA, *p->comm);
 }
 
-static void receive(const struct pair *p, int64_t number)
+static void receive(const struct pair *p, int64_t number, int count)
 {
-    MPI_Recv(place(p, number), p->count, *p->type, p->first, DATA, *p->comm, MPI_STATUS_IGNORE);
+    MPI_Recv(place(p, number), count, *p->type, p->first, DATA, *p->comm, MPI_STATUS_IGNORE);
 }
 
 int64_t oneway_time(struct pair *p, int64_t n)
@@ -56,9 +57,9 @@ int64_t oneway_time(struct pair *p, int64_t n)
         MPI_Barrier(*p->comm);
         int64_t start = now();
         if (p->first)
-            send(p, p->number);
+            send(p, p->number, p->count);
         else
-            receive(p, p->number);
+            receive(p, p->number, p->count);
         p->nanoseconds[i] = (double)(now() - start);
         if (!p->first && wrong(p, p->number))
             return p->number;
@@ -76,8 +77,8 @@ static void ping(const struct pair *p, int64_t n, double *nanoseconds)
 {
     int64_t before = now();
     for (int64_t i = 0; i < n; i++) {
-        send(p, p->number + i);
-        receive(p, p->number + i);
+        send(p, p->number + i, p->count);
+        receive(p, p->number + i, p->count);
         int64_t after = now();
         nanoseconds[i] = (double)(after - before) / 2;
         before = after;
@@ -87,8 +88,8 @@ static void ping(const struct pair *p, int64_t n, double *nanoseconds)
 static void pong(const struct pair *p, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        receive(p, p->number + i);
-        send(p, p->number + i);
+        receive(p, p->number + i, p->count);
+        send(p, p->number + i, p->count);
     }
 }
 
@@ -105,10 +106,11 @@ static int64_t batch(struct pair *p, int64_t n, double *nanoseconds)
     p->number += n;
     MPI_Barrier(*p->comm);
     if (p->first) {
-        send(p, p->number);
-        receive(p, p->number);
+        send(p, p->number, p->lead);
+        receive(p, p->number, p->lead);
     } else {
-        pong(p, 1);
+        receive(p, p->number, p->lead);
+        send(p, p->number, p->lead);
     }
     p->number++;
     return -1;
