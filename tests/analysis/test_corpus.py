@@ -22,8 +22,7 @@ from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import read
-from cluster.reports.words.corpus import entry_problem_words
-from cluster.reports.words.limits import published_words
+from cluster.reports.words.limits import entry_problem_words, published_words
 from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.model.lottery import BestOfDraws, DrawnSeries
-from cluster.reports.lottery_table import lottery_answer, lottery_table
+from cluster.reports.tables import lottery_answer, lottery_table
 from tests.conftest import command
 
 if TYPE_CHECKING:

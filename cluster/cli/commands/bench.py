@@ -279,7 +279,7 @@ def _draw(
 
 def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
     from cluster.analysis.statistics.lottery import drawn_series  # noqa: PLC0415 - slow: numpy
-    from cluster.reports.lottery_table import lottery_answer, lottery_table  # noqa: PLC0415
+    from cluster.reports.tables import lottery_answer, lottery_table  # noqa: PLC0415
 
     draws = tuple(draw for draw, _ in drawn)
     series = drawn_series(

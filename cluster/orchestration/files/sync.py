@@ -19,7 +19,7 @@ from cluster.remote import host_files, rsync, spread
 from cluster.remote.host_files import HostTree, TreeEntry
 from cluster.remote.parallel import results, try_each
 from cluster.remote.shells import Shell
-from cluster.reports.words.sync import sync_words
+from cluster.reports.words.outcomes import sync_words
 
 _log = logging.getLogger(__name__)
 PASSES = 3  # a file that changes while it is sent is sent again

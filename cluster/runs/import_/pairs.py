@@ -23,8 +23,7 @@ from cluster.fleet.pair_logs import fleet_tests
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.logs.hosts import host_order
 from cluster.logs.redaction import redact
-from cluster.reports.words.notes import note_words
-from cluster.reports.words.pair_logs import assumption_words, no_value_words
+from cluster.reports.words.notes import assumption_words, no_value_words, note_words
 from cluster.runs import store
 from cluster.runs.import_.devices import LogText
 from cluster.runs.import_.logs import NAME, log_chunks, raw_places

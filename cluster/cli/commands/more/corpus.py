@@ -33,7 +33,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
 from cluster.logs.reader import read
 from cluster.reports.table import Column, Columns
-from cluster.reports.words.corpus import entry_problem_words
+from cluster.reports.words.limits import entry_problem_words
 from cluster.runs import shared_file, store
 from cluster.runs.import_.logs import STDIN, read_log
 from cluster.runs.run import RAW
