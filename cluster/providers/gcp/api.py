@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TIMEOUT = 20.0  # seconds for a reply
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two checks of an operation
 PATIENCE = 600.0  # seconds for an operation
-GLOBAL = ("firewalls", "images", "networks", "regions", "zones")
+GLOBAL = ("firewalls", "images", "network_profiles", "networks", "regions", "zones")
 SIGNS = (
     "GOOGLE_APPLICATION_CREDENTIALS",
     "GOOGLE_CLOUD_PROJECT",
@@ -202,10 +202,7 @@ class Project:
         return ""
 
     def catalog(self) -> list[dict[str, Any]]:
-        """Read Google's price list of Compute Engine.
-
-        Failure: it cannot be read; another cloud's endpoint must be set in the environment.
-        """
+        """Read Google's price list of Compute Engine (Failure)."""
         params = {"pageSize": "5000", "currencyCode": "USD"}
         skus: list[dict[str, Any]] = []
         while True:
@@ -216,17 +213,17 @@ class Project:
             params["pageToken"] = page["nextPageToken"]
 
     def policy(self, constraint: str) -> dict[str, Any]:
-        """Read an organisation policy, such as `compute.requireOsLogin`, for this project.
-
-        Failure: it cannot be read; another cloud's endpoint must be set in the environment.
-        """
+        """Read a policy for this project, such as `compute.requireOsLogin` (Failure)."""
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
         return self._call_service("ORGPOLICY", "policies.getEffectivePolicy", path, {})
 
     def _call_service(
         self, service: str, label: str, path: str, params: dict[str, str]
     ) -> dict[str, Any]:
-        """Call a service other than Compute Engine, once: a plan does not need its answer."""
+        """Call a service other than Compute Engine, once: a plan does not need its answer.
+
+        The endpoint of another cloud is one of the environment (Failure: it is not set).
+        """
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
         own = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "").rstrip("/")

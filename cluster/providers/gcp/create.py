@@ -21,6 +21,7 @@ from cluster.providers._cloud.launch import (
     too_few_machines,
 )
 from cluster.providers._cloud.options import name_taken_error
+from cluster.providers.gcp import fabrics
 from cluster.providers.gcp.api import Project, created
 from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion
 from cluster.providers.gcp.errors import call_name
@@ -39,7 +40,6 @@ from cluster.providers.gcp.request import alias, firewalls, instance_view, priva
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import GuestAttributes, Instance, Operation
-
 
 PROVIDER = "gcp"
 # Of guest attributes: Google allows ten a minute and machine
@@ -77,9 +77,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             self._named("networks", "network", network)
         first, *rest = firewalls(self.offer, self._tags)
         self._named("firewalls", "firewall", first)
-        self._insert("firewalls", "firewall", rest)
-        for rule in rest:
-            self._record_created("firewalls", rule)
+        self._make_all("firewalls", "firewall", rest)
 
     def prepare_group(self, first: Self) -> None:
         """Create the placement policy, without a VM count: with one, machines wait for others."""
@@ -90,12 +88,16 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             "description": description_of(self._tags),
             "group_placement_policy": {"collocation": "COLLOCATED"},
         }
-        self._insert("resource_policies", "resource_policy", [body], region=self.offer.region)
-        self._record_created("resource_policies", body, self.offer.region)
+        self._make_all("resource_policies", "resource_policy", [body], region=self.offer.region)
 
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Create all machines; even a successful operation may have created too few."""
         self._seen = frozenset()
+        fabric = self.offer.fabric
+        if fabric and not self._added:
+            for collection, kind, bodies in fabrics.bodies(fabric, self._tags, site.zone):
+                where = {"region": self.offer.region} if collection == "subnetworks" else {}
+                self._make_all(collection, kind, bodies, **where)
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
         operation = self.client.begin(
             "instances",
@@ -110,6 +112,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                 login.public,
                 self._stem,
                 label(self._tags) + self.suffix,
+                fabrics.nics(fabric, self._tags, site.zone) if fabric else (),
             ),
         )
         self._since = operation.insert_time
@@ -230,6 +233,13 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         return instance.status == "RUNNING" and bool(connected)
 
     # What machines need.
+
+    def _make_all(
+        self, collection: str, kind: str, bodies: Sequence[dict[str, Any]], **where: str
+    ) -> None:
+        self._insert(collection, kind, bodies, **where)
+        for body in bodies:
+            self._record_created(collection, body, where.get("region", ""))
 
     def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.

@@ -47,6 +47,7 @@ OTHER_TYPES = (  # in the order in which they can be deleted
         kind="placement policy", collection="resource_policies", param="resource_policy"
     ),
     GcpResourceType(kind="firewall rule", collection="firewalls", param="firewall"),
+    GcpResourceType(kind="subnet", collection="subnetworks", param="subnetwork"),
     GcpResourceType(kind="network", collection="networks", param="network"),
 )
 
@@ -111,7 +112,7 @@ class GcpDeletion(Deletion[GcpResource]):
     ever deleted.
     """
 
-    kinds: ClassVar[str] = "instances, disks, placement policies, firewall rules, networks"
+    kinds: ClassVar[str] = "instances, disks, placement policies, firewall rules, subnets, networks"
     place: ClassVar[str] = "the project {}"
 
     def __init__(

@@ -18,9 +18,6 @@ FEWEST_FOR_TIER_1 = 30  # vCPUs
 HYPERDISK = re.compile(  # types that boot only from it
     r"(a3-ultragpu|a4x?|c4[adn]?|g4|h4d|m4n?|n4[ad]?|x[45]|z4d)-.*"
 )
-FABRIC = re.compile(  # cloud.google.com/compute/docs/gpus/gpu-network-bandwidth
-    r"a3-(highgpu-8g|megagpu-.*|ultragpu-.*)|a4x?-.*"
-)
 
 
 class EgressRate(Value, frozen=True, kw_only=True):
@@ -59,11 +56,6 @@ def can_migrate(instance: str) -> bool:
 
 def has_tier_1(instance: str, cpus: int) -> bool:
     return family(instance) in TIER_1 and cpus >= FEWEST_FOR_TIER_1
-
-
-def has_fabric(instance: str) -> bool:
-    """Return whether its GPUs have a network of their own (GPUDirect-TCPX, -TCPXO or RDMA)."""
-    return FABRIC.fullmatch(instance) is not None
 
 
 def disk_type(instance: str) -> str:

@@ -2,6 +2,7 @@
 
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
+from cluster.providers.gcp.fabrics import GcpFabric
 
 DEFAULT = "default"  # the network that a new project has
 
@@ -13,6 +14,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
         project: that is billed; the environment's or the credentials', if empty.
         endpoint: address of another cloud with the same interface; it asks for no credentials.
         network: of the machines; without a default one, one is created and removed again.
+        fabric: the networks between GPUs, where the type has them; 0: one interface, for TCP.
         reservation: name of a reservation of the project that the machines use.
         tier1: Tier_1 networking where the type has it; its extra price is not in the plan's.
         allow_retired: also request accelerators that Google has retired.
@@ -21,6 +23,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     project: str = ""
     endpoint: str = ""
     network: str = DEFAULT
+    fabric: bool = True
     reservation: str = ""
     tier1: bool = False
     allow_retired: bool = False
@@ -39,4 +42,5 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     accelerator: str = ""  # Google's name of the accelerators to attach; empty if there are none
     accelerators: int = 0  # number of accelerators of each machine, attached or included
     is_bound: bool = False  # whether they end with it
+    fabric: GcpFabric | None = None  # beside the network
     tier1: bool = False  # whether the machines use Tier_1 networking

@@ -27,7 +27,7 @@ from cluster.providers._cloud.options import (
 )
 from cluster.providers._cloud.reservations import other_lines, remaining, zones_to_try
 from cluster.providers._cloud.tags import Selection
-from cluster.providers.gcp import machine_types, prices, quotas, reservations
+from cluster.providers.gcp import fabrics, machine_types, prices, quotas, reservations
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
 from cluster.providers.gcp.api import NO_SERVICE, Project
 from cluster.providers.gcp.labels import is_of
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 MTU = 1460  # bytes, of a network that does not say (cloud.google.com/vpc/docs/mtu)
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
-NO_FABRIC = "the network between its GPUs is not used: its machines get one interface, for TCP"
 
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
@@ -55,6 +54,8 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     reserved = reservations.choose(project, spec, options.reservation, instance)
     kind, zones = _zones(project, spec, options, region, instance, requested)
     zones = tuple(zones_to_try(zones, instance, reserved))
+    fabric = fabrics.fabric_of(instance) if options.fabric else None
+    zones = fabrics.zones_with(project, fabric, zones) if fabric else zones
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
     attached = requested.kind.type if requested and requested.kind.attached else ""
@@ -73,8 +74,8 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         _description(spec, options, instance, zones, requested, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
-        NO_FABRIC if machine_types.has_fabric(instance) else "",
-        quotas.check(project, region, spec, kind, gpus, public=options.is_public),
+        fabrics.line(instance, fabric),
+        quotas.check(project, region, spec, kind, gpus, fabric, public=options.is_public),
         _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
         check_policies(project, public=options.is_public),
         *([reserved.line(now)] if reserved else unused),
@@ -96,6 +97,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         gpus=gpus[1] if gpus else 0,
         reservation=options.reservation,
         is_bound=reserved is not None and reserved.is_bound,
+        fabric=fabric,
         tier1=tier1,
         allow=allow,
         ttl=ttl,

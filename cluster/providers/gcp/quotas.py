@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers.gcp.api import Project
+    from cluster.providers.gcp.fabrics import GcpFabric
 
 PAGE = "https://console.cloud.google.com/iam-admin/quotas"
 
@@ -33,13 +34,17 @@ def check(
     spec: ClusterSpec,
     kind: MachineType,
     gpus: tuple[str, int] | None,
+    fabric: GcpFabric | None,
     *,
     public: bool,
 ) -> str:
     """Refuse a launch beyond a quota (Quota); return a plan's line: needed, in use, allowed."""
     limits = _limits(project, region)
     needs = _needs(spec, kind, gpus, limits, public=public)
-    all_over = _limits(project, "") if gpus else {}
+    if fabric:
+        count = fabric.networks + bool(fabric.rdma)
+        needs.append(Need(metric="NETWORKS", count=count, everywhere=True))
+    all_over = _limits(project, "") if gpus or fabric else {}
     for need in needs:
         quotas = all_over if need.everywhere else limits
         if need.metric in quotas:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster.providers._cloud.launch import InstanceView
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers._cloud.tags import Tags
+    from cluster.providers.gcp.fabrics import Nic
     from cluster.providers.gcp.options import GcpOffer, GcpOptions
 
 FIRST, LAST = 800, 900  # priorities of the rules: before those of a default network, 65534
@@ -30,13 +32,15 @@ def request(
     public_key: str,
     stem: str = "",
     near: str = "",
+    nics: Sequence[Nic] = (),
 ) -> dict[str, Any]:
     """Return the body of bulkInsert: it creates all machines, or none.
 
     Labels, TTL and the key for logins are part of the call that creates the machines, so that no
     machine exists without them. Names begin with `stem`, or the label; a number follows. `near` is
-    the name of the placement policy, if the spec asks for one.
+    the name of the placement policy, if the spec asks for one; `nics` connect to the fabric.
     """
+    below = f"regions/{offer.region}/subnetworks"
     properties: dict[str, Any] = {
         "machine_type": offer.instance,
         "description": description_of(tags),
@@ -44,7 +48,10 @@ def request(
         "tags": {"items": [label(tags)]},
         "metadata": {"items": _metadata(options.user, public_key)},
         "disks": [_disk(offer, tags)],
-        "network_interfaces": [_interface(options, offer, tags)],
+        "network_interfaces": [
+            _interface(options, offer, tags),
+            *({"subnetwork": f"{below}/{nic.subnet}", "nic_type": nic.kind} for nic in nics),
+        ],
         "scheduling": _scheduling(spec, offer),
         "shielded_instance_config": {
             "enable_vtpm": True,

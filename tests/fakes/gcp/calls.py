@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.fakes.gaps import GapError
 from tests.fakes.gcp.catalog import PROJECT, QUOTA_OF_GPU, SUBNETS, ZONES
+from tests.fakes.gcp.checks import overlap
 from tests.fakes.gcp.errors import RefusedError, missing
 from tests.fakes.gcp.filters import passes
 from tests.fakes.gcp.instances import InstanceCalls
@@ -22,12 +23,15 @@ READ = {  # collections that can be read, and how
     "images": {"get", "list"},
     "instances": {"get", "list", "aggregatedList"},
     "machineTypes": {"get", "list", "aggregatedList"},
+    "networkProfiles": {"get", "list"},
     "networks": {"get", "list"},
     "reservations": {"get", "list", "aggregatedList"},
     "resourcePolicies": {"get", "list", "aggregatedList"},
     "subnetworks": {"get", "list", "aggregatedList"},
     "zones": {"get", "list"},
 }
+# metrics that Google's description of Compute Engine does not list
+NEW_QUOTAS = ("NVIDIA_H100_GPUS", "NVIDIA_H100_MEGA_GPUS", "NVIDIA_H200_GPUS")
 OPERATIONS = ("zoneOperations", "regionOperations", "globalOperations")
 
 
@@ -51,7 +55,8 @@ class Calls(InstanceCalls):
         "regions.list": "regions",
         "resourcePolicies.delete": "delete_policy",
         "resourcePolicies.insert": "insert_policy",
-        "subnetworks.delete": "delete_network",
+        "subnetworks.delete": "delete_subnet",
+        "subnetworks.insert": "insert_subnet",
     }
 
     def execute(self) -> dict[str, Any]:
@@ -201,7 +206,8 @@ class Calls(InstanceCalls):
 
     def project(self) -> dict[str, Any]:
         """Tell of the project."""
-        return {"name": PROJECT, "quotas": [self._quota("", "GPUS_ALL_REGIONS")]}
+        metrics = ("GPUS_ALL_REGIONS", "NETWORKS")
+        return {"name": PROJECT, "quotas": [self._quota("", metric) for metric in metrics]}
 
     def region(self) -> dict[str, Any]:
         """Tell of a region."""
@@ -219,8 +225,8 @@ class Calls(InstanceCalls):
         metrics += ["PREEMPTIBLE_CPUS", "N2_CPUS", "C2_CPUS", "C3_CPUS", "A2_CPUS", "T2A_CPUS"]
         gpus = sorted(QUOTA_OF_GPU.values())
         metrics += [
-            *(one for one in gpus if one != "NVIDIA_H100_GPUS"),
-            *(f"PREEMPTIBLE_{one}" for one in gpus),
+            *(one for one in gpus if one not in NEW_QUOTAS),
+            *(f"PREEMPTIBLE_{one}" for one in gpus if one not in NEW_QUOTAS[1:]),
         ]
         return {
             "name": name,
@@ -244,6 +250,8 @@ class Calls(InstanceCalls):
         body["network"] = path_of(body.get("network", "global/networks/default"))
         if body["network"] not in self.cloud.resources:
             raise missing(body["network"])
+        if "networkProfile" in self.cloud.resources[body["network"]]:
+            raise RefusedError("invalid", "The network profile does not allow VPC firewall rules.")
         if not body.keys() & {"allowed", "denied"}:
             raise RefusedError("invalid", "A rule allows something or denies something.")
         if not body.keys() & {"sourceRanges", "sourceTags"}:
@@ -269,8 +277,16 @@ class Calls(InstanceCalls):
     def insert_network(self) -> Operation:
         """Make a network; one of the automatic kind has a subnet in every region."""
         body = {"mtu": 1460, "autoCreateSubnetworks": True, **self.asked.body}
+        if self.quotas.left("", "NETWORKS") < 1:
+            raise RefusedError("quotaExceeded", "Quota 'NETWORKS' exceeded.  Limit: 15.0 globally.")
+        if "networkProfile" in body:
+            body["networkProfile"] = path_of(body["networkProfile"])
+            if body["networkProfile"] not in self.cloud.resources:
+                raise missing(body["networkProfile"])
+            if body["autoCreateSubnetworks"]:
+                raise RefusedError("invalid", "The network profile has no automatic subnets.")
         if not body["autoCreateSubnetworks"]:
-            raise GapError("networks with subnets of one's own")
+            return self.insert({**body, "subnetworks": []})
         path = f"{self.path}/{body['name']}"
 
         def subnets() -> None:
@@ -284,6 +300,42 @@ class Calls(InstanceCalls):
                 }
 
         return self.insert(body, subnets)
+
+    def insert_subnet(self) -> Operation:
+        """Make a subnet of a network that has no automatic ones."""
+        region = self.asked.places["region"]
+        body = {**self.asked.body, "region": region, "network": path_of(self.asked.body["network"])}
+        network = self.cloud.resources.get(body["network"])
+        if network is None:
+            raise missing(body["network"])
+        if network["autoCreateSubnetworks"]:
+            raise RefusedError("invalid", "Cannot create a subnet in an auto subnet mode network.")
+        profile = network.get("networkProfile", "").rpartition("/")[2]
+        if profile and not profile.startswith(region):
+            raise RefusedError("invalid", f"The network is of {profile}, not of {region}.")
+        taken = [self.cloud.resources[path]["ipCidrRange"] for path in network["subnetworks"]]
+        if overlap(body["ipCidrRange"], *taken):
+            raise RefusedError("invalid", "Invalid IPCidrRange: conflicts with another one.")
+        path = f"projects/{PROJECT}/regions/{region}/subnetworks/{body['name']}"
+        return self.insert(body, lambda: network["subnetworks"].append(path))
+
+    def delete_subnet(self) -> Operation:
+        """Delete a subnet that no instance uses."""
+        path, subnet = self.path, self.found()
+        network = self.cloud.resources[subnet["network"]]
+        if network["autoCreateSubnetworks"]:
+            raise RefusedError(
+                "invalid", "Cannot delete auto subnetwork from an auto subnet mode network."
+            )
+        for one in self.cloud.resources.values():
+            if any(nic.get("subnetwork") == path for nic in one.get("networkInterfaces", ())):
+                raise RefusedError(
+                    "resourceInUseByAnotherResource",
+                    f"The subnetwork resource '{path}' is already being used by '{one['name']}'",
+                )
+        if path in network["subnetworks"]:
+            network["subnetworks"].remove(path)
+        return self.delete_plain()
 
     def delete_policy(self) -> Operation:
         """Delete a resource policy that nobody uses."""
@@ -300,15 +352,11 @@ class Calls(InstanceCalls):
     def delete_network(self) -> Operation:
         """Delete a network that nobody uses; a subnet of the automatic kind goes with it."""
         path = self.path
-        self.found()
-        if self.asked.method.collection == "subnetworks":
-            raise RefusedError(
-                "invalid", "Cannot delete auto subnetwork from an auto subnet mode network."
-            )
+        has_own = "subnetworks" in self.found()
         users = [
             one["name"]
             for one in self.cloud.resources.values()
-            if (one.get("network") == path and "ipCidrRange" not in one)
+            if (one.get("network") == path and (has_own or "ipCidrRange" not in one))
             or any(nic["network"] == path for nic in one.get("networkInterfaces", ()))
         ]
         operation = self.begin("delete", path)

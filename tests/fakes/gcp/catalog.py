@@ -35,6 +35,8 @@ WITH_GPUS = {  # processors, GiB, accelerator, how many
     "a2-highgpu-8g": (96, 680, "nvidia-tesla-a100", 8),
     "a3-highgpu-1g": (26, 234, "nvidia-h100-80gb", 1),
     "a3-highgpu-8g": (208, 1872, "nvidia-h100-80gb", 8),
+    "a3-megagpu-8g": (208, 1872, "nvidia-h100-mega-80gb", 8),
+    "a3-ultragpu-8g": (224, 2952, "nvidia-h200-141gb", 8),
 }
 ACCELERATORS = {
     "nvidia-tesla-t4": ("NVIDIA T4", 4),
@@ -42,6 +44,8 @@ ACCELERATORS = {
     "nvidia-l4": ("NVIDIA L4", 8),
     "nvidia-tesla-a100": ("NVIDIA A100 40GB", 16),
     "nvidia-h100-80gb": ("NVIDIA H100 80GB", 8),
+    "nvidia-h100-mega-80gb": ("NVIDIA H100 80GB MEGA", 8),
+    "nvidia-h200-141gb": ("NVIDIA H200 141GB", 8),
 }
 RETIRED = {"nvidia-tesla-k80": ("NVIDIA Tesla K80", 8)}
 TO_N1 = {"nvidia-tesla-t4", "nvidia-tesla-v100", "nvidia-tesla-k80"}  # all others come with a type
@@ -52,6 +56,14 @@ QUOTA_OF_GPU = {
     "nvidia-l4": "NVIDIA_L4_GPUS",
     "nvidia-tesla-a100": "NVIDIA_A100_GPUS",
     "nvidia-h100-80gb": "NVIDIA_H100_GPUS",
+    "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA_GPUS",
+    "nvidia-h200-141gb": "NVIDIA_H200_GPUS",
+}
+ROCE_ZONES = ("us-central1-b", "europe-west4-a")  # that have the network profile vpc-roce
+MOST_NICS = {  # gVNICs, MRDMA: cluster-toolkit, examples/machine-learning
+    "a3-highgpu-8g": (5, 0),
+    "a3-megagpu-8g": (9, 0),
+    "a3-ultragpu-8g": (2, 8),
 }
 OWN_CPUS = {"n2", "c2", "c3", "a2", "t2a"}  # families with a quota of their own
 NOT_COMPACT = {"e2", "t2d", "n1", "t2a", "m1", "m2", "m3"}
@@ -118,6 +130,9 @@ def things(*, retired: bool) -> dict[str, dict[str, Any]]:
             "status": "READY",
             "creationTimestamp": f"{name[-8:-4]}-{name[-4:-2]}-{name[-2:]}T00:00:00.000-07:00",
         }
+    for zone in ROCE_ZONES:
+        name = f"{zone}-vpc-roce"
+        made[f"projects/{PROJECT}/global/networkProfiles/{name}"] = {"name": name}
     old = dict(made["projects/ubuntu-os-cloud/global/images/ubuntu-2404-noble-amd64-v20261101"])
     old |= {"name": "ubuntu-2404-noble-amd64-v20270101", "deprecated": {"state": "DEPRECATED"}}
     old["selfLink"] = f"{LINKS}projects/ubuntu-os-cloud/global/images/{old['name']}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from tests.fakes.gaps import GapError
@@ -13,7 +14,7 @@ from tests.fakes.gcp.quotas import gpus_of
 from tests.fakes.gcp.resources import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tests.fakes.gcp.cloud import Cloud
 
@@ -122,11 +123,12 @@ def _check_network(
     cloud: Cloud, kind: Mapping[str, Any], zone: str, properties: Mapping[str, Any]
 ) -> None:
     nics = properties.get("networkInterfaces", [])
-    if len(nics) != 1:
-        raise GapError(f"{len(nics)} network interfaces")
-    for path in networks(cloud, zone, nics[0]):
-        if path not in cloud.resources:
-            raise missing(path)
+    for number, nic in enumerate(nics):
+        _check_nic(cloud, zone, nic, nics[:number])
+    gvnics, rdma = catalog.MOST_NICS.get(kind["name"], (1, 0))
+    mrdma = sum(nic.get("nicType") == "MRDMA" for nic in nics)
+    if not 0 < len(nics) - mrdma <= gvnics or mrdma > rdma:
+        raise invalid("networkInterfaces", len(nics), f"{kind['name']} cannot have them.")
     tier = properties.get("networkPerformanceConfig", {}).get("totalEgressBandwidthTier")
     able = family(kind["name"]) in catalog.TIER_1
     if tier == "TIER_1" and not (
@@ -135,6 +137,36 @@ def _check_network(
         and nics[0].get("nicType") == "GVNIC"
     ):
         raise invalid("networkPerformanceConfig", tier, f"{kind['name']} has no Tier_1.")
+
+
+def _check_nic(
+    cloud: Cloud, zone: str, nic: Mapping[str, Any], before: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse an interface beside those before it (VPC, "Multiple network interfaces").
+
+    The words are those of public error reports of Google's API.
+    """
+    network, subnet = networks(cloud, zone, nic)
+    if absent := [path for path in (network, subnet) if path not in cloud.resources]:
+        raise missing(absent[0])
+    others = [networks(cloud, zone, other) for other in before]
+    profile = cloud.resources[network].get("networkProfile", "").rpartition("/")[2]
+    if network in [path for path, _ in others] and not profile:
+        raise invalid("networkInterfaces", network, "Networks must be distinct for NICs.")
+    if subnet in [path for _, path in others]:
+        raise invalid("networkInterfaces", subnet, "Subnetworks must be distinct for NICs.")
+    cidrs = [cloud.resources[path]["ipCidrRange"] for _, path in others]
+    if overlap(cloud.resources[subnet]["ipCidrRange"], *cidrs):
+        raise invalid("networkInterfaces", subnet, "Subnetwork CIDR ranges must not overlap.")
+    if (nic.get("nicType") == "MRDMA") != bool(profile):
+        raise invalid("networkInterfaces", nic.get("nicType"), "The network has another NIC type.")
+    if profile and not (profile.startswith(f"{zone}-") and before and "accessConfigs" not in nic):
+        raise invalid("networkInterfaces", network, f"The network is of {profile}.")
+
+
+def overlap(cidr: str, *others: str) -> bool:
+    """Tell whether a range of addresses has some in common with others."""
+    return any(ip_network(cidr).overlaps(ip_network(other)) for other in others)
 
 
 def _check_disks(cloud: Cloud, kind: Mapping[str, Any], properties: Mapping[str, Any]) -> None:

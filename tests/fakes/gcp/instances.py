@@ -163,7 +163,12 @@ class InstanceCalls(ResourceCalls):
                         {**config, "natIP": next(self.cloud.public)}
                         for config in nic.get("accessConfigs", [])
                     ],
-                }
+                },
+                *(
+                    {"name": f"nic{number}", "network": path, "subnetwork": below}
+                    for number, other in enumerate(properties["networkInterfaces"][1:], 1)
+                    for path, below in [networks(self.cloud, zone, other)]
+                ),
             ],
             "resourcePolicies": [
                 path_of(one if "/" in one else f"regions/{region_of(zone)}/resourcePolicies/{one}")
@@ -175,7 +180,7 @@ class InstanceCalls(ResourceCalls):
 
     def _address(self, region: str) -> str:
         taken = {
-            nic["networkIP"]
+            nic.get("networkIP")
             for one in self.cloud.resources.values()
             for nic in one.get("networkInterfaces", ())
         }

@@ -36,7 +36,8 @@ class Quotas:
             for path, one in self._cloud.resources.items()
             if "/resourcePolicies/" in path and one["region"] == region
         ]
-        counts: Counter[str] = Counter(AFFINITY_GROUPS=len(policies))
+        networks = [path for path in self._cloud.resources if "/global/networks/" in path]
+        counts: Counter[str] = Counter(AFFINITY_GROUPS=len(policies), NETWORKS=len(networks))
         for life in self._cloud.lives.values():
             zone = life.path.split("/")[3]
             if region in ("", region_of(zone)):
