@@ -307,7 +307,6 @@ def _native(rank: _FoundRank) -> list[DumpFile]:
 
 
 def _mapped_file(pid: int, address: int) -> str:
-    """Return the file that is mapped at an address of a process."""
     for line in read_text(Path(f"/proc/{pid}/maps")).splitlines():
         begin, _, rest = line.partition("-")
         if int(begin, 16) <= address < int(rest.partition(" ")[0], 16):

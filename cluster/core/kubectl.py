@@ -17,7 +17,6 @@ class Namespace(Value, frozen=True, kw_only=True):
         return f"{self.name}@{self.context}"
 
     def kubectl(self, *words: str) -> list[str]:
-        """Return a command of kubectl in this namespace."""
         context = [f"--context={self.context}"] if self.context else []
         return ["kubectl", *context, f"--namespace={self.name}", *words]
 

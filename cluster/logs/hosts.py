@@ -173,11 +173,7 @@ def _is_separator(part: str) -> bool:
 
 
 def hosts_by_pattern(pattern: str, name: str) -> Pair | None:
-    """Find two hosts in the name of a file, by a pattern such as `*bw_{a}_{b}.log`.
-
-    Raises:
-        SpecError: the pattern does not name both hosts.
-    """
+    """Find two hosts in the name of a file, by a pattern such as `*bw_{a}_{b}.log` (SpecError)."""
     if pattern.count("{a}") != 1 or pattern.count("{b}") != 1:
         raise SpecError(
             f"--pairs-pattern {pattern} does not say where both hosts are.",
@@ -288,9 +284,8 @@ class HostValues(NamedTuple):
 def read_host_values(text: str) -> HostValues | None:
     """Read a table of pairs of hosts, or a matrix of hosts; none if the text is neither.
 
-    Raises:
-        ParseError: it names no unit, or one that is not known; a host occurs twice in a matrix; a
-            value is negative or no number.
+    ParseError: it names no unit, or one that is not known; a host occurs twice in a matrix; a value
+    is negative or no number.
     """
     lines = [
         (number, line)

@@ -50,17 +50,13 @@ class Participants:
         self._lines.update(mention.line for mention in mentions)
 
     def names_at(self, line: int) -> bool:
-        """Tell whether a line names hosts."""
         return line in self._lines
 
     def count(self, firsts: Sequence[int]) -> list[tuple[int, bool]]:
         """Return on how many hosts each result ran, by their first lines; 0 if no line says so.
 
-        A list of ranks is of the result that follows; the hosts of a job are of all its results.
-
-        Returns:
-            For each result also whether these are only the hosts of the job: its ranks may be on
-            fewer.
+        A list of ranks is of the result that follows; the hosts of a job are of all its results,
+        whose ranks may be on fewer: each has also whether these are only the hosts of the job.
         """
         starts = sorted(set(firsts))
         lists: dict[int, set[str]] = {}  # by the result that follows, or the last one

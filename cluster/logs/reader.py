@@ -60,18 +60,10 @@ _RULE = re.compile(r"\s*#*\s*[-=*_~+]{4,}[ #]*$")  # a line that only separates 
 
 
 def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
-    """Read a log.
+    """Read a log, in portions of any size, with the parser of a name, or those that recognise it.
 
-    Args:
-        chunks: its bytes, in portions of any size.
-        format_: the name of the parser to use; if empty, those that recognise the log.
-
-    Returns:
-        Its contents. Memory grows only with JSON documents and values, not with the log.
-
-    Raises:
-        SpecError: there is no such parser.
-        ParseError: no parser understood any of it.
+    Memory grows only with JSON documents and values, not with the log. SpecError: there is no such
+    parser. ParseError: no parser understood any of it.
     """
     reader = _Reader(format_)
     for piece in split_log(chunks):
@@ -107,7 +99,6 @@ class _Reader:
         self._mixed: set[str] = set()  # parsers whose rows are mixed with those of others
 
     def take(self, piece: Lines | JsonDocument) -> None:
-        """Read the next piece."""
         if isinstance(piece, JsonDocument):
             self.document(piece)
         else:
@@ -183,11 +174,7 @@ class _Reader:
         )
 
     def _misread(self, result: Parsed, starts: Sequence[int]) -> Parsed:
-        """Turn the failure that there is no row into a note, if rows were not understood.
-
-        Args:
-            starts: the first lines of all results, sorted.
-        """
+        """Turn the failure that there is no row into a note, if rows were not understood."""
         if not result.expects:
             return result
         begin = bisect_right(self._rows, result.first, key=lambda row: row.line)

@@ -24,14 +24,9 @@ _ITS_VALUE = re.compile(
 
 
 def redact(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Remove keys, tokens and passwords from a log.
+    """Replace keys, tokens and passwords in a log, in portions of any size, by `[redacted]`.
 
-    Args:
-        chunks: its bytes, in portions of any size.
-
-    Yields:
-        The same bytes, with each secret replaced by `[redacted]`; the number of lines does not
-        change. A log in UTF-16 becomes UTF-8.
+    The number of lines does not change. A log in UTF-16 becomes UTF-8.
     """
     waiting: list[bytes] = []
     redactor = _Redactor()

@@ -94,11 +94,6 @@ class Lines(Value, frozen=True, kw_only=True):
     first: int
     text: str
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the last line has no newline: these are the last lines of the log."""
-        return not self.text.endswith("\n")
-
 
 class JsonDocument(Value, frozen=True, kw_only=True):
     """A JSON object on lines of its own, the first of which has the number `first`, from 1."""
@@ -424,11 +419,7 @@ def _extracted(portions: Iterable[str]) -> Iterator[str]:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Join the parts of a page or a document, which is held in memory.
-
-    Raises:
-        ParseError: it is larger than `LARGEST`.
-    """
+    """Join the parts of a page or document in memory (ParseError: it is larger than `LARGEST`)."""
     parts: list[str] = []
     size = 0
     for text in texts:

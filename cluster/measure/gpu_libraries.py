@@ -40,11 +40,9 @@ class TorchLibrary:
         return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
 
     def put(self, bytes_: Data) -> Piece:
-        """Copy an array to the GPU."""
         return self._torch.from_numpy(bytes_).to(self._device)
 
     def zeros(self, size: int) -> Piece:
-        """Make an array of zeros on the GPU."""
         return self._torch.zeros(size, dtype=self._torch.uint8, device=self._device)
 
     def clear(self, array: Piece) -> None:
@@ -52,11 +50,9 @@ class TorchLibrary:
         array.zero_()
 
     def address(self, array: Piece) -> int:
-        """Return its address."""
         return int(array.data_ptr())
 
     def equal(self, first: Piece, second: Piece) -> bool:
-        """Tell whether all bytes are equal."""
         return bool(self._torch.equal(first, second))
 
     def fetch(self, array: Piece) -> Buffer:

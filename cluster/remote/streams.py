@@ -79,6 +79,5 @@ class StreamReader:
         return self._at
 
     def seek(self, position: int) -> None:
-        """Skip to a later position."""
         while self._at < position and self.piece(position - self._at):
             pass

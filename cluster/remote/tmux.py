@@ -138,7 +138,6 @@ class Tmux:
 
 
 def tmux_on(host: str, shell: Shell) -> Tmux:
-    """Return the tmux server of a host."""
     return Tmux(host, None if shell.name == "local" else shell)
 
 

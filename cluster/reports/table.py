@@ -41,7 +41,6 @@ Columns = Sequence[Column[T]]
 def make_table(
     title: str, items: Iterable[T], columns: Columns[T], notes: Iterable[str] = ()
 ) -> Table:
-    """Make a table with a row per item."""
     visible = [column for column in columns if column.shown]
     turns = sorted({column.spare for column in visible if column.spare})
     return Table(

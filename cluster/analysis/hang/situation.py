@@ -139,7 +139,7 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     if (
         repeated and not waited and any(stuck_op.group for stuck_op in ordered)
     ):  # stacks may be alike
-        waited = _span(before, views)
+        waited = max(0.0, max(view.at for view in views) - max(view.at for view in before))
     least, gaps = TWICE if repeated else ONCE
     long = waited >= max(least, gaps * gap)
     return Situation(
@@ -181,10 +181,6 @@ def _unread(views: Sequence[Snapshot]) -> tuple[int, ...]:
         or view.state in _ENDED
     }
     return tuple(sorted(ranks.union(view.rank for view in views) - read))
-
-
-def _span(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:
-    return max(0.0, max(view.at for view in after) - max(view.at for view in before))
 
 
 def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:

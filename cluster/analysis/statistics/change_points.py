@@ -123,7 +123,8 @@ def _state(logs: Floats, changes: Sequence[ChangePoint], newest: _Newest | None)
         return "alarm"
     if len(logs) <= LEAST:
         return "steady"
-    center, spread = _robust(logs[:-1])
+    center = float(np.median(logs[:-1]))
+    spread = MAD * float(np.median(np.abs(logs[:-1] - center)))
     far = abs(float(logs[-1]) - center) > max(CLIPPED * spread, SMALLEST)
     moved = newest is not None and newest.deviations > WATCHED
     return "watch" if far or moved or recent else "steady"
@@ -328,11 +329,6 @@ def _variance_of_mean(sizes: NDArray[np.int_], correlation: float) -> Floats:
         1 - correlation**sizes
     ) / (sizes * (1 - correlation) ** 2)
     return whole / sizes
-
-
-def _robust(logs: Floats) -> tuple[float, float]:
-    center = float(np.median(logs))
-    return center, MAD * float(np.median(np.abs(logs - center)))
 
 
 def _clipped(logs: Floats) -> Floats:

@@ -96,15 +96,10 @@ def judge(
     fleet: FleetVerdict | None = None,
     training: TrainingVerdict | None = None,
 ) -> Judgement:
-    """Judge one of our runs, or an imported one.
+    """Judge one of our runs, or an imported one; `unknown` if nothing bounds what was measured.
 
-    Args:
-        hardware: of the hosts, if the user names it; by default that of the record.
-        fleet: the verdict on the hosts, if the run is a check of a fleet: it is that of the run.
-        training: what limits it, if the run is of training.
-
-    Returns:
-        The judgement; `unknown` if nothing bounds what was measured.
+    The hardware is that of the record, unless the user names it. The verdict on the hosts, of a
+    check of a `fleet`, is that of the run.
     """
     if fleet is not None:
         first = next((finding for finding in fleet.findings if finding.confirm), None)

@@ -99,10 +99,9 @@ def verdicts(
 def judged_points(
     summaries: Iterable[Summary], definitions: Mapping[str, Definition]
 ) -> list[tuple[Summary, Summary]]:
-    """Return the point of each series that its word, its share and its finding are about.
+    """Return the point of each series that its verdict is about, and the best point.
 
-    Returns:
-        It and the best point, for each series; not of a sender's figure beside the receiver's.
+    A sender's figure beside the receiver's has none.
     """
     judged: dict[object, list[tuple[Summary, Summary]]] = {}
     for points in _by_series(summaries):
@@ -352,10 +351,6 @@ def word_of(summary: Summary, usual_share: Usual | None, published: Published | 
 
     A value that is low for its class is normal if at least two published runs of the same test are
     as low.
-
-    Args:
-        usual_share: what is usual for its class; none if we know of no measurement.
-        published: published results of the same test; none if there are none.
     """
     share, like = summary.share, published.word if published else ""
     if share is None:

@@ -57,7 +57,6 @@ class _StatusText:
         self._group, self._size, self._shared, self._section = "", 0, 0, ""
 
     def take(self, line: str) -> None:
-        """Read one line."""
         if match := _COMM.match(line):
             self._group, self._size = match[2], self._sizes.get(match[1], 0)
             self._section = match[3]

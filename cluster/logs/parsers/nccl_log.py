@@ -388,7 +388,6 @@ class LoggedTest:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it reported success at its end."""
         return bool(self._last) and not self._failed
 
     def follow(self, mark: re.Match[str], lineno: int) -> None:

@@ -40,7 +40,6 @@ class Stages(NamedTuple):
 
 
 def stages_of(source: ShardSource, prepare: Callable[[Digits], Digits], batch: int) -> Stages:
-    """Return the stages for the shards of a source."""
 
     def fetch(name: str) -> bytes:
         try:

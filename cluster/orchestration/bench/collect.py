@@ -159,11 +159,7 @@ def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None
 
 
 def raise_unless_done(run: Run) -> Run:
-    """Return a run that is done; raise an error for any other.
-
-    Raises:
-        JobError: it failed or was interrupted; the error has the job's stdout and stderr.
-    """
+    """Return a run that is done; for any other, raise a JobError with its stdout and stderr."""
     if run.status == "done":
         return run
     verb = "failed" if run.status == "failed" else "was interrupted"

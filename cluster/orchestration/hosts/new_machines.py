@@ -73,8 +73,7 @@ def can_replace(disk: StateOnDisk) -> bool:
 def replace_lost(disk: StateOnDisk, remote: Hosts, places: tuple[int, ...]) -> None:
     """Create new machines in the places of hosts that do not answer any more, and end these.
 
-    Raises:
-        ClusterError: they cannot be created, or do not answer; the cluster is as it was.
+    ClusterError: they cannot be created, or do not answer; the cluster is as it was.
     """
     with disk.journal.in_use():
         with on_failure(lambda: end_all_but_kept(disk, remote)):

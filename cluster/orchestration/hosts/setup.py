@@ -182,10 +182,7 @@ def gpu_need(benchmark: Benchmark[Any], params: object, ranks_per_host: int) -> 
 
 
 def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
-    """Refuse hosts that lack GPUs, or the software that GPUs need (SpecError).
-
-    `advice` of the provider says which of its machines have GPUs.
-    """
+    """Refuse hosts that lack GPUs, or the software that GPUs need (SpecError)."""
     if need.count:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 

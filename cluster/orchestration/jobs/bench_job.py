@@ -115,13 +115,7 @@ class BenchJob(Job):
         return state
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until it has ended, and download its results.
-
-        Raises:
-            JobError: it failed, was stopped or lost.
-            Timeout: it goes on after the timeout.
-            Unreachable: its first host does not answer; it may still run there.
-        """
+        """Wait until it has ended, and download its results."""
         ended = start(partial(self.watch, JobListener()))
         try:
             ended.result(timeout)
@@ -135,9 +129,7 @@ class BenchJob(Job):
     def watch(self, listener: JobListener) -> int:
         """Pass what it writes to a listener until it has ended; return its exit status.
 
-        Raises:
-            JobError: it was lost.
-            Unreachable: its first host does not answer; it may still run there.
+        JobError: it was lost. Unreachable: its first host does not answer; it may still run there.
         """
         return self._jobs.wait(self.bench, listener)
 
@@ -150,26 +142,13 @@ class BenchJob(Job):
             )
 
     def fetch(self) -> Path:
-        """Download its results; return the folder of its run.
-
-        Raises:
-            SpecError: it still runs.
-            ClusterError: a host does not answer.
-        """
+        """Download its results; return the folder of its run (SpecError: it still runs)."""
         with suppress(JobError):  # the run says how it failed
             self._jobs.fetch(self.bench)
         return Path(self.bench.run)
 
     def lines(self, *, follow: bool = True) -> Iterator[Line]:
-        """Yield what its ranks print, as it comes; standard error at its end, if it is all.
-
-        Args:
-            follow: wait for more until it has ended.
-
-        Raises:
-            JobError: it was lost.
-            ClusterError: its first host does not answer any more; it may still run there.
-        """
+        """Yield what its ranks print, as it comes; standard error at its end, if it is all."""
         if not follow or self.is_kept:
             for text in self._jobs.logs(self.bench).splitlines():
                 yield _line(text, "stdout")

@@ -37,15 +37,9 @@ def look_on(
 ) -> tuple[HangAnswer, Path]:
     """Return which rank of a job the others wait for, and the folder of the evidence.
 
-    Args:
-        shells: to its hosts, by their names.
-        machines: of these names.
-        folders: of the job, on each.
-        folder: the folder here that gets the evidence.
-        native: whether native stacks are read, for which each process is stopped for milliseconds.
-
-    Raises:
-        SpecError: no rank of it runs.
+    `folders` are those of the job on its hosts; `folder`, here, gets the evidence. `native`: read
+    native stacks, too, for which each process is stopped for milliseconds. SpecError: no rank of it
+    runs.
     """
 
     def ask(name: str, shell: Shell) -> list[HostReport]:

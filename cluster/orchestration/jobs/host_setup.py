@@ -20,11 +20,7 @@ RUN = 'case $(head -c 2 "$1") in "#!") exec "$1" 2>&1;; *) exec sh -e "$1" 2>&1;
 
 
 def read_script(script: str | Path) -> str:
-    """Return the text of a script, which a path names if there is a file there.
-
-    Raises:
-        SpecError: there is no text, or the file cannot be read.
-    """
+    """Return the text of a script, which a path names if there is a file there (SpecError)."""
     text = str(script)
     is_path = isinstance(script, Path) or ("\n" not in text and " " not in text)
     if is_path and (Path(text).exists() or isinstance(script, Path) or text.endswith(".sh")):
@@ -58,12 +54,7 @@ def repeat_setup(new: HostGroup, hosts: HostGroup) -> None:
 def run_once(
     hosts: HostGroup, text: str, on_line: Callable[[str, str], None] | None = None
 ) -> tuple[str, ...]:
-    """Run a script on the hosts that have not run it; return their names.
-
-    Raises:
-        JobError: it failed on one host.
-        HostErrors: on several.
-    """
+    """Run a script on the hosts that have not run it; return their names (JobError, HostErrors)."""
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     machines = {machine.name: machine for machine in hosts.machines}
     folders = {n: posixpath.join(machine.folder, FOLDER, n) for n, machine in machines.items()}

@@ -94,13 +94,7 @@ class NamedJobs(Mapping[str, Job]):
     def start(
         self, name: str, spec: TaskSpec, hosts: HostGroup, runs: Path, restarts: int = 0
     ) -> Job:
-        """Start a job, or return the one that runs with this name, command and options.
-
-        Raises:
-            SpecError: another job of this name runs.
-            JobError: its command cannot be started on one host; the others are stopped.
-            HostErrors: on several.
-        """
+        """Start a job, or return the one that runs with this name, command and options."""
         name = name or self._free_name(spec)
         if NAME.fullmatch(name) is None or name.startswith(PREFIX):
             raise SpecError(
@@ -128,11 +122,8 @@ class NamedJobs(Mapping[str, Job]):
         """Start a job again everywhere that has lost hosts, by new ones or the same.
 
         A new host gets the job's `cwd` from one that was not lost. If another process does the same
-        meanwhile, its restart is the one.
-
-        Raises:
-            ClusterError: a host cannot be replaced and does not answer, or the command cannot be
-                started again.
+        meanwhile, its restart is the one. ClusterError: a host cannot be replaced and does not
+        answer, or the command cannot be started again.
         """
         record, name = job.record, job.name
         with self._disk.journal.lock(f"restart-{name}"):
@@ -205,10 +196,7 @@ class NamedJobs(Mapping[str, Job]):
     def _start(self, record: NamedJob, hosts: HostGroup) -> NamedJob:
         """Start the tasks, as a record of now; if one cannot be started, none is left.
 
-        Raises:
-            JobError: its command cannot be started on one host.
-            ClusterError: a host does not answer.
-            HostErrors: several of these.
+        JobError: not on one host. ClusterError: it does not answer. HostErrors: several of these.
         """
         shells, at = hosts.shells(), time.time()
         key = f"{record.name}-{int(at * 1000):x}"

@@ -99,11 +99,7 @@ class LaunchFile(Value, frozen=True, kw_only=True):
 
 
 def read_launch_file(path: str | Path) -> LaunchFile:
-    """Read a launch file, and refuse what cannot be launched, before anything is created.
-
-    Raises:
-        SpecError: it cannot be read, or a key or a value is wrong.
-    """
+    """Read a launch file; SpecError: it cannot be read, or a key or a value is wrong."""
     path = Path(path)
     try:
         keys = tomllib.loads(path.read_text())
@@ -208,20 +204,10 @@ def launch_file(
 
     What is there already is used as it is, so the same file can be launched again.
 
-    Args:
-        path: of the file.
-        on_state: called with a machine and its new state.
-        confirm: called with the plan before anything is created.
-        replace: rebuild a cluster that cannot be used as it is.
-        keep: leave a new cluster up if its set-up, files or jobs fail.
-        on_step: called with what is done next.
-
-    Returns:
-        The cluster, and its jobs.
-
-    Raises:
-        SpecError: the file is wrong, or a job runs that has another command.
-        ClusterError: a step failed; a new cluster is taken down, unless `keep`.
+    `confirm` is called with the plan before anything is created, and `on_step` with what is done
+    next. `replace` rebuilds a cluster that cannot be used as it is. SpecError: the file is wrong,
+    or a job runs that has another command. ClusterError: a step failed; a new cluster is taken
+    down, unless `keep`.
     """
     plan = path if isinstance(path, LaunchFile) else read_launch_file(path)
     cluster = launch_spec(plan.spec, on_state, confirm=confirm, replace=replace)

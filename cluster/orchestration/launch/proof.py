@@ -22,12 +22,8 @@ def prove_launch(
 ) -> Gate:
     """Prove the hosts of a launch, and replace bad ones once where the provider can.
 
-    Args:
-        within: the seconds of a gate; with hosts replaced, there are two.
-        keep: leave a new cluster up if its hosts are not proven.
-
-    Raises:
-        ProvisionError: they are not proven; a new cluster is taken down.
+    `within` is the seconds of a gate; with hosts replaced, there are two. ProvisionError: they are
+    not proven; a new cluster is taken down, unless `keep`.
     """
     from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
 

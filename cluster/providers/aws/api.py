@@ -160,10 +160,7 @@ class Region:
                 raise
 
     def all(self, operation: str, key: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
-        """List resources, over all pages, as boto3's dictionaries (see `types_boto3_ec2`).
-
-        Failure: it was refused, or did not succeed in time.
-        """
+        """List resources over all pages, as boto3's dictionaries: `types_boto3_ec2` (Failure)."""
         rows: list[Any] = []
         token: dict[str, str] = {}
         while True:

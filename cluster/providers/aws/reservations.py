@@ -25,7 +25,6 @@ ULTRASERVER = "u-"
 
 
 def list_reservations(region: Region) -> tuple[Reservation, ...]:
-    """Return the reservations of the account in a region."""
     listed = region.all("describe_capacity_reservations", "CapacityReservations")
     return tuple(map(_reservation, listed))
 
@@ -65,10 +64,7 @@ def choose(region: Region, spec: ClusterSpec, options: AwsOptions) -> Reservatio
 
 
 def block_end(chosen: Reservation, now: float) -> float | None:
-    """Return after how many seconds Amazon begins to end the machines; None if it does not.
-
-    SpecError: that is too soon to be of use.
-    """
+    """Return after how many seconds Amazon begins to end the machines, as `remaining` does."""
     ultra = chosen.instance.startswith(ULTRASERVER)
     margin = ULTRA_BEFORE_END if ultra else BEFORE_END
     return remaining(chosen, now, margin) if chosen.is_block else None

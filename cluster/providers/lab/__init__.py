@@ -195,7 +195,8 @@ def _check_machine() -> None:
             means="They are network, mount and process namespaces of this machine.",
             remedy=f"Type: sudo {shlex.join(sys.argv)}",
         )
-    missing = sorted({package for tool, package in TOOLS.items() if _which(tool) is None})
+    path = f"{os.environ.get('PATH', '')}:{SBIN}"
+    missing = sorted({need for tool, need in TOOLS.items() if not shutil.which(tool, path=path)})
     if missing:
         raise SpecError(
             f"A lab needs {' and '.join(missing)}, which this machine does not have.",
@@ -203,10 +204,6 @@ def _check_machine() -> None:
         )
     if "\toverlay\n" not in text_of(Path("/proc/filesystems")):
         raise SpecError("This kernel has no overlay file system.", remedy="Type: modprobe overlay")
-
-
-def _which(tool: str) -> str | None:
-    return shutil.which(tool, path=f"{os.environ.get('PATH', '')}:{SBIN}")
 
 
 def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> None:

@@ -374,20 +374,17 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         self._names = [self._name] if alias else [self._name, connection.host]
 
     def lines(self, names: Sequence[str]) -> list[openssh_files.KnownKey]:
-        """Return the known keys of some names."""
         texts = [_text(file) for file in self._files]
         return [
             line for text in texts for name in names for line in openssh_files.matching(text, name)
         ]
 
     def kinds(self) -> set[str]:
-        """Return the types of the known keys."""
         return {line.kind for line in self.lines(self._names)}
 
     def missing_host_key(
         self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
     ) -> None:
-        """Accept the key, or raise."""
         del client, hostname
         with _PINNING:
             self._check(key)

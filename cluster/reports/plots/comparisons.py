@@ -65,7 +65,6 @@ def _caption(compared: Comparison, cells: Sequence[ComparisonCell]) -> str:
 
 
 def _speed_ups(cell: ComparisonCell) -> tuple[float, float, float]:
-    """Return the speed-up and the ends of its interval."""
     ratio = cell.ratio or 1.0
     low, high = cell.interval or (ratio, ratio)
     if cell.better == "higher":

@@ -52,7 +52,9 @@ def compare(
         result
         for result in (published.results_of(definition.id) if results is None else results)
         if _is_usual(result, definition)
-        and _is_same_test(result, summary.params, definition)
+        and (
+            definition.medium != "collective" or result.run.test == summary.params.get("operation")
+        )
         and _is_same_hardware(result, board)
     ]
     similar = _nearest_of_each_run(
@@ -108,12 +110,6 @@ def _is_plain(params: dict[str, Scalar]) -> bool:
         params.get(name, 1) not in (0, 1) for name in ("pairs", "devices", "streams", "groups")
     )
     return not several and params.get("p2p") != "off" and params.get("memory") != "pageable"
-
-
-def _is_same_test(
-    result: PublishedResult, params: dict[str, Scalar], definition: Definition
-) -> bool:
-    return definition.medium != "collective" or params.get("operation") == result.run.test
 
 
 def _is_same_hardware(result: PublishedResult, board: Hardware) -> bool:

@@ -95,7 +95,6 @@ def read_devices(logs: DeviceLogs) -> PairLogs | None:
 
 
 def matrix_kinds(result: Parsed) -> list[str]:
-    """Return the kinds of devices that a result is a matrix of."""
     checks = ((name, getattr(reader, "is_matrix", None)) for name, reader in readers().items())
     return [name for name, is_matrix in checks if is_matrix and is_matrix(result)]
 
