@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+E = TypeVar("E", bound=Exception)
 FILE = "answers.snap"
 HEAD = re.compile(r"^=== (.+)\n", re.MULTILINE)
 RUN = re.compile(r"\d{8}T\d{6}Z")
@@ -34,26 +36,29 @@ class Snapshot:
         self.path, self.test, self.home = path, test, home
         self.count = 0
 
-    def __call__(self, text: str) -> None:
-        """Hold the next answer against the one that is kept."""
+    def __call__(self, answer: str | Iterable[str]) -> None:
+        """Hold the next answer, a text or its lines, against the one that is kept."""
         self.count += 1
         key = f"{self.test} {self.count}"
+        text = answer if isinstance(answer, str) else "\n".join(answer)
         for volatile, name in ((self.home, "HOME"), (sys.executable, "PYTHON")):
             text = text.replace(volatile, name)
         text = TIME.sub("TIME", RUN.sub("RUN", text)).rstrip("\n") + "\n"
         text = text.replace(time.strftime("%Y-%m-%d"), "TODAY")
-        kept = read(self.path)
         if os.environ.get("SNAPSHOTS") == "write":
-            each = sorted({**kept, key: text}.items())
-            self.path.write_text("".join(f"=== {k}\n{v}" for k, v in each), encoding="utf-8")
+            with self.path.open("a", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # workers write side by side
+                each = sorted({**read(self.path), key: text}.items())
+                self.path.write_text("".join(f"=== {k}\n{v}" for k, v in each), encoding="utf-8")
         else:
-            assert text == kept.get(key), f"{self.path} has another {key}: SNAPSHOTS=write"
+            kept = read(self.path).get(key)
+            assert text == kept, f"{self.path} has another {key}: SNAPSHOTS=write"
 
     @contextmanager
-    def raises(self, kind: type[Exception]) -> Iterator[None]:
+    def raises(self, kind: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:
         """Hold what an error says, whose class is that one, against what is kept."""
         with pytest.raises(kind) as refused:
-            yield
+            yield refused
         self(str(refused.value))
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
+from tests import snapshots
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -233,3 +234,21 @@ def test_types_are_decoded_where_several_threads_may_do_it() -> None:
         for path in files
         if not str(path).startswith(alone) and direct.search((ROOT / path).read_text())
     ]
+
+
+def test_each_answer_that_is_kept_is_one_of_a_test() -> None:
+    """What a test held before it had another name is no expectation any more."""
+    found = {
+        (path.with_name(file), name)
+        for path in (ROOT / "tests").rglob(snapshots.FILE)
+        for file, name in (re.split(r"::|\[| ", key)[:2] for key in snapshots.read(path))
+    }
+    tests = {
+        (path, node.name)
+        for path, tree in trees(("tests",)).items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and any(argument.arg == "snapshot" for argument in node.args.args)
+    }
+
+    assert found <= tests, found - tests

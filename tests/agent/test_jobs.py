@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 
 def test_news_are_whole_lines_until_the_end(tmp_path: Path) -> None:
     path = tmp_path / "stdout"
@@ -93,13 +95,15 @@ def test_a_job_may_take_a_while_to_begin(tmp_path: Path) -> None:
     assert follow.job_end(tmp_path, begun=True) == Lost(reason="its script never started")
 
 
-def test_a_job_whose_process_is_somebody_else_now_is_lost(tmp_path: Path) -> None:
+def test_a_job_whose_process_is_somebody_else_now_is_lost(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     """This very process has the number that the job once had."""
     (tmp_path / "pid").write_text(f"{os.getpid()}\n")
     end = follow.job_end(tmp_path, begun=False)
 
     assert isinstance(end, Lost)
-    assert "killed from outside" in end.reason
+    snapshot(end.reason)
     assert supervise.stop_job(tmp_path, grace=0.0) == end
 
 

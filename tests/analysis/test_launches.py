@@ -18,6 +18,7 @@ from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Summary
+    from tests.snapshots import Snapshot
 
 
 def launched(median: float, **changes: object) -> tuple[Summary, ...]:
@@ -63,11 +64,11 @@ def test_steady_launches_need_no_explanation() -> None:
     ],
 )
 def test_launches_that_differ_are_named_with_their_likeliest_cause(
-    host: Facts, ranks: int, cause: str
+    snapshot: Snapshot, host: Facts, ranks: int, cause: str
 ) -> None:
     first, _ = launch_notes(MODES, 6, ranks, [host])
 
-    assert first == "Launches differ by more than 25%: latency 8 B is 110.0 ns to 400.0 ns."
+    snapshot(first)
     assert likeliest_cause(ranks, [host]) == cause
 
 

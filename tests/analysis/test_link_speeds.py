@@ -14,6 +14,7 @@ from cluster.core.model.measurements import Definition
 from cluster.core.pcie import LANES, slot_bandwidth
 from cluster.reports.words.limits import limit_words
 from cluster.runs.store import read
+from tests.snapshots import Snapshot
 
 GBIT = 125e6  # bytes per second
 
@@ -111,11 +112,9 @@ def shown(folder: Path, **interfaces: Any) -> Any:
     return next(s for s in read(folder).summary() if s.metric == "bandwidth")
 
 
-def test_what_the_kernels_of_the_hosts_know_bounds_a_run(home: Path) -> None:
+def test_what_the_kernels_of_the_hosts_know_bounds_a_run(snapshot: Snapshot, home: Path) -> None:
     """Two members of 10 Gbit/s are a bond of 20, of which one connection has one."""
     bond = shown(home / "bond", speed=20 * GBIT, flow=10 * GBIT)
     assert bond.bound == pytest.approx(10 * GBIT * 8948 / 9038)
-    assert limit_words(bond.limit) == (
-        "one way: TCP over 20gbit, 10gbit a connection, MTU 9000 (Linux: eth0, 20gbit)"
-    )
+    snapshot(limit_words(bond.limit))
     assert shown(home / "none").bound is None

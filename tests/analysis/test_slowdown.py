@@ -5,6 +5,7 @@ import pytest
 from cluster.analysis.statistics.slowdown import find_slowdown
 from cluster.core.model.measurements import Measurement
 from cluster.reports.words.launches import slowdown_words
+from tests.snapshots import Snapshot
 
 KIB = 1024
 
@@ -23,17 +24,14 @@ def series(size: int, *values: float, complete: bool = True, rank: int = 0) -> M
     )
 
 
-def test_repetitions_that_took_much_longer_at_the_end_are_counted() -> None:
+def test_repetitions_that_took_much_longer_at_the_end_are_counted(snapshot: Snapshot) -> None:
     ended = series(64 * KIB, *[0.01] * 30, 0.5, 0.6, 0.4, complete=False)
 
     found = find_slowdown([series(KIB, 0.001, 0.001), ended])
     assert found is not None
     assert (found.count, found.before) == (3, None)
     assert found.ratio == pytest.approx(50)
-    assert slowdown_words(found) == (
-        "The last 3 of 33 repetitions of bandwidth 64 KiB took 50 times as long as those before. "
-        "A link or a host became slower while it ran."
-    )
+    snapshot(slowdown_words(found))
 
 
 def test_one_slow_repetition_is_enough_if_the_run_ended_in_it() -> None:

@@ -13,6 +13,7 @@ from cluster.logs.reader import read
 from cluster.reports.log_tables import topology_tables
 from cluster.reports.words.topology import experiment_name, finding_words
 from tests.logs.samples import LOGS, damaged
+from tests.snapshots import Snapshot
 
 DGX = (LOGS / "topology.dgx1v.txt").read_text()
 RATE = {"NV2": 96.8, "NV1": 48.4, "SYS": 14.3}
@@ -209,7 +210,7 @@ def run(first: int, last: int, via: str, rate: float, setting: str = "") -> str:
     )
 
 
-def test_experiments_on_the_same_gpus_are_compared() -> None:
+def test_experiments_on_the_same_gpus_are_compared(snapshot: Snapshot) -> None:
     _, carried = seen(
         DGX,
         run(0, 3, "P2P/IPC", 100000),
@@ -223,25 +224,15 @@ def test_experiments_on_the_same_gpus_are_compared() -> None:
         "GPU0-GPU3",
     ]
     unused, cost, extremes = map(finding_words, carried.findings)
-    assert unused == (
-        "GPU0-GPU3 has NV2, but NCCL used direct shared memory; NCCL_P2P_LEVEL=LOC says so"
-    )
-    assert cost == (
-        "GPU0-GPU3: peer-to-peer off costs 5.0%: 95000 images/s (direct shared memory, 1 "
-        "channel(s), NCCL_P2P_LEVEL=LOC), 100000 images/s with it (P2P/IPC, 1 channel(s))"
-    )
-    assert extremes == (
-        "best GPU0-GPU3 with 100000 images/s (P2P/IPC, 1 channel(s)), worst GPU1-GPU7 with 97000 "
-        "images/s (direct shared memory, 1 channel(s)): 3.0% less"
-    )
+    snapshot(unused)
+    snapshot(cost)
+    snapshot(extremes)
 
 
-def test_alike_pairs_have_no_best_and_no_worst() -> None:
+def test_alike_pairs_have_no_best_and_no_worst(snapshot: Snapshot) -> None:
     _, carried = seen(DGX, run(0, 3, "P2P/IPC", 100000), run(0, 1, "P2P/IPC", 99500))
 
-    assert finding_words(carried.findings[-1]) == (
-        "all 2 pairs are alike: 100000 images/s (P2P/IPC, 1 channel(s)), within 0.5%"
-    )
+    snapshot(finding_words(carried.findings[-1]))
 
 
 def test_what_goes_through_shared_memory_for_want_of_links_is_no_finding() -> None:
@@ -250,7 +241,7 @@ def test_what_goes_through_shared_memory_for_want_of_links_is_no_finding() -> No
     assert carried.findings == ()
 
 
-def test_ranks_are_found_on_their_gpus_however_nccl_says_it() -> None:
+def test_ranks_are_found_on_their_gpus_however_nccl_says_it(snapshot: Snapshot) -> None:
     newer = (
         "NCCL version 2.20.5+cuda12.4\n"
         "h:1:1 [0] NCCL INFO Channel 00/0 : 0[1] -> 1[7] via SHM/direct/direct\n"
@@ -267,7 +258,7 @@ def test_ranks_are_found_on_their_gpus_however_nccl_says_it() -> None:
     assert experiment_name(seen(said)[1].experiments[0]) == "GPU2-GPU5"
     unknown = "NCCL INFO Channel 00 : 0[6000] -> 1[b000] via P2P/IPC\n"
     name = experiment_name(seen(unknown)[1].experiments[0])
-    assert name == "rank 0 at 6000 - rank 1 at b000"
+    snapshot(name)
 
 
 def test_ranks_of_two_hosts_are_on_no_pair_of_one() -> None:

@@ -16,6 +16,7 @@ from cluster.core.errors import (
     SpecError,
     tail,
 )
+from tests.snapshots import Snapshot
 
 CLASSES = {
     name: kind
@@ -69,16 +70,14 @@ def test_a_message_has_a_line_for_each_part(name: str, means: str, remedy: str, 
     assert (error.what, error.means, error.remedy) == ("What.", means, remedy)
 
 
-def test_a_job_error_shows_tails_between_what_and_what_to_do() -> None:
+def test_a_job_error_shows_tails_between_what_and_what_to_do(snapshot: Snapshot) -> None:
     error = JobError("What.", means="Means.", remedy="Do.", stdout="a\nb\n", stderr="c\n")
 
-    assert str(error) == (
-        "What.\nMeans.\n--- last lines of stdout ---\na\nb\n--- last lines of stderr ---\nc\nDo."
-    )
+    snapshot(str(error))
 
 
-def test_a_job_error_says_nothing_about_a_silent_stream() -> None:
-    assert str(JobError("What.", stderr="c")) == "What.\n--- last lines of stderr ---\nc"
+def test_a_job_error_says_nothing_about_a_silent_stream(snapshot: Snapshot) -> None:
+    snapshot(str(JobError("What.", stderr="c")))
 
 
 @pytest.mark.parametrize("lines", [1, 39, 40, 41, 1000])
@@ -106,12 +105,12 @@ def test_tail(text: str, lines: int, last: str) -> None:
     assert tail(text, lines) == last
 
 
-def test_a_parse_error_keeps_the_line_and_shows_its_beginning() -> None:
+def test_a_parse_error_keeps_the_line_and_shows_its_beginning(snapshot: Snapshot) -> None:
     line = "x" * 199 + "yz"
     error = ParseError("What.", line=line, remedy="Do.")
 
     assert error.line == line
-    assert str(error) == f"What.\nThe line: '{'x' * 199}y'\nDo."
+    snapshot(str(error))
 
 
 def test_a_parse_error_without_a_line_does_not_show_one() -> None:

@@ -12,6 +12,7 @@ from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from tests.conftest import COMMAND, PATIENCE
 from tests.reports.test_page import saved
+from tests.snapshots import Snapshot
 
 FULL = """
 mount -t tmpfs -o size=16k tmpfs small
@@ -24,7 +25,7 @@ cat small/page.html
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_full_disk_keeps_the_page_that_was_there(home: Path) -> None:
+def test_a_full_disk_keeps_the_page_that_was_there(snapshot: Snapshot, home: Path) -> None:
     """A page is larger than this disk; nothing of it stays, and the old one does."""
     saved("some")
     (home / "small").mkdir()
@@ -37,11 +38,11 @@ def test_a_full_disk_keeps_the_page_that_was_there(home: Path) -> None:
     )
 
     assert done.stdout.splitlines() == ["2", "page.html", "older"]
-    assert "small/page.html cannot be written: No space left on device." in done.stderr
+    snapshot(done.stderr)
 
 
-def test_a_device_stays_a_device() -> None:
-    with pytest.raises(SpecError, match="/dev/full cannot be written: No space left on device"):
+def test_a_device_stays_a_device(snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         write_file("/dev/full", b"page")
     assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.value import Value
+    from tests.snapshots import Snapshot
 
 INTENDED = Intended(spec=ClusterSpec(name="mine", hosts=3, options={"rate": "1gbit"}), at=12.5)
 CREATED = Created(
@@ -181,16 +182,17 @@ def test_only_a_line_that_was_cut_off() -> None:
     ],
     ids=["unknown field", "range", "unknown entry", "not UTF-8", "not JSON"],
 )
-def test_a_journal_of_another_version_is_a_parse_error(old: bytes, new: bytes) -> None:
+def test_a_journal_of_another_version_is_a_parse_error(
+    snapshot: Snapshot, old: bytes, new: bytes
+) -> None:
     book = journal.for_cluster("mine")
     book.append(INTENDED)
     text = book.path.read_bytes()
     assert old in text
     book.path.write_bytes(text.replace(old, new, 1))
 
-    with pytest.raises(ParseError, match=r"journal\.jsonl") as caught:
+    with snapshot.raises(ParseError):
         book.entries()
-    assert "move it away" in caught.value.remedy
 
 
 def test_forget_removes_everything_of_one_cluster(state: Path) -> None:
@@ -245,15 +247,14 @@ def test_a_relative_state_folder_does_not_move_with_us(
     assert (tmp_path / "state" / "mine" / "journal.jsonl").is_file()
 
 
-def test_a_state_folder_that_cannot_be_written(state: Path) -> None:
+def test_a_state_folder_that_cannot_be_written(snapshot: Snapshot, state: Path) -> None:
     """A file is where the folder should be."""
     state.parent.mkdir()
     state.write_text("")
 
-    with pytest.raises(ClusterError, match="CLUSTER_STATE=DIR") as caught:
+    with snapshot.raises(ClusterError) as caught:
         journal.for_cluster("mine").append(INTENDED)
     assert str(state) in caught.value.what
-    assert "nothing was started" in caught.value.means
 
 
 def test_a_state_folder_that_cannot_be_read(state: Path) -> None:

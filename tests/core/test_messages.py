@@ -4,6 +4,7 @@ import pytest
 
 from cluster.core.errors import JobError, SpecError
 from cluster.core.messages import for_command_line, for_reader
+from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_a_flag_is_a_keyword_in_python_and_a_command_stays(typed: str, in_python
     assert for_reader(typed) == in_python
 
 
-def test_errors_are_worded_but_not_what_programs_printed() -> None:
-    assert str(SpecError("--hosts is 0.", remedy="Say --hosts 1")) == "hosts is 0.\nSay hosts=1"
+def test_errors_are_worded_but_not_what_programs_printed(snapshot: Snapshot) -> None:
+    snapshot(str(SpecError("--hosts is 0.", remedy="Say --hosts 1")))
     job = JobError("It failed.", stderr="usage: prog --hosts 3", remedy="Say --hosts 2")
-    assert "usage: prog --hosts 3\nSay hosts=2" in str(job)
+    snapshot(str(job))

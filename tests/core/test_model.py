@@ -14,6 +14,7 @@ from cluster.core.model.hosts import Layout, Machine
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.spec import ClusterSpec, check_count, check_name
 from cluster.core.model.value import Value
+from tests.snapshots import Snapshot
 
 VALUES = [
     kind
@@ -115,10 +116,10 @@ def test_good_counts(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, 100_001])
-def test_bad_counts_are_refused_by_the_name_of_their_flag(count: int) -> None:
-    with pytest.raises(SpecError, match=f"hosts is {count}; it must be between 1 and 100000"):
+def test_bad_counts_are_refused_by_the_name_of_their_flag(snapshot: Snapshot, count: int) -> None:
+    with snapshot.raises(SpecError):
         ClusterSpec(name="a", hosts=count)
-    with pytest.raises(SpecError, match=f"ranks_per_host is {count};"):
+    with snapshot.raises(SpecError):
         ClusterSpec(name="a", ranks_per_host=count)
 
 

@@ -14,6 +14,7 @@ from cluster.core.units import (
     format_value,
     parse_size,
 )
+from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize(
@@ -61,14 +62,14 @@ def test_what_is_not_a_size_is_quoted_with_examples_of_what_is(text: str) -> Non
 
 
 @pytest.mark.parametrize("text", ["1.3B", "0.0001kB", "1.5"])
-def test_part_of_a_byte_is_refused(text: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(f"{text!r} is not a whole number of bytes")):
+def test_part_of_a_byte_is_refused(snapshot: Snapshot, text: str) -> None:
+    with snapshot.raises(SpecError):
         parse_size(text)
 
 
 @pytest.mark.parametrize("text", ["0", "0MiB", "1099511627777", "1025GiB", "2TB", "9" * 400])
-def test_a_size_out_of_range_is_refused_with_the_range(text: str) -> None:
-    with pytest.raises(SpecError, match=f"{text} is not between 1 B and 1 TiB"):
+def test_a_size_out_of_range_is_refused_with_the_range(snapshot: Snapshot, text: str) -> None:
+    with snapshot.raises(SpecError):
         parse_size(text)
 
 
@@ -106,11 +107,9 @@ def test_sizes_print_as_what_can_be_parsed() -> None:
     assert str(Sizes((8, 65_536))) == "8,65536"
 
 
-def test_a_range_that_runs_backwards_is_turned_round_in_the_remedy() -> None:
-    with pytest.raises(SpecError, match="'64MiB:8' are in the wrong order") as caught:
+def test_a_range_that_runs_backwards_is_turned_round_in_the_remedy(snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         Sizes.parse("64MiB:8")
-
-    assert caught.value.remedy.endswith("--sizes 8:64MiB")
 
 
 @pytest.mark.parametrize("text", ["", "8,", ",8", ":8", "8:", "8:16:32", "8;16", "8..64"])
@@ -214,7 +213,7 @@ def test_ticks_have_no_digits_that_say_nothing() -> None:
     assert format_tick(2.5e-6, "s") == "2.5 µs"
 
 
-def test_format_point() -> None:
+def test_format_point(snapshot: Snapshot) -> None:
     assert format_point({}) == ""
-    assert format_point({"size": 65536, "rank": 1, "load": 0.5}) == "64 KiB, rank 1, load 0.5"
+    snapshot(format_point({"size": 65536, "rank": 1, "load": 0.5}))
     assert format_point({"size": "all"}) == "size all"

@@ -7,6 +7,7 @@ from cluster.core.model.hosts import Facts, Interface, Tuning
 from cluster.fleet.drift import causes, drifts
 from cluster.reports.words.fleet import drift_words
 from tests.plain_values import plain_facts
+from tests.snapshots import Snapshot
 
 ALIKE = plain_facts(
     kernel="Linux 6.1",
@@ -27,13 +28,13 @@ def test_hosts_that_are_alike_do_not_differ_by_what_identifies_them() -> None:
     assert drifts(fleet()) == ()
 
 
-def test_the_most_unusual_is_first_and_says_which_hosts() -> None:
+def test_the_most_unusual_is_first_and_says_which_hosts(snapshot: Snapshot) -> None:
     small = replace(ALIKE.interfaces[0], mtu=1500)
     old = replace(ALIKE, kernel="Linux 5.15")
     found = drifts(fleet(host17=replace(ALIKE, interfaces=(small,)), host3=old, host9=old))
 
     assert [drift.setting for drift in found] == ["mtu of eth0", "kernel"]
-    assert drift_words(found[0]) == "63 of 64: mtu of eth0 9001; host:17: 1500"
+    snapshot(drift_words(found[0]))
     assert (found[1].count, found[1].hosts) == (62, (3, 9))
     assert [drift.slows for drift in found] == [True, False]
 

@@ -76,14 +76,14 @@ def test_without_distances_a_far_node_is_undecided(tmp_path: Path) -> None:
     assert verdict.undecided[0].startswith("numa:4: ")
 
 
-def test_two_sockets_are_compared_as_far_as_two_can_be(tmp_path: Path) -> None:
+def test_two_sockets_are_compared_as_far_as_two_can_be(snapshot: Snapshot, tmp_path: Path) -> None:
     """Alike is HEALTHY; if they differ, nothing says which one is at fault."""
     two = TOOLS / "mlc.two_sockets.txt"
     verdict = judged(tmp_path, changed(tmp_path, two, v50916_6="11091.6"))
 
     assert judged(tmp_path, two).verdict == "HEALTHY"
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
-    assert verdict.undecided[0].startswith("NUMA1-NUMA0: 11.09 GB/s, and the best of 2")
+    snapshot(verdict.undecided[0])
 
 
 def test_matrices_of_several_hosts_or_without_the_metric_are_refused(
@@ -228,19 +228,20 @@ def test_copies_of_each_node_are_compared(
     assert "distance 10 55.00 GB/s" in verdict.answer
 
 
-def test_two_nodes_with_a_gpu_each_are_alike(tmp_path: Path) -> None:
+def test_two_nodes_with_a_gpu_each_are_alike(snapshot: Snapshot, tmp_path: Path) -> None:
     """Two GH200, as github.com published them in 2026; the log has both nodes one after another."""
     both = tmp_path / "both.log"
     both.write_text(nvbandwidth(0, [377.0, 133.2]) + nvbandwidth(1, [133.2, 380.0]))
     verdict = judged(tmp_path, both, gpus_of_nodes(tmp_path, 2))
 
     assert (verdict.verdict, verdict.tests) == ("HEALTHY", 4)
-    assert "--membind keeps it there" in verdict.assumptions[0]
+    snapshot(verdict.assumptions[0])
     without = judged(tmp_path, both)
     assert (without.verdict, without.blamed) == ("UNDECIDED", ())
 
 
 def test_the_name_of_a_log_may_have_the_node_and_several_tests_are_asked_for(
+    snapshot: Snapshot,
     tmp_path: Path,
 ) -> None:
     for node in range(2):
@@ -251,7 +252,7 @@ def test_the_name_of_a_log_may_have_the_node_and_several_tests_are_asked_for(
     logs = sorted(tmp_path.glob("*.log"))
 
     assert judged(tmp_path, *sorted(tmp_path.glob("h2d*")), gpus_of_nodes(tmp_path, 2)).tests == 4
-    with pytest.raises(SpecError, match=r"have 2 tests(.|\n)*series.*device_to_host_memcpy_ce"):
+    with snapshot.raises(SpecError):
         judged(tmp_path, *logs)
 
 

@@ -53,7 +53,9 @@ def test_a_log_that_ends_early_is_a_pair_without_a_value(tmp_path: Path) -> None
     assert verdict.missing == ("n2 and n5: the log has no bandwidth at 4 MiB",)
 
 
-def test_two_groups_that_share_links_are_no_fault_of_a_host(tmp_path: Path) -> None:
+def test_two_groups_that_share_links_are_no_fault_of_a_host(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     """A4: alltoall between 17 hosts of 8 H100: 23 GB/s within two groups, 11 to 17 between them."""
     verdict = judged(tmp_path, LOGS / "alltoall_g8.csv")
     (shared,) = verdict.observations
@@ -61,12 +63,14 @@ def test_two_groups_that_share_links_are_no_fault_of_a_host(tmp_path: Path) -> N
 
     assert (verdict.verdict, verdict.tests, verdict.failed) == ("HEALTHY", 131, 5)
     assert (shared.part, shared.kind) == ("fabric", "SHARED")
-    assert "groups of 9, 8 (one is cnode2-005, cnode2-007, cnode2-008" in shared.evidence
-    assert "cnode2-002 and cnode2-008: line 23 has no value" in verdict.missing
+    snapshot(shared.evidence)
+    snapshot(verdict.missing)
     assert verdict.undecided == ()
 
 
-def test_pairs_that_collide_are_unstable_and_no_host_is_blamed(tmp_path: Path) -> None:
+def test_pairs_that_collide_are_unstable_and_no_host_is_blamed(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     """A4: with one GPU of each of 17 hosts, eight of 130 pairs are slow; each has good ones."""
     verdict = judged(tmp_path, LOGS / "alltoall_g1.csv")
     (pairs,) = verdict.observations
@@ -74,7 +78,7 @@ def test_pairs_that_collide_are_unstable_and_no_host_is_blamed(tmp_path: Path) -
 
     assert (verdict.verdict, verdict.tests, verdict.failed) == ("UNDECIDED", 130, 6)
     assert (pairs.part, pairs.kind, pairs.tests) == ("pairs", "UNSTABLE", 8)
-    assert "cnode2-001 and cnode2-004" in pairs.evidence
+    snapshot(pairs.evidence)
 
 
 def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> None:
@@ -94,13 +98,15 @@ def test_a_log_without_the_metric_is_left_out(tmp_path: Path, snapshot: Snapshot
         judged(tmp_path, TOOLS / "mpip.fft.txt")
 
 
-def test_send_and_receive_between_the_same_hosts_has_no_finding(tmp_path: Path) -> None:
+def test_send_and_receive_between_the_same_hosts_has_no_finding(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     """A4: one pair has no row, and those of the first six were not kept."""
     verdict = judged(tmp_path, LOGS / "sendrecv_g8.csv")
 
     assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
     assert verdict.failed == 136 - 125
-    assert "cnode2-003 and cnode2-008: there is no log of this pair" in verdict.missing
+    snapshot(verdict.missing)
 
 
 def test_infiniband_hosts_of_a_cloud_are_healthy(tmp_path: Path) -> None:
@@ -112,14 +118,14 @@ def test_infiniband_hosts_of_a_cloud_are_healthy(tmp_path: Path) -> None:
     assert len(verdict.assumptions) == 3
 
 
-def test_a_few_low_pairs_blame_nobody(tmp_path: Path) -> None:
+def test_a_few_low_pairs_blame_nobody(snapshot: Snapshot, tmp_path: Path) -> None:
     """A4: AKS, where some tests ran while others did; the hosts are in Flux' job specification."""
     verdict = judged(tmp_path, LOGS / "aks32")
 
     assert verdict.verdict == "UNDECIDED"
     assert [one for one in verdict.blamed if one.part.startswith("host")] == []
     assert len(verdict.undecided) == 5
-    assert "host:4 (flux-sample-7): its 2 low tests could be chance" in verdict.undecided
+    snapshot(verdict.undecided)
 
 
 def placed(tmp_path: Path, file: str) -> tuple[list[int], str, float | None]:
@@ -165,12 +171,9 @@ def test_latencies_of_logs_show_the_placement(tmp_path: Path, file: str) -> None
     assert chance in answer
 
 
-def test_hosts_that_may_belong_to_a_group_are_counted(tmp_path: Path) -> None:
+def test_hosts_that_may_belong_to_a_group_are_counted(snapshot: Snapshot, tmp_path: Path) -> None:
     """E1: 13 of 15 hosts were tested with one host only; the other two with both groups."""
-    assert (
-        "13 of the single hosts were not tested with each larger group: they may belong to one."
-        in placed(tmp_path, "eks32_noefa.csv")[1]
-    )
+    snapshot(placed(tmp_path, "eks32_noefa.csv")[1])
     assert "single hosts" not in placed(tmp_path / "whole", "gce128.csv")[1]
 
 
@@ -191,7 +194,9 @@ def test_distance_is_no_fault(tmp_path: Path, file: str) -> None:
     assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
 
 
-def test_a_host_that_is_far_from_all_others_is_undecided(tmp_path: Path) -> None:
+def test_a_host_that_is_far_from_all_others_is_undecided(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     lines = [
         f"n{a},n{b},{30 if 3 in (a, b) else 15 + (a + b) / 50}"
         for a, b in combinations(range(9), 2)
@@ -200,8 +205,7 @@ def test_a_host_that_is_far_from_all_others_is_undecided(tmp_path: Path) -> None
     verdict = judged(tmp_path, tmp_path / "far.csv", metric="latency")
 
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
-    assert verdict.undecided[0].startswith("host:3 (n3): ")
-    assert verdict.undecided[0].endswith("slow, or far away")
+    snapshot(verdict.undecided[0])
     assert judged(tmp_path, LOGS / "gce128.csv", metric="latency").undecided == (
         "host:2 (flux-078): its 4 low tests could be chance",
     )
@@ -213,23 +217,25 @@ def test_one_of_several_tests_is_judged(tmp_path: Path, series: str, snapshot: S
         judged(tmp_path, LOGS / "nccl" / "nccl_N2_G1_cnode2-004_cnode2-009.log")
     verdict = judged(tmp_path, LOGS / "nccl", series=series)
 
-    assert verdict.answer.startswith("UNDECIDED: one pair has a value")
+    snapshot(verdict.answer)
 
 
-def test_a_failed_test_before_another_has_its_own_reason(tmp_path: Path) -> None:
+def test_a_failed_test_before_another_has_its_own_reason(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     """Both tests of the log failed before their first row; the second is no part of the first."""
     file = LOGS / "nccl" / "nccl_N2_G8_cnode2-002_cnode2-008.log"
     verdict = judged(tmp_path, file)
 
     assert len(verdict.missing) == 2
-    assert verdict.missing[0].startswith(
-        "cnode2-002 and cnode2-008: cnode2-002: Test NCCL failure common.cu:1279"
-    )
+    snapshot(verdict.missing[0])
 
 
 @pytest.mark.parametrize("bad", [(2,), (2, 5)])
 @pytest.mark.parametrize("share", [0.4, 0.8])
-def test_planted_hosts_are_named(tmp_path: Path, bad: tuple[int, ...], share: float) -> None:
+def test_planted_hosts_are_named(
+    snapshot: Snapshot, tmp_path: Path, bad: tuple[int, ...], share: float
+) -> None:
     logs = folder(tmp_path, 8)
     for a, b in combinations(range(1, 9), 2):
         rate = 24000 * (share if a in bad or b in bad else 1)
@@ -239,7 +245,7 @@ def test_planted_hosts_are_named(tmp_path: Path, bad: tuple[int, ...], share: fl
 
     assert verdict.verdict == "FAULTY"
     assert named == {(f"n{host}", "BAD", "") for host in bad}
-    assert "again with three other hosts" in verdict.blamed[0].confirm
+    snapshot(verdict.blamed[0].confirm)
 
 
 def test_a_matrix_with_both_directions_names_the_direction(tmp_path: Path) -> None:
@@ -308,21 +314,19 @@ def test_a_pair_without_a_believable_value_is_missing(
     assert (verdict.verdict, verdict.blamed) == ("HEALTHY", ())
 
 
-def test_all_pairs_failed(tmp_path: Path) -> None:
+def test_all_pairs_failed(snapshot: Snapshot, tmp_path: Path) -> None:
     logs = folder(tmp_path)
     for file in logs.iterdir():
         file.write_text("connection refused\n")
     verdict = judged(tmp_path, logs)
 
-    assert verdict.answer.startswith("UNDECIDED: none of 15 tests gave a value")
+    snapshot(verdict.answer)
     assert {one.kind for one in verdict.observations} == {"UNTESTED"}
     assert verdict.blamed == ()
 
 
-def test_two_hosts_cannot_be_compared(tmp_path: Path) -> None:
-    assert judged(tmp_path, folder(tmp_path, 2)).answer.startswith(
-        "UNDECIDED: one pair has a value"
-    )
+def test_two_hosts_cannot_be_compared(snapshot: Snapshot, tmp_path: Path) -> None:
+    snapshot(judged(tmp_path, folder(tmp_path, 2)).answer)
 
 
 MATRIX = "GB/s,a,b,c\na,-,10,10\nb,10,-,{0}\nc,10,,-\n"
@@ -433,7 +437,7 @@ def test_a_gpu_matrix_without_its_topology_blames_nobody(
         judged(tmp_path, LOGS / "turin_6gpu.txt", TOOLS / "p2p_matrix.full.txt")
 
 
-def test_a_host_with_two_names_is_one(tmp_path: Path) -> None:
+def test_a_host_with_two_names_is_one(snapshot: Snapshot, tmp_path: Path) -> None:
     """`n1` in one line and `n1.site.org` in another: four hosts, and six pairs of them."""
     table = tmp_path / "pairs.csv"
     hosts = ("n1", "n2", "n3", "n4")
@@ -443,9 +447,9 @@ def test_a_host_with_two_names_is_one(tmp_path: Path) -> None:
 
     assert [m.name for m in run.record.machines] == [f"{n}.site.org" for n in hosts]
     assert judge_fleet(run).tests == 6
-    assert "left out: pairs.csv: n1 and n1.site.org are one host" in run.record.notes
+    snapshot(run.record.notes)
     assert read_groups("n1 n3.site.org\nn2", run.record.machines) == (0, 1, 0, 5)
-    with pytest.raises(SpecError, match=r"'n1\.other\.org' that is not of this cluster"):
+    with snapshot.raises(SpecError):
         read_groups("n1.other.org n2", run.record.machines)
     with pytest.raises(SpecError, match=r"'n1\.site\.org' twice"):
         read_groups("n1 n1.site.org", run.record.machines)

@@ -14,6 +14,7 @@ from cluster.runs.import_.logs import import_logs
 from cluster.runs.import_.runs import import_run
 from tests.conftest import command
 from tests.logs.samples import LOGS
+from tests.snapshots import Snapshot
 
 
 @pytest.fixture
@@ -67,13 +68,13 @@ def test_a_damaged_run_is_refused_and_nothing_is_kept(elsewhere: Path, tmp_path:
 
 
 def test_a_copy_that_ends_early_is_removed(
-    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(shutil, "copytree", full)
-    with pytest.raises(ClusterError, match="No space left on device"):
+    with snapshot.raises(ClusterError):
         import_run(elsewhere, tmp_path / "here")
     assert not list((tmp_path / "here" / "site").iterdir())
 
@@ -84,6 +85,6 @@ def test_a_run_is_kept_below_the_folder_of_runs(elsewhere: Path, tmp_path: Path)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_says_itself_what_it_is(elsewhere: Path) -> None:
+def test_a_run_says_itself_what_it_is(snapshot: Snapshot, elsewhere: Path) -> None:
     done = command("import", str(elsewhere), "--log-format", "osu", status=2)
-    assert f"Name it alone: cluster import {elsewhere}" in done.stderr
+    snapshot(done.stderr)

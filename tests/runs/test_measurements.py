@@ -13,6 +13,8 @@ from tests.runs.conftest import measurement
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 
 def test_measurements_come_back_in_their_order(folder: Path) -> None:
     store.append(folder, [measurement(1), measurement(0, 0.1, 1e-300)])
@@ -37,7 +39,9 @@ def test_measurements_cannot_be_added_where_there_is_no_run(tmp_path: Path) -> N
         store.append(tmp_path / "gone", [measurement()])
 
 
-def test_a_last_line_that_was_cut_off_is_left_out_and_told(folder: Path) -> None:
+def test_a_last_line_that_was_cut_off_is_left_out_and_told(
+    snapshot: Snapshot, folder: Path
+) -> None:
     store.append(folder, [measurement(0), measurement(1)])
     path = folder / "measurements.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
@@ -45,7 +49,7 @@ def test_a_last_line_that_was_cut_off_is_left_out_and_told(folder: Path) -> None
 
     assert run.measurements == (measurement(0),)
     assert len(run.warnings) == 1
-    assert "last line of measurements.jsonl was cut off" in run.warnings[0]
+    snapshot(run.warnings[0])
 
 
 def test_a_whole_last_line_without_its_newline_is_not_trusted(folder: Path) -> None:

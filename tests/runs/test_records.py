@@ -148,11 +148,9 @@ def test_a_record_cannot_be_written_into_a_folder_that_is_gone(tmp_path: Path) -
         store.write(tmp_path / "gone", record())
 
 
-def test_no_record() -> None:
-    with pytest.raises(SpecError, match=re.escape("/nowhere is not a run")) as caught:
+def test_no_record(snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         store.record(Path("/nowhere"))
-
-    assert "cluster runs" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

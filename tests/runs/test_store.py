@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,8 @@ from tests.runs.conftest import STEM, WHEN, a_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.snapshots import Snapshot
 
 
 @pytest.fixture
@@ -135,14 +136,15 @@ def test_find_by_folder(
 
 
 @pytest.mark.parametrize("which", ["nobody", "min", "mine/nothing", STEM[:-1], "/", "*"])
-def test_find_nothing(tmp_path: Path, three: tuple[Path, Path, Path], which: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(f"no run {which!r}")) as caught:
+def test_find_nothing(
+    snapshot: Snapshot, tmp_path: Path, three: tuple[Path, Path, Path], which: str
+) -> None:
+    with snapshot.raises(SpecError):
         store.find(tmp_path / "runs", which)
-    assert "cluster runs" in caught.value.remedy
 
 
-def test_find_latest_where_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="no run 'latest'"):
+def test_find_latest_where_there_is_none(snapshot: Snapshot, tmp_path: Path) -> None:
+    with snapshot.raises(SpecError):
         store.find(tmp_path, "latest")
 
 
