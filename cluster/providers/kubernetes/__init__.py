@@ -1,4 +1,4 @@
-"""Pods of a Kubernetes as hosts: a Job of ours owns them, and they end with it.
+"""Pods of a Kubernetes cluster as hosts: a Job of ours owns them, and they end with it.
 
 EXPERIMENTAL: tested with kubectl on a strict API server of our own, never on a real cluster.
 """

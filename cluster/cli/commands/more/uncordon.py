@@ -18,7 +18,7 @@ def command(
     provider = plugins.load(Provider, check.record.spec.provider)
     if not isinstance(provider, Cordons) or not check.record.machines:
         raise SpecError(
-            f"{check.folder.name} is no check of a Kubernetes, so it has cordoned nothing.",
+            f"{check.folder.name} is no check of pods, so it has cordoned nothing.",
             remedy="Name the run of the check: cluster runs",
         )
     nodes = provider.uncordon(check.record.machines, check.folder.name)
