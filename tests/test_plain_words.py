@@ -39,6 +39,7 @@ NO_NAMES = frozenset(
     (
         *("told", "said", "asked", "found", "left", "known", "wanted", "shown", "gone", "heard"),
         *("given", "taken", "held", "got", "meant", "made", "kept", "one", "ones", "others"),
+        *("seen", "tried", "of", "on"),
         *("besides", "beside", "alike", "apart", "same", "who", "whose", "whom", "done"),
     )
 )

@@ -57,14 +57,14 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         tests: of their pairs, one after another, with the path of each.
     """
     tests = believable(tests)
-    seen = _seen(fleet, tests)
-    blamed, suspects = _findings(seen)
-    has_equal_class = any(_is_alike(own) for own in seen.classes.values())
+    base = _device_tests(fleet, tests)
+    blamed, suspects = _findings(base)
+    has_equal_class = any(_is_alike(own) for own in base.classes.values())
     word: FleetWord = (
         "FAULTY"
         if blamed
         else "HEALTHY"
-        if (seen.usual or has_equal_class) and not suspects
+        if (base.usual or has_equal_class) and not suspects
         else "UNDECIDED"
     )
     failed = sum(1 for test in tests if not test.value)
@@ -75,14 +75,14 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         metric=fleet.metric,
         tests=len(tests) - failed,
         failed=failed,
-        reference=_reference(seen),
+        reference=_reference(base),
         tolerance=LOSS,
-        reason=_reason(word, seen),
+        reason=_reason(word, base),
         suspects=tuple(suspects),
     )
 
 
-def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _DeviceTests:
+def _device_tests(fleet: Fleet, tests: Sequence[PairTest]) -> _DeviceTests:
     """Turn latencies over, and sort the tests into classes."""
     measured = [test for test in tests if test.value]
     if fleet.metric != "bandwidth":
@@ -92,28 +92,28 @@ def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _DeviceTests:
     return _DeviceTests(fleet, classes, usual)
 
 
-def _findings(seen: _DeviceTests) -> tuple[list[FleetFinding], list[Suspect]]:
+def _findings(base: _DeviceTests) -> tuple[list[FleetFinding], list[Suspect]]:
     """Return what is blamed, and what is undecided. Where no class is known, nothing is blamed."""
     findings: list[FleetFinding] = []
     suspects: list[Suspect] = []
     for is_known in (True, False):
-        paths = [path for path in seen.usual if bool(path) == is_known]
-        compared = [t for path in paths for t in seen.classes[path]]
-        pairs = [t for t in compared if not _is_single(seen, t)]
-        solved = _solved(seen, pairs) if pairs else None
-        blamed = list(_blamed(seen, solved)) if solved else []
-        unclear = list(_suspects(seen, solved)) if solved else []
-        singles = [t for t in compared if _is_single(seen, t)]
-        sure, unsure = _single_devices(seen, singles)
+        paths = [path for path in base.usual if bool(path) == is_known]
+        compared = [t for path in paths for t in base.classes[path]]
+        pairs = [t for t in compared if not _is_single(base, t)]
+        solved = _solved(base, pairs) if pairs else None
+        blamed = list(_blamed(base, solved)) if solved else []
+        unclear = list(_suspects(base, solved)) if solved else []
+        singles = [t for t in compared if _is_single(base, t)]
+        sure, unsure = _single_devices(base, singles)
         findings += [*blamed, *sure] if is_known else []
         suspects += [*unsure, *unclear]
         suspects += [] if is_known else _without_classes([*blamed, *sure])
-    return findings, [*suspects, *_not_compared(seen)]
+    return findings, [*suspects, *_not_compared(base)]
 
 
-def _is_single(seen: _DeviceTests, test: PairTest) -> bool:
+def _is_single(base: _DeviceTests, test: PairTest) -> bool:
     """Tell whether a test is of one device alone; the own memory of a NUMA node is a pair."""
-    return test.source == test.target and not seen.fleet.directed
+    return test.source == test.target and not base.fleet.directed
 
 
 def _classes(tests: Iterable[PairTest]) -> dict[str, list[PairTest]]:
@@ -143,31 +143,31 @@ def _shared(tests: Iterable[PairTest]) -> set[int]:
     return set.intersection(*({test.source, test.target} for test in tests))
 
 
-def _solved(seen: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
+def _solved(base: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
     """Solve with the share of its class that each pair reaches; no other pair was tested then."""
     shares = [
-        replace(test, value=(test.value or 0.0) / seen.usual[test.path], alone=True)
+        replace(test, value=(test.value or 0.0) / base.usual[test.path], alone=True)
         for test in tests
     ]
-    return diagnosed(pair_table(replace(seen.fleet, metric="bandwidth"), shares))
+    return diagnosed(pair_table(replace(base.fleet, metric="bandwidth"), shares))
 
 
-def _blamed(seen: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
+def _blamed(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the devices whose pairs are all low, then low pairs of good devices."""
     for culprit in solution.blame.blamed:
         own = np.flatnonzero((solution.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
             yield FleetFinding(
-                place=_part(seen, solution, culprit.part),
+                place=_part(base, solution, culprit.part),
                 kind="BAD",
-                capacity=_best(seen, solution, own),
+                capacity=_best(base, solution, own),
                 tests=culprit.tests,
                 reason=Reason(
                     code="slow_device",
                     low=culprit.tests,
                     of=len(own),
-                    classes=_reached(seen, solution, own),
-                    target=seen.fleet.directed and culprit.part >= solution.parts.endpoints,
+                    classes=_reached(base, solution, own),
+                    target=base.fleet.directed and culprit.part >= solution.parts.endpoints,
                 ),
             )
     suspects = [culprit.part for culprit in solution.blame.undecided]
@@ -177,16 +177,16 @@ def _blamed(seen: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
     ):
         index = np.array([at])
         yield FleetFinding(
-            place=_pair(seen.fleet, solution.table.tests[at]),
+            place=_pair(base.fleet, solution.table.tests[at]),
             kind="LINK",
-            capacity=_best(seen, solution, index),
+            capacity=_best(base, solution, index),
             tests=1,
-            reason=Reason(code="slow_device_pair", classes=_reached(seen, solution, index)),
+            reason=Reason(code="slow_device_pair", classes=_reached(base, solution, index)),
         )
 
 
 def _single_devices(
-    seen: _DeviceTests, tests: Sequence[PairTest]
+    base: _DeviceTests, tests: Sequence[PairTest]
 ) -> tuple[list[FleetFinding], list[Suspect]]:
     """Compare devices that were measured alone; two low values or more blame one."""
     own: defaultdict[int, list[PairTest]] = defaultdict(list)
@@ -195,12 +195,12 @@ def _single_devices(
     blamed: list[FleetFinding] = []
     suspects: list[Suspect] = []
     for device, values in own.items():
-        best = max(values, key=lambda test: (test.value or 0.0) / seen.usual[test.path])
+        best = max(values, key=lambda test: (test.value or 0.0) / base.usual[test.path])
         rate = best.value or 0.0
-        share = rate / seen.usual[best.path]
+        share = rate / base.usual[best.path]
         if share >= 1 - LOSS:
             continue
-        place = Part(kind="device", device=seen.fleet.names[device])
+        place = Part(kind="device", device=base.fleet.names[device])
         reason = Reason(
             code="slow_device_alone" if len(values) >= AGAIN else "one_test",
             low=len(values),
@@ -213,7 +213,7 @@ def _single_devices(
                 FleetFinding(
                     place=place,
                     kind="BAD",
-                    capacity=_in_unit(seen.fleet, rate),
+                    capacity=_in_unit(base.fleet, rate),
                     tests=len(values),
                     reason=reason,
                 )
@@ -239,27 +239,27 @@ def _in_unit(fleet: Fleet, rate: float) -> float:
     return rate if fleet.metric == "bandwidth" else 1 / rate
 
 
-def _best(seen: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> float:
+def _best(base: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> float:
     """Return the best value of some tests, in the unit of the metric."""
-    usual = seen.usual
+    usual = base.usual
     rates = [float(solution.table.rates[at]) * usual[solution.table.tests[at].path] for at in own]
-    return _in_unit(seen.fleet, max(rates))
+    return _in_unit(base.fleet, max(rates))
 
 
-def _reached(seen: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> tuple[ClassShare, ...]:
+def _reached(base: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> tuple[ClassShare, ...]:
     """Return what some pairs reach at best, class by class."""
     best: dict[str, float] = {}
     for at in own:
         path = solution.table.tests[at].path
         best[path] = max(best.get(path, 0.0), float(solution.table.rates[at]))
     return tuple(
-        ClassShare(path=path, rate=share * seen.usual[path], share=share)
+        ClassShare(path=path, rate=share * base.usual[path], share=share)
         for path, share in best.items()
     )
 
 
-def _part(seen: _DeviceTests, solution: Diagnosed, part: int) -> Part:
-    return Part(kind="device", device=seen.fleet.names[part % solution.parts.endpoints])
+def _part(base: _DeviceTests, solution: Diagnosed, part: int) -> Part:
+    return Part(kind="device", device=base.fleet.names[part % solution.parts.endpoints])
 
 
 def _pair(fleet: Fleet, test: PairTest) -> Part:
@@ -268,27 +268,27 @@ def _pair(fleet: Fleet, test: PairTest) -> Part:
     return Part(kind="pair", device=source, other="" if source == target else target)
 
 
-def _suspects(seen: _DeviceTests, solution: Diagnosed) -> Iterator[Suspect]:
+def _suspects(base: _DeviceTests, solution: Diagnosed) -> Iterator[Suspect]:
     """Return devices of which it is not clear whether they or their partners are slow."""
     for culprit in solution.blame.undecided:
         if culprit.capacity < 1 - LOSS:
             yield Suspect(
-                place=_part(seen, solution, culprit.part),
+                place=_part(base, solution, culprit.part),
                 reason=Reason(code="few_pairs", low=culprit.tests),
-                twins=tuple((_part(seen, solution, twin), "") for twin in culprit.twins),
+                twins=tuple((_part(base, solution, twin), "") for twin in culprit.twins),
             )
 
 
-def _not_compared(seen: _DeviceTests) -> Iterator[Suspect]:
+def _not_compared(base: _DeviceTests) -> Iterator[Suspect]:
     """Return pairs of a class that is too small to compare, and slower than its fastest pair."""
-    for path, own in seen.classes.items():
+    for path, own in base.classes.items():
         best = max(test.value or 0.0 for test in own)
-        for test in own if path not in seen.usual else ():
+        for test in own if path not in base.usual else ():
             rate = test.value or 0.0
             if rate < (1 - LOSS) * best:
                 yield Suspect(
-                    place=_pair(seen.fleet, test),
-                    capacity=_in_unit(seen.fleet, rate),
+                    place=_pair(base.fleet, test),
+                    capacity=_in_unit(base.fleet, rate),
                     reason=Reason(
                         code="few_to_compare",
                         of=len(own),
@@ -297,21 +297,21 @@ def _not_compared(seen: _DeviceTests) -> Iterator[Suspect]:
                 )
 
 
-def _reference(seen: _DeviceTests) -> float | None:
-    if len(seen.usual) != 1:
+def _reference(base: _DeviceTests) -> float | None:
+    if len(base.usual) != 1:
         return None
-    return _in_unit(seen.fleet, max(seen.usual.values()))
+    return _in_unit(base.fleet, max(base.usual.values()))
 
 
-def _reason(word: FleetWord, seen: _DeviceTests) -> Reason:
+def _reason(word: FleetWord, base: _DeviceTests) -> Reason:
     """Return why the verdict is this, and what each class usually reaches, or else at best."""
-    best = {path: max(t.value or 0.0 for t in own) for path, own in seen.classes.items()}
+    best = {path: max(t.value or 0.0 for t in own) for path, own in base.classes.items()}
     classes = tuple(
-        ClassShare(path=path, rate=rate, share=float(bool(seen.usual)))
-        for path, rate in (seen.usual or best).items()
+        ClassShare(path=path, rate=rate, share=float(bool(base.usual)))
+        for path, rate in (base.usual or best).items()
     )
     if word != "UNDECIDED":
         return Reason(code="faults" if word == "FAULTY" else "alike", classes=classes)
-    if not seen.usual:
+    if not base.usual:
         return Reason(code="few_classes", classes=classes)
-    return Reason(code="unknown_paths" if "" in seen.usual else "slow_devices", classes=classes)
+    return Reason(code="unknown_paths" if "" in base.usual else "slow_devices", classes=classes)

@@ -173,7 +173,7 @@ def _reason(
     if word == "UNDECIDED":
         if all(culprit.twins for culprit in undecided):
             return Reason(code="two_ends")
-        needed = rounds_needed(solution.blame, solution.seen)
+        needed = rounds_needed(solution.blame, solution.tests)
         return Reason(code="few_rounds", low=len(undecided), of=needed)
     if word == "LOW":
         return Reason(code="below_limit")

@@ -52,19 +52,19 @@ def counter_changes(
     verdict: FleetVerdict, tests: Sequence[PairTest]
 ) -> dict[int, tuple[CounterChange, ...]]:
     """Return what went up in the low tests of each finding, then of each suspect, by its place."""
-    tried = [test for test in tests if test.value is not None]
+    tests = [test for test in tests if test.value is not None]
     # only hosts of ours say how busy they were, and read counters, which may all be 0
-    was_read = any(t.source_busy or t.source_counters or t.target_counters for t in tried)
+    was_read = any(t.source_busy or t.source_counters or t.target_counters for t in tests)
     if not verdict.reference or not was_read:
         return {}
-    low = [test for test in tried if is_low(verdict, test)]
-    good = [met for test in tried if not is_low(verdict, test) for met in _met(test)]
+    low = [test for test in tests if is_low(verdict, test)]
+    good = [met for test in tests if not is_low(verdict, test) for met in _met(test)]
     by_place: dict[int, tuple[CounterChange, ...]] = {}
     parts: list[FleetFinding | Suspect] = [*verdict.findings, *verdict.suspects]
     for place, finding in enumerate(parts):
         hosts, own = _blamed_tests(verdict, finding, low)
         met = [_merged(test, hosts) for test in own]
-        rest = [test for test in tried if passes(test, hosts, finding.direction)]
+        rest = [test for test in tests if passes(test, hosts, finding.direction)]
         own_good = [_merged(test, hosts) for test in rest if not is_low(verdict, test)]
         # what went up before a host fell silent does not matter
         is_silent = isinstance(finding, FleetFinding) and finding.kind == "HUNG"

@@ -49,16 +49,16 @@ WORSE = 0.8  # of what other groups reach at the same time: a group below this i
 
 def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFinding]:
     """Return the hosts that were lost, and those for which no test was tried."""
-    tried = Counter(host for t in tests if t.value is not None for host in (t.source, t.target))
+    counts = Counter(host for t in tests if t.value is not None for host in (t.source, t.target))
     lost = {test.lost: test.reason for test in tests if test.lost >= 0}
     untried = [test for test in tests if test.value is None]
     for host, name in enumerate(fleet.names):
         own = [t for t in untried if host in (t.source, t.target)]
         place = Part(kind="host", host=host)
         if host in lost:
-            since = Reason(code="lost", message=lost[host], of=tried[host])
+            since = Reason(code="lost", message=lost[host], of=counts[host])
             yield FleetFinding(place=place, name=name, kind="HUNG", direction="both", reason=since)
-        elif host not in tried:
+        elif host not in counts:
             why = Reason(code="untried", message=most_common_reason(own))
             yield FleetFinding(place=place, name=name, kind="UNTESTED", reason=why)
 
@@ -216,9 +216,9 @@ def _bad_host(
 
 def _with_variation(solution: Diagnosed, own: Sequence[Culprit], reason: Reason) -> Reason:
     """Add how tests that only this host explains vary over time, if they do."""
-    usable = ~solution.seen.shared | (solution.routes is not None)
+    usable = ~solution.tests.shared | (solution.routes is not None)
     at = np.flatnonzero(np.isin(solution.blame.explained_by, [c.part for c in own]) & usable)
-    rates = solution.seen.values[at]
+    rates = solution.tests.values[at]
     if len(at) < MANY or rates.min() <= 0 or np.quantile(rates, 0.2) > CROWDED * rates.max():
         return reason
     rounds = np.array([solution.table.tests[i].round for i in at], dtype=np.float64)
@@ -342,7 +342,7 @@ def bad_pairs(solution: Diagnosed, unstable: Collection[int]) -> Iterator[FleetF
         pair, low = counts.pair, counts.low
         failed = [test for test in low if not test.value]
         ways = {(test.source, test.target) for test in low}
-        tried = sum(len(every) for (a, b, _), every in counts.ways.items() if (a, b) in ways)
+        total = sum(len(every) for (a, b, _), every in counts.ways.items() if (a, b) in ways)
         yield FleetFinding(
             place=Part(kind="pair", host=pair[0], peer=pair[1]),
             kind="LINK",
@@ -352,7 +352,7 @@ def bad_pairs(solution: Diagnosed, unstable: Collection[int]) -> Iterator[FleetF
             reason=Reason(
                 code="low_pair",
                 low=len(low),
-                of=tried,
+                of=total,
                 failed=len(failed),
                 message=most_common_reason(failed),
             ),
@@ -378,7 +378,7 @@ def _pairs(solution: Diagnosed, *, silent: bool) -> int:
 def unproven_hosts(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:
     """Return hosts that reached the usual rate in no test, of one direction at least."""
     table = solution.table
-    good = (table.rates >= line_of(solution)) & (solution.seen.paths >= 0).any(axis=1)
+    good = (table.rates >= line_of(solution)) & (solution.tests.paths >= 0).any(axis=1)
     proven = [set((ends[good] // fleet.nics).tolist()) for ends in (table.source, table.target)]
     proven_hosts = proven[0] & proven[1] if fleet.directed else proven[0] | proven[1]
     return tuple(host for host in range(len(fleet.names)) if host not in proven_hosts)
@@ -514,10 +514,10 @@ def crowded_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
 
     By the tests at once they would be blamed; alone they are good.
     """
-    seen = solution.seen
-    if fleet.grouped or solution.routes is not None or seen.shared.all():
+    tests = solution.tests
+    if fleet.grouped or solution.routes is not None or tests.shared.all():
         return
-    crowd = solve(seen._replace(paths=np.where(seen.shared[:, None], seen.paths, -1)))
+    crowd = solve(tests._replace(paths=np.where(tests.shared[:, None], tests.paths, -1)))
     accused = {c.part for c in (*solution.blame.blamed, *solution.blame.undecided)}
     slow = [
         c for c in crowd.blamed if c.part < 2 * solution.parts.endpoints and c.part not in accused

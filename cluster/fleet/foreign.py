@@ -39,7 +39,7 @@ RARE = 0.01  # of all tests: stalls that healthy hosts have, too
 COMPARED = 3  # hosts, of which one can differ from the others
 
 
-class _Seen(NamedTuple):
+class _Comparison(NamedTuple):
     """What the tests show: the hosts, the tests that tell hosts apart, and what others show."""
 
     fleet: Fleet
@@ -59,11 +59,11 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         reason = Reason(code="one_pair") if failed < len(tests) else verdict.reason
         count = len(tests) - failed
         return msgspec.structs.replace(verdict, reason=reason, tests=count, failed=failed)
-    seen = _seen(fleet, tests)
-    solution, fleet = seen.solution, seen.fleet
-    findings = _findings(seen, untested)
+    result = _compare(fleet, tests)
+    solution, fleet = result.solution, result.fleet
+    findings = _findings(result, untested)
     blamed, observations = by_fault(findings, FAULTS)
-    suspects = (*undecided_hosts(fleet, solution), *seen.suspects, *_far_hosts(fleet, solution))
+    suspects = (*undecided_hosts(fleet, solution), *result.suspects, *_far_hosts(fleet, solution))
     reference = unit_value(fleet, solution, float(solution.blame.references[HOST]))
     count = len(tests) - failed
     word, reason = _word(findings, suspects, count)
@@ -87,15 +87,15 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     )
 
 
-def _findings(seen: _Seen, untested: Sequence[FleetFinding]) -> list[FleetFinding]:
+def _findings(result: _Comparison, untested: Sequence[FleetFinding]) -> list[FleetFinding]:
     """Return all findings; of latencies, none about a host, which may only be far away."""
-    fleet, solution = seen.fleet, seen.solution
+    fleet, solution = result.fleet, result.solution
     hosts = bad_hosts(fleet, solution) if fleet.metric == "bandwidth" else ()
     groups, pairs = bad_groups(fleet, solution), _unexplained(fleet, solution)
-    return in_order([*hosts, *groups, *seen.further, *pairs, *untested])
+    return in_order([*hosts, *groups, *result.further, *pairs, *untested])
 
 
-def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _Seen:
+def _compare(fleet: Fleet, tests: Sequence[PairTest]) -> _Comparison:
     """Solve; if pairs between groups of hosts are slower, compare hosts within groups only.
 
     The groups are those that are known, or that the tests themselves show. Latencies between groups
@@ -104,14 +104,14 @@ def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _Seen:
     solution = _solved(fleet, tests)
     groups = fleet.groups if fleet.grouped else _groups(fleet, solution)
     if not groups:
-        return _Seen(fleet, solution)
+        return _Comparison(fleet, solution)
     grouped = msgspec.structs.replace(fleet, groups=groups)
     whole = _solved(grouped, tests)
     if fleet.metric == "latency" or not _is_slow_between(whole):
-        return _Seen(grouped, whole)
+        return _Comparison(grouped, whole)
     inside = [test for test in tests if groups[test.source] == groups[test.target]]
     blamed = tuple(bad_hosts(fleet, solution))
-    return _Seen(
+    return _Comparison(
         grouped,
         _solved(grouped, inside),
         (*blamed, _between_groups(grouped, whole)),
@@ -129,7 +129,7 @@ def _is_slow_between(solution: Diagnosed) -> bool:
 
 def _solved(fleet: Fleet, tests: Sequence[PairTest]) -> Diagnosed:
     solution = diagnosed(pair_table(fleet, tests))
-    return solution._replace(blame=blame_together(solution.blame, solution.seen, len(fleet.names)))
+    return solution._replace(blame=blame_together(solution.blame, solution.tests, len(fleet.names)))
 
 
 def _groups(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:

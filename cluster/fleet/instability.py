@@ -115,13 +115,13 @@ def _varying_parts(
 ) -> Iterator[tuple[int, int, int]]:
     ends = solution.parts.endpoints
     hosts = np.arange(2 * ends) % ends // fleet.nics
-    paths = np.where(repeated_tests(solution)[:, None], -1, solution.seen.paths)
-    return unstable_parts(solution.blame, solution.seen._replace(paths=paths), hosts, most)
+    paths = np.where(repeated_tests(solution)[:, None], -1, solution.tests.paths)
+    return unstable_parts(solution.blame, solution.tests._replace(paths=paths), hosts, most)
 
 
 def _is_low_by_itself(solution: Diagnosed, part: int) -> bool:
     """Tell whether a part has a low test that others cannot have slowed down."""
-    usable = ~solution.seen.shared | (solution.routes is not None)
+    usable = ~solution.tests.shared | (solution.routes is not None)
     low = solution.parts.paths[usable & solution.blame.unexplained]
     return bool((low == part).any())
 
@@ -132,7 +132,7 @@ def varying_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
     They may be slow at times; others may as well have taken their bandwidth.
     """
     table, blame = solution.table, solution.blame
-    deep = blame.unexplained & (solution.seen.values < line_of(solution, DEEP))
+    deep = blame.unexplained & (solution.tests.values < line_of(solution, DEEP))
     at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
     hosts = np.stack([table.source, table.target])[:, at_once] // fleet.nics
@@ -141,9 +141,9 @@ def varying_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
     is_low = np.ones(len(met), dtype=np.bool_)
     is_low[place.ravel()[~np.tile(deep[at_once], 2)]] = False
     low = np.bincount(met[is_low, 0], minlength=len(fleet.names))
-    tried = np.bincount(met[:, 0], minlength=len(fleet.names))
-    share = (low.sum() + 0.5) / (tried.sum() + 1)
+    totals = np.bincount(met[:, 0], minlength=len(fleet.names))
+    share = (low.sum() + 0.5) / (totals.sum() + 1)
     chances = {
-        host: at_least(int(low[host]), int(tried[host]), share) for host in np.flatnonzero(low)
+        host: at_least(int(low[host]), int(totals[host]), share) for host in np.flatnonzero(low)
     }
     return [int(host) for host in sorted(chances, key=chances.__getitem__) if chances[host] < ODD]

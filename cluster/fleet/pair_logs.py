@@ -193,18 +193,18 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> Iterator[tuple[PairTest
     """
     number = {name: at for at, name in enumerate(names)}
     usual = median([pair.value for pair in logs.pairs if pair.value] or [0.0])
-    seen: Counter[tuple[int, int]] = Counter()
+    turns: Counter[tuple[int, int]] = Counter()
     for pair in logs.pairs:
         ends = number[pair.hosts[0]], number[pair.hosts[1]]
         key = ends if logs.directed else (min(ends), max(ends))
         value, reason = _believable(pair, usual, logs.metric)
         source, target = ends
-        test = PairTest(round=seen[key], source=source, target=target, value=value, path=pair.path)
+        test = PairTest(round=turns[key], source=source, target=target, value=value, path=pair.path)
         yield test, reason
-        seen[key] += 1
+        turns[key] += 1
     if not logs.sparse:
         missing = NoValue(code="no_log")
-        untried = _untried(seen, len(names), directed=logs.directed)
+        untried = _untried(turns, len(names), directed=logs.directed)
         yield from ((PairTest(round=0, source=a, target=b), missing) for a, b in untried)
 
 
@@ -221,8 +221,8 @@ def _believable(
 
 
 def _untried(
-    seen: Mapping[tuple[int, int], int], hosts: int, *, directed: bool
+    turns: Mapping[tuple[int, int], int], hosts: int, *, directed: bool
 ) -> list[tuple[int, int]]:
     """Return the pairs without a log, if most have one."""
     every = [(a, b) for a in range(hosts) for b in range(hosts) if a < b or (directed and a != b)]
-    return [pair for pair in every if pair not in seen] if len(seen) > WHOLE * len(every) else []
+    return [pair for pair in every if pair not in turns] if len(turns) > WHOLE * len(every) else []

@@ -129,7 +129,7 @@ class Diagnosed(NamedTuple):
 
     table: PairTable
     parts: Parts
-    seen: PairTests
+    tests: PairTests
     blame: Blame
     routes: FleetSimulator | None = None
 
@@ -155,21 +155,21 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
     Latencies are inverted, so that more is better, and relative to the usual latency of their kind:
     inside a group or between groups.
     """
-    tried = tuple(test for test in tests if test.value is not None)
+    tests = tuple(test for test in tests if test.value is not None)
     nics = fleet.nics
-    source = np.array([t.source * nics + t.nic for t in tried], dtype=np.int64)
-    target = np.array([t.target * nics + t.nic for t in tried], dtype=np.int64)
+    source = np.array([t.source * nics + t.nic for t in tests], dtype=np.int64)
+    target = np.array([t.target * nics + t.nic for t in tests], dtype=np.int64)
     groups = endpoint_groups(fleet)
     between = groups[source] != groups[target]
-    values = np.array([t.value for t in tried], dtype=np.float64)
+    values = np.array([t.value for t in tests], dtype=np.float64)
     if fleet.metric != "bandwidth":
         values = _turned_over(values, between)
-    alone = np.array([t.alone for t in tried], dtype=np.bool_)
+    alone = np.array([t.alone for t in tests], dtype=np.bool_)
     ends = source, target
     flags = fleet.directed, fleet.foreign
-    busy = np.array([[t.source_busy for t in tried], [t.target_busy for t in tried]]) >= BUSY
+    busy = np.array([[t.source_busy for t in tests], [t.target_busy for t in tests]]) >= BUSY
     busy &= fleet.metric == "bandwidth"  # a process that waits for each message is always busy
-    return PairTable(tried, *ends, values, alone, between, groups, *flags, busy)
+    return PairTable(tests, *ends, values, alone, between, groups, *flags, busy)
 
 
 def endpoint_groups(fleet: Fleet) -> Numbers:
@@ -203,10 +203,10 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
     parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
     paths = np.where(peers(table)[:, None], -1, parts.paths)
     events = None if table.foreign else _events(table)
-    seen = PairTests(paths, table.rates, _shares(table), parts.kinds, events, table.one_group)
+    tests = PairTests(paths, table.rates, _shares(table), parts.kinds, events, table.one_group)
     parts = parts._replace(paths=paths)
     return _without_half_good_tests(
-        _without_limited_tests(Diagnosed(table, parts, seen, solve(seen)))
+        _without_limited_tests(Diagnosed(table, parts, tests, solve(tests)))
     )
 
 
@@ -267,9 +267,9 @@ def _with_tests(solution: Diagnosed, usable: Flags) -> Diagnosed:
     if usable.all() or not usable.any():
         return solution
     paths = np.where(usable[:, None], solution.parts.paths, -1)
-    seen = solution.seen._replace(paths=paths)
+    tests = solution.tests._replace(paths=paths)
     parts = solution.parts._replace(paths=paths)
-    return solution._replace(parts=parts, seen=seen, blame=solve(seen))
+    return solution._replace(parts=parts, tests=tests, blame=solve(tests))
 
 
 def _shares(table: PairTable) -> Flags:
@@ -290,8 +290,8 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
     share = table.rates / all_at_once
     tells = (all_at_once >= FREE * own) | (share < 1 - DEEP * usual_spread(share))
     ways = np.where(tells[:, None], parts.paths, -1)
-    seen = PairTests(ways, table.rates, _shares(table), parts.kinds)
-    return Diagnosed(table, parts._replace(paths=ways), seen, solve(seen), routes)
+    tests = PairTests(ways, table.rates, _shares(table), parts.kinds)
+    return Diagnosed(table, parts._replace(paths=ways), tests, solve(tests), routes)
 
 
 def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:

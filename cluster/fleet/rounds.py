@@ -216,13 +216,13 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
     if fleet.grouped:
         met = met[groups[met[:, 0]] != groups[met[:, 1]]]
     chosen: list[int] = []
-    seen: set[int] = set()
+    sample: set[int] = set()
     ends = groups[met] if fleet.grouped else met
     for at, pair in enumerate(ends.tolist()):
         if len(chosen) == count:
             break
-        if not seen.issuperset(pair):
-            seen.update(pair)
+        if not sample.issuperset(pair):
+            sample.update(pair)
             chosen.append(at)
     rest = np.setdiff1d(np.arange(len(met)), chosen).tolist()
     return [(int(a), int(b)) for a, b in met[[*chosen, *rest[: count - len(chosen)]]]]
@@ -386,7 +386,7 @@ def _in_crowd(solution: Diagnosed, part: int) -> bool:
     """
     own = solution.blame.explained_by == part
     is_host = part < 2 * solution.parts.endpoints
-    return is_host and solution.routes is None and bool(solution.seen.shared[own].all())
+    return is_host and solution.routes is None and bool(solution.tests.shared[own].all())
 
 
 def _beside_good(
@@ -403,7 +403,7 @@ def _unexplained_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     If the routes are known, what a test lost to others is known, too, and is no low test.
     """
     table = solution.table
-    alone = ~solution.seen.shared | (solution.routes is not None)
+    alone = ~solution.tests.shared | (solution.routes is not None)
     odd = solution.blame.unexplained & (alone | (table.rates <= 0))
     for at in np.flatnonzero(odd)[:MOST_AGAIN]:
         yield table.tests[at].source, table.tests[at].target
@@ -423,7 +423,7 @@ def _deep_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
     if int(alone.sum()) >= MANY and float(blame.unexplained[alone].mean()) > LOUD:
         return set()
     line = float(blame.references[HOST]) * (1 - DEEP * blame.tolerance)
-    return _pairs_of(solution, blame.unexplained & (solution.seen.values < line))
+    return _pairs_of(solution, blame.unexplained & (solution.tests.values < line))
 
 
 def _pairs_of(solution: Diagnosed, mask: NDArray[np.bool_]) -> set[tuple[int, int]]:

@@ -442,11 +442,11 @@ def inside(text: str) -> Iterator[str]:
     elif isinstance(document, list):
         yield from _texts_of(document, 0)
     elif isinstance(document, dict):
-        seen = set()  # such as stdout, and stdout_lines
+        texts = set()  # such as stdout, and stdout_lines
         for part in chain.from_iterable(_texts_of(value, 1) for value in document.values()):
-            if (stripped := part.strip()) not in seen:
+            if (stripped := part.strip()) not in texts:
                 yield part
-            seen.add(stripped)
+            texts.add(stripped)
 
 
 def _decoded(text: str) -> object:

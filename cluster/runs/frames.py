@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Measurement, Summary
     from cluster.core.model.records import Record
 
-Of = Literal["values", "summaries"]
+Rows = Literal["values", "summaries"]
 Columns = dict[str, list[Any]]
 UNKNOWN = (None, None)  # the ends of an interval that is not known
 FIELDS = ("p5", "p95", "p99", "converged", "bound", "share")

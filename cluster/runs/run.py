@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cluster.reports.page import ReportRun
     from cluster.reports.plots import Picture
     from cluster.reports.words.verdict import Answer
-    from cluster.runs.frames import Of
+    from cluster.runs.frames import Rows
 
 
 RAW = "raw"
@@ -164,11 +164,11 @@ class Run(Value, frozen=True, kw_only=True):
         trained = step_limits.from_measurements(self.measurements, bytes(self.record.params))
         return step_limits.judge(trained) if trained else None
 
-    def to_dict(self, of: Of = "values") -> dict[str, list[Any]]:
+    def to_dict(self, kind: Rows = "values") -> dict[str, list[Any]]:
         """Return a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
 
         Args:
-            of: `values` for all raw values, one row each; `summaries` for medians and intervals.
+            kind: `values` for all raw values, one row each; `summaries` for medians and intervals.
 
         Returns:
             Columns by name, all of the same length, with one column per parameter. Each row names
@@ -176,22 +176,22 @@ class Run(Value, frozen=True, kw_only=True):
         """
         from cluster.runs import frames  # noqa: PLC0415 - only for tables
 
-        _check_word("of", of, ("values", "summaries"))
-        if of == "summaries":
+        _check_word("kind", kind, ("values", "summaries"))
+        if kind == "summaries":
             return frames.summary_columns(self.name, self.record, self.summary())
         return frames.value_columns(self.name, self.record, self.measurements)
 
-    def to_pandas(self, of: Of = "values") -> pd.DataFrame:
+    def to_pandas(self, kind: Rows = "values") -> pd.DataFrame:
         """Return the columns of `to_dict` as a frame of pandas (SpecError: it is not installed)."""
         from cluster.runs.frames import pandas_frame  # noqa: PLC0415 - pandas is optional
 
-        return pandas_frame(self.to_dict(of))
+        return pandas_frame(self.to_dict(kind))
 
-    def to_polars(self, of: Of = "values") -> pl.DataFrame:
+    def to_polars(self, kind: Rows = "values") -> pl.DataFrame:
         """Return the columns of `to_dict` as a frame of polars (SpecError: it is not installed)."""
         from cluster.runs.frames import polars_frame  # noqa: PLC0415 - polars is optional
 
-        return polars_frame(self.to_dict(of))
+        return polars_frame(self.to_dict(kind))
 
     def plot(
         self,

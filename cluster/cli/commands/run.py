@@ -49,7 +49,9 @@ def command(  # noqa: PLR0913 - each is a flag
     name: flags.ClusterName,
     words: Command,
     *,
-    on: Annotated[str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")] = "",
+    hosts: Annotated[
+        str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")
+    ] = "",
     job: Annotated[str, option("--job JOB", "As a job of this name, and follow it.")] = "",
     detach: Annotated[bool, option("--detach", "As a job, which goes on alone.")] = False,
     env: Annotated[list[str] | None, option("--env K=V", "A variable; repeatable.")] = None,
@@ -104,13 +106,13 @@ def command(  # noqa: PLR0913 - each is a flag
             remedy=f"cluster put {name} FILE PATH copies files to all hosts.",
         )
     cluster = attach(name)
-    hosts = cluster.hosts[on] if on else cluster.hosts
+    group = cluster.hosts[hosts] if hosts else cluster.hosts
     variables = _variables(env or [])
     line: Words = words[0] if len(words) == 1 and " " in words[0] else words
     if job or detach:
         started = cluster.start(
             line,
-            hosts=hosts,
+            hosts=group,
             name=job,
             cwd=cwd,
             env=variables,
@@ -122,7 +124,7 @@ def command(  # noqa: PLR0913 - each is a flag
         _show_job(name, started, detach=detach, as_json=json)
         return
     printer = None if json else _printer()
-    ended = hosts.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=printer)
+    ended = group.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=printer)
     _show_ends(ended, as_json=json)
 
 

@@ -72,7 +72,7 @@ def command(
         Column("age", lambda row: _age(row.at)),
         Column("figure", lambda row: judged.get(row.run, ("", ""))[0]),
         Column("verdict", lambda row: judged.get(row.run, ("", ""))[1]),
-        Column("of", _of, folds=True),
+        Column("of", _subject, folds=True),
         Column("why", lambda row: row.reason, spare=1),
     )
     show_rows(rows, columns, empty=f"There are no runs in {from_ or store.root(root)}.")
@@ -93,7 +93,7 @@ def _age(at: float) -> str:
     return f"{seconds} s"
 
 
-def _of(row: RunRow) -> str:
+def _subject(row: RunRow) -> str:
     """Return what a run is of: the logs that were imported, or a benchmark and where it ran."""
     if row.logs:
         return row.logs[0] + (f" and {len(row.logs) - 1} more" if row.logs[1:] else "")

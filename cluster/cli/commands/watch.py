@@ -275,9 +275,9 @@ def _lines(series: Sequence[WatchedSeries]) -> Iterator[str]:
 
 def _attempts(where: Path, name: str) -> Iterator[str]:
     """Say what became of the newest attempt of a watch, if it did not measure."""
-    tried = [e for e in watches.events(where, name) if e.outcome != "told"]
-    if tried and tried[-1].outcome != "measured":
-        last = tried[-1]
+    attempts = [e for e in watches.events(where, name) if e.outcome != "told"]
+    if attempts and attempts[-1].outcome != "measured":
+        last = attempts[-1]
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last.at))
         outcome = "a failure" if last.outcome == "failed" else last.outcome
         yield f"{name}: the newest attempt, {when} UTC, was {outcome}: {last.reason}"

@@ -92,7 +92,7 @@ class NcclDebug(Parser):
         self._ways: set[tuple[str, bool]] = set()  # directions between hosts, with GPUDirect or not
         self._vias: set[str] = set()  # that matched completely
         self._rings: dict[int, tuple[int, ...]] = {}
-        self._seen: set[str] = set()  # messages that were read
+        self._messages: set[str] = set()  # messages that were read
         self._trees: dict[tuple[str, str], tuple[str, str]] = {}
         self._size = 0  # of the largest communicator
         self._ranks: dict[int, NcclRank] = {}  # of the largest communicator
@@ -140,7 +140,7 @@ class NcclDebug(Parser):
         if INFO in line and COMM not in line:
             self._first = self._first or lineno
             message = line.partition(INFO)[2]
-            if message not in self._seen:  # ranks and communicators repeat most
+            if message not in self._messages:  # ranks and communicators repeat most
                 self._new((message,))
             return ""
         has_word = any(word in line for word in AROUND_WORDS)
@@ -153,12 +153,12 @@ class NcclDebug(Parser):
         return line
 
     def _new(self, messages: Iterable[str]) -> None:
-        for message in [message for message in messages if message not in self._seen]:
+        for message in [message for message in messages if message not in self._messages]:
             handler = self._words.get(message[: message.find(" ")], self._rare)
             handler(message)
-            self._seen.add(message)
-        if len(self._seen) > MOST_SEEN:
-            self._seen.clear()  # at worst, messages are read again
+            self._messages.add(message)
+        if len(self._messages) > MOST_SEEN:
+            self._messages.clear()  # at worst, messages are read again
 
     def _named(self, text: str) -> None:
         """Keep the versions in a text: several processes may print into one line."""

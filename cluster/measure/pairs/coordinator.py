@@ -135,18 +135,18 @@ class Coordinator:
 
     def _run_batch(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
         absent = self._links.lost.keys() | self._links.late
-        tried = [pair for pair in pairs if absent.isdisjoint(pair)]
+        rest = [pair for pair in pairs if absent.isdisjoint(pair)]
         sides = 1 if self._allreduce else 2
-        batch = _TestBatch(self._links, tried, self._numbers, sides=sides, deadline=self._deadline)
-        self._numbers += len(tried)
+        batch = _TestBatch(self._links, rest, self._numbers, sides=sides, deadline=self._deadline)
+        self._numbers += len(rest)
         limit = self._limit
         if self._allreduce:
             self._begin_allreduce(batch, limit)
         else:
             self._begin(batch, limit)
             self._give_up_silent_hosts(batch)
-        reports = {pair: batch.report(pair, self._links.lost) for pair in tried}
-        times = [batch.took[pair] for pair in tried if reports[pair].value]
+        reports = {pair: batch.report(pair, self._links.lost) for pair in rest}
+        times = [batch.took[pair] for pair in rest if reports[pair].value]
         self._slowest = max([self._slowest, *times])
         return [self._test(pair, reports.get(pair), step, batch.sides) for pair in pairs]
 

@@ -105,11 +105,11 @@ def _absent(
     return HostReport(snapshots=tuple(absent))
 
 
-def _hosts_of_ranks(size: int, seen: Mapping[str, set[int]]) -> dict[int, str]:
+def _hosts_of_ranks(size: int, by_host: Mapping[str, set[int]]) -> dict[int, str]:
     """Return where the ranks are if they were dealt to hosts in blocks, or in turns."""
-    names = list(seen)
+    names = list(by_host)
     for share in (size // len(names), 1):
         dealt = {rank: names[rank // share % len(names)] for rank in range(size) if share}
-        if dealt and all(dealt[rank] == name for name, ranks in seen.items() for rank in ranks):
+        if dealt and all(dealt[rank] == name for name, ranks in by_host.items() for rank in ranks):
             return dealt
     return {}

@@ -109,7 +109,7 @@ class Job:
         tasks = {task.host: task for task in self.record.tasks if task.rank not in self._ended}
         answers = try_each(
             {name: self._shell(name) for name in tasks},
-            lambda name, shell: self._on(name, shell).states([tasks[name]])[0],
+            lambda name, shell: self._host_tasks(name, shell).states([tasks[name]])[0],
         )
         self._keep(answers)
         return {
@@ -337,7 +337,7 @@ class Job:
                         put(line)
                 else:
                     shell = self._shell(task.host)
-                    self._on(task.host, shell).follow(task, offset, take, to_end=to_end)
+                    self._host_tasks(task.host, shell).follow(task, offset, take, to_end=to_end)
                 break
             except ClusterError as broken:  # the network may be back in a moment
                 if time.monotonic() > last_output + GIVE_UP:
@@ -416,9 +416,9 @@ class Job:
     ) -> dict[str, T]:
         named = {task.host: task for task in (self.record.tasks if tasks is None else tasks)}
         shells = {name: self._shell(name) for name in named}
-        return on_each(shells, lambda name, shell: do(named[name], self._on(name, shell)))
+        return on_each(shells, lambda name, shell: do(named[name], self._host_tasks(name, shell)))
 
-    def _on(self, name: str, shell: Shell) -> HostTasks:
+    def _host_tasks(self, name: str, shell: Shell) -> HostTasks:
         return HostTasks(self._machine(name), shell)
 
     def _shell(self, name: str) -> Shell:

@@ -177,8 +177,8 @@ class NamedJobs(Mapping[str, Job]):
         states = job.states()
         state = worst(states.values())
         names = tuple(states)
-        on = ", ".join(host for host in names if may_run(states[host]))
-        if not on:
+        rest = ", ".join(host for host in names if may_run(states[host]))
+        if not rest:
             if state == "lost" or not job.is_kept:
                 job.stop(outcome_words("started_again"))
             return None
@@ -186,7 +186,8 @@ class NamedJobs(Mapping[str, Job]):
         if is_same and state in ("starting", "running"):
             return job
         by = claims.decode(job.record.by)
-        goes_on = "" if state in ("starting", "running", "unreachable") else f" It goes on on {on}."
+        whole = state in ("starting", "running", "unreachable")
+        goes_on = "" if whole else f" It goes on on {rest}."
         raise SpecError(
             f"A job {name!r} is {state} on {', '.join(names)}: {job.command}",
             means=f"{f'Started by {by.words}.' if by else ''}{goes_on}".strip(),

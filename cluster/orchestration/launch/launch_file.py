@@ -71,10 +71,10 @@ class LaunchFile(Value, frozen=True, kw_only=True):
         servers = {job.after.partition(":")[0] for job in self.jobs.values() if ":" in job.after}
         return tuple(n for n in self.jobs if n not in servers) if self.fetch or self.down else ()
 
-    def hosts_of(self, on: str) -> tuple[str, ...]:
+    def hosts_of(self, hosts: str) -> tuple[str, ...]:
         """Return the names of the hosts of a selection; all if it is empty (SpecError)."""
         names = tuple(self.spec.machine_name(number) for number in range(self.spec.hosts))
-        return select(names, on) if on else names
+        return select(names, hosts) if hosts else names
 
     def steps(self) -> tuple[str, ...]:
         """Return what follows the launch, for a person to read."""

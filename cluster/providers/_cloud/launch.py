@@ -389,14 +389,14 @@ def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:
     return cluster_journal.folder / f"{provider}.json"
 
 
-def with_places(failure: Failure, tried: list[str]) -> Failure:
-    if len(tried) == 1:
+def with_places(failure: Failure, places: list[str]) -> Failure:
+    if len(places) == 1:
         return failure
     return Failure(
         failure.kind,
         operation=failure.operation,
         code=failure.code,
-        message=f"{failure.message.rstrip('.')}. It was tried in {', '.join(tried)}",
+        message=f"{failure.message.rstrip('.')}. It was tried in {', '.join(places)}",
         request=failure.request,
     )
 

@@ -181,8 +181,8 @@ class CloudProvider(
                     if failure.kind not in regions.NEXT_REGION:
                         raise
                     if choice is possible[-1]:
-                        tried = [item.offer.region for item in possible]
-                        raise with_places(failure, tried) from failure
+                        places = [item.offer.region for item in possible]
+                        raise with_places(failure, places) from failure
                 intent_file(journal, self.name).unlink(missing_ok=True)
             raise AssertionError("a launch has a region")
 
@@ -606,5 +606,5 @@ def _node(location: Sequence[str], depth: int) -> tuple[str, ...] | None:
 
 
 def _numbered(nodes: Sequence[tuple[str, ...] | None]) -> tuple[int | None, ...]:
-    seen: dict[tuple[str, ...], int] = {}
-    return tuple(None if node is None else seen.setdefault(node, len(seen)) for node in nodes)
+    numbers: dict[tuple[str, ...], int] = {}
+    return tuple(None if node is None else numbers.setdefault(node, len(numbers)) for node in nodes)

@@ -48,14 +48,14 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
             {resource.id for resource in self.created if resource.kind == kind} - {*tagged}
         )
 
-    def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
+    def missing(self, resources: set[Resource]) -> tuple[Resource, ...]:
         """Return the resources that may still appear in a list; none, once all must be listed."""
         now = time.time()
         paid = {resource for resource in self.created if resource.kind in PAID.values()}
-        unseen = paid - seen if now < self.listed else frozenset[Resource]()
+        unlisted = paid - resources if now < self.listed else frozenset[Resource]()
         late = [
             Resource(kind=resource.kind, id=f"{resource.id} (not listed yet)")
-            for resource in sorted(unseen, key=lambda resource: resource.id)
+            for resource in sorted(unlisted, key=lambda resource: resource.id)
         ]
         late += [
             Resource(kind=kind, id="of a call whose reply never came")
@@ -147,7 +147,7 @@ class AwsDeletion(Deletion[AwsResource]):
         self._filters = filters_of(selection)
         self._expected = AwsUnlisted() if entries is None else _unlisted(entries, client.name)
         self._terminated: set[str] = set()  # ids for which termination was requested
-        self._seen: set[Resource] = set()  # resources listed so far, besides instances
+        self._resources: set[Resource] = set()  # resources listed so far, besides instances
         self._alive: set[str] = set()  # ids of the instances listed last, besides terminated ones
         self._ended: set[str] = set()  # ids of those seen to end, or that Amazon knows no more
 
@@ -174,7 +174,7 @@ class AwsDeletion(Deletion[AwsResource]):
         if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in rows)):
             by_id = list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
             rows += tuple(row for row in by_id if self._may_be_ours(_resource(type_, row)))
-        self._seen |= {Resource(kind=type_.kind, id=row[type_.id]) for row in rows}
+        self._resources |= {Resource(kind=type_.kind, id=row[type_.id]) for row in rows}
         return [_resource(type_, row) for row in rows if row.get("State") not in DELETED]
 
     def _may_be_ours(self, resource: AwsResource) -> bool:
@@ -183,7 +183,7 @@ class AwsDeletion(Deletion[AwsResource]):
 
     def _unlisted(self) -> tuple[Resource, ...]:
         listed = {Resource(kind=INSTANCE, id=id_) for id_ in self._alive | self._ended}
-        return self._expected.missing(listed | self._seen) or self._unproven()
+        return self._expected.missing(listed | self._resources) or self._unproven()
 
     def _unproven(self) -> tuple[Resource, ...]:
         """Ask for the instances of the journal by their ids, once all must be listed."""

@@ -55,7 +55,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
     operation: ClassVar[str] = "instances.bulkInsert"
     deletion: ClassVar[type[GcpDeletion]] = GcpDeletion
     _since = ""  # when Google got the call for the machines
-    _seen: frozenset[str] = frozenset()  # names of those that it has listed
+    _listed_names: frozenset[str] = frozenset()  # names of those that it has listed
 
     def token(self, site: Site, attempt: int = 0) -> str:
         """Return the zone, and the request id of the call for the machines there."""
@@ -92,7 +92,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Create all machines; even a successful operation may have created too few."""
-        self._seen = frozenset()
+        self._listed_names = frozenset()
         fabric = self.offer.fabric
         if fabric and not self._added:
             for collection, kind, bodies in fabrics.bodies(fabric, self._tags, site.zone):
@@ -151,10 +151,10 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             end = ended_machine(self.client, zone, missing, DELETED, since=self._since)
             if end.why:
                 raise self.end(expected.index(missing), end)
-        if gone_names := self._seen - names:
+        if gone_names := self._listed_names - names:
             did = f"showed {len(gone_names)} machines that then vanished"
             raise too_few_machines(self.operation, zone, did)
-        self._seen |= names
+        self._listed_names |= names
         if len(listed) < self.hosts and seconds > deletion.listing_delay():
             did = f"lists {len(listed)} of {self.hosts} machines"
             raise too_few_machines(self.operation, zone, did)

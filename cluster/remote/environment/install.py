@@ -192,13 +192,13 @@ class HostInstaller:
         if not probe.python and path:
             raise ShellError(
                 f"{name} has no {path} that cluster can use: {steps.NEEDED} with the module venv.",
-                means=f"There is {', '.join(probe.seen) or 'no such program'}.",
+                means=f"There is {', '.join(probe.pythons) or 'no such program'}.",
                 remedy="Name another one, or leave the option python out.",
             )
         if not probe.python:
             raise ShellError(
                 f"{name} has no {steps.NEEDED}.",
-                means=f"There is {', '.join(probe.seen) or 'no python3 on its PATH'}.",
+                means=f"There is {', '.join(probe.pythons) or 'no python3 on its PATH'}.",
                 remedy=f"Type there: sudo {probe.install_words} python3.11",
             )
 

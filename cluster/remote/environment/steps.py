@@ -178,7 +178,7 @@ class HostProbe(Value, frozen=True, kw_only=True):
     claim: str  # the host that installs in this folder, if several hosts or names share it
     python: str
     target: wheels.Target  # that wheels must fit
-    seen: tuple[str, ...]
+    pythons: tuple[str, ...]
     marker: tuple[str, ...]  # its lines; none if the environment's Python does not work
     lacks_libraries: bool
     missing: tuple[str, ...]
@@ -209,7 +209,7 @@ def read_probe(lines: Sequence[str]) -> HostProbe:
             arch=last.get("arch", ""),
             glibc=last.get("glibc", ""),
         ),
-        seen=every("seen"),
+        pythons=every("seen"),
         marker=every("done"),
         lacks_libraries="lacks" in last,
         missing=every("missing"),

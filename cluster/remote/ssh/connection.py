@@ -66,7 +66,7 @@ def route(access: Access) -> list[fabric.Connection]:
 
 
 def _way_to(
-    target: fabric.Connection, config: fabric.Config, seen: tuple[object, ...] = (), jumps: str = ""
+    target: fabric.Connection, config: fabric.Config, way: tuple[object, ...] = (), jumps: str = ""
 ) -> list[fabric.Connection]:
     """Set a connection's jump hosts as in the user's settings, and return connections to them."""
     jumps = jumps or target.ssh_config.get("proxyjump") or "none"
@@ -76,10 +76,10 @@ def _way_to(
         fabric.Connection(jump.strip().removeprefix("ssh://"), config=config, gateway=False)
         for jump in jumps.split(",")
     ]
-    seen = (*seen, (target.host, target.port))
-    if any((hop.host, hop.port) in seen for hop in hops):
+    way = (*way, (target.host, target.port))
+    if any((hop.host, hop.port) in way for hop in hops):
         return []  # `Host *` matches the jump host, too
-    chain = [*_way_to(hops[0], config, seen), *hops]
+    chain = [*_way_to(hops[0], config, way), *hops]
     for before, hop in zip(hops, [*hops[1:], target], strict=True):
         hop.gateway = before
     return chain

@@ -421,8 +421,8 @@ def _gpu_evidence(finding: Finding) -> str:
             if other:
                 streams = other.params["streams"]
                 limit = f"what {streams} connections of iperf carry ({_value(other)})"
-            seen = f"bus bandwidth over sockets is {share:.0%} of {limit}"
-            return f"{seen}; NCCL_NSOCKS_PERTHREAD is not set"
+            rate = f"bus bandwidth over sockets is {share:.0%} of {limit}"
+            return f"{rate}; NCCL_NSOCKS_PERTHREAD is not set"
         case "level_by_number" if f.name.isdigit():
             return f"NCCL_P2P_LEVEL is {f.name}: numbers changed their meaning in NCCL 2.4.7"
         case "level_by_number":
@@ -493,8 +493,8 @@ def _network_evidence(finding: Finding) -> str:
         case "links_without_effect":
             ranks = f"ranks {' and '.join(f.names)} have {f.count} TCP connection(s)"
             rate = "" if f.confidence == "certain" else "the rate is that of one connection"
-            seen = _joined(ranks if f.names else "", rate, by=" and ")
-            return f"btl_tcp_links is {f.name}, and {seen}"
+            detail = _joined(ranks if f.names else "", rate, by=" and ")
+            return f"btl_tcp_links is {f.name}, and {detail}"
         case "directions_wait" if series:
             size = format_size(int(series.params["size"]))
             reached = f"{series.metric} of {size} reaches {series.share or 0.0:.0%} of its limit"
@@ -506,9 +506,9 @@ def _network_evidence(finding: Finding) -> str:
             each = f"{series.median / f.rate:.0%} of one interface ({format_rate(f.rate)})"
             return f"{_rate(series)} is {each}; a host has {f.count}"
         case "shared_subnet":
-            tried = f"a rank tried to connect to {f.name}"
-            seen = tried if f.count else f"{f.name} is on several hosts"
-            return f"{seen}: docker0, virbr0 and /etc/hosts give the same addresses everywhere"
+            detail = f"a rank tried to connect to {f.name}"
+            detail = detail if f.count else f"{f.name} is on several hosts"
+            return f"{detail}: docker0, virbr0 and /etc/hosts give the same addresses everywhere"
         case "firmware_differs":
             return " and ".join(f.names)
         case "nothing_received":

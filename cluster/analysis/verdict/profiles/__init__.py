@@ -27,12 +27,12 @@ from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes, is_fi
 def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
     """Combine the profiles of ranks: one per job, and per context, in the order of the sources."""
     groups: dict[tuple[str, int, str, int], list[Profile]] = {}
-    seen: dict[tuple[str, int, str, int], int] = defaultdict(int)
+    turns: dict[tuple[str, int, str, int], int] = defaultdict(int)
     for source in sources:
         profile = source.profile
         rank = (source.job, profile.size, profile.context, profile.rank)
-        turn = seen[rank]
-        seen[rank] += 1
+        turn = turns[rank]
+        turns[rank] += 1
         groups.setdefault((source.job, profile.size, profile.context, turn), []).append(profile)
     return tuple(
         _job(job, sorted(profiles, key=lambda p: p.rank))

@@ -138,16 +138,16 @@ def one_of_several(evidence: Evidence) -> Finding | None:
 
 def shared_subnet(evidence: Evidence) -> Finding | None:
     """Ranks used addresses that every host has: of docker0, virbr0, or the loopback."""
-    tried = [value for _, value in evidence.symptoms("connect") if value and _is_private(value)]
+    addresses = [value for _, value in evidence.symptoms("connect") if value and _is_private(value)]
     claims = Counter(i.address for host in evidence.hosts for i in host.interfaces)
     twice = [address for address, hosts in claims.items() if hosts > 1]
-    if not tried and not (twice and evidence.failed):
+    if not addresses and not (twice and evidence.failed):
         return None
     return Finding(
         kind="shared_subnet",
-        confidence="certain" if tried and not tried[0].startswith("127.0.0.") else "likely",
-        name=tried[0] if tried else twice[0],
-        count=len(tried),
+        confidence="certain" if addresses and not addresses[0].startswith("127.0.0.") else "likely",
+        name=addresses[0] if addresses else twice[0],
+        count=len(addresses),
     )
 
 

@@ -20,7 +20,9 @@ def command(
         str, argument("THERE", "The folder on every host, the same name by default.")
     ] = "",
     *,
-    on: Annotated[str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")] = "",
+    hosts: Annotated[
+        str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")
+    ] = "",
     delete: Annotated[
         bool, option("--delete", "Remove there what is not here, but nothing ignored.")
     ] = False,
@@ -28,8 +30,8 @@ def command(
     json: flags.Json = False,
 ) -> None:
     cluster = attach(name)
-    hosts = cluster.hosts[on] if on else None
-    report = cluster.sync(here, there, hosts=hosts, delete=delete, runs=root)
+    group = cluster.hosts[hosts] if hosts else None
+    report = cluster.sync(here, there, hosts=group, delete=delete, runs=root)
     if json:
         print_json(report)
     else:
