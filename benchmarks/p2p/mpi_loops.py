@@ -101,8 +101,8 @@ class MpiPairLoops:
             for number in numbers:
                 messages.check(number)
             ready()
-            half(*(piece[: messages.lead] for piece in messages.message(numbers.stop)))
-            messages.number = numbers.stop + 1
+            half(*(piece[: messages.lead] for piece in messages.message(numbers[-1])))
+            messages.number = numbers.stop
             return seconds
 
         def repeat(n: int) -> list[float]:

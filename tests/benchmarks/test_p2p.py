@@ -15,15 +15,24 @@ from cluster.analysis.statistics.distribution import has_converged
 from cluster.benchmarks.p2p import P2P
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, COPY, LATENCY, ONEWAY
 from cluster.benchmarks.p2p.exchange import Exchange, oneway_line
+from cluster.benchmarks.p2p.memory import Messages
+from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
 from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.options import convert
-from cluster.measure.payload import first_difference
+from cluster.measure.payload import (
+    WrongDataError,
+    check_data,
+    first_difference,
+    inverse,
+    pattern,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from cluster.benchmarks.p2p.memory import PairMemory
-    from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
     from cluster.core.model.measurements import Definition
     from cluster.measure.rank import Rank
 
@@ -214,3 +223,31 @@ def test_an_estimate_counts_all_that_passes_a_slow_link(
     estimate = exchange._estimate([(definition, size)], 1e-6, 0.35 / (4 << 20))
 
     assert estimate == pytest.approx(seconds, rel=0.01)
+
+
+@pytest.mark.parametrize("lead", [1 << 16, 1 << 10])
+def test_the_end_of_a_message_that_does_not_arrive_is_noticed(lead: int) -> None:
+    """Whatever an untimed round trip has of it: each timed message differs from the one before."""
+    size, cut = 1 << 16, 1 << 10
+    patterns = pattern(size), inverse(pattern(size))
+    arrived: list[int] = []  # bytes of each message, timed and not in turn
+
+    def receive(piece: NDArray[np.uint8], *_: object) -> None:
+        timed, number = len(arrived) % 2 == 0, len(arrived) // 2
+        count = cut if timed and number == 3 else len(piece)
+        piece[:count] = patterns[number % 2][:count]
+        arrived.append(count)
+
+    moves = SimpleNamespace(ready=list, send=lambda *_: None, receive=receive)
+    memory = SimpleNamespace(check=check_data, clear=lambda _: None, moves=lambda _: moves)
+    pair = SimpleNamespace(
+        patterns=patterns, incoming=np.zeros(size, np.uint8), window_of=lambda *_: 1, lead=lead,
+        memory=memory, first=False, peer=0, comm=None, takes=lambda _: False,
+    )  # fmt: skip
+    data = cast("PairMemory", pair)
+    repeat = MpiPairLoops(data).prepared(LATENCY, Messages(data, LATENCY, size))
+
+    repeat(3)
+    with pytest.raises(WrongDataError, match=f"byte {cut} arrived"):
+        repeat(1)
+    assert arrived == [size, lead, size, lead, size, lead, cut]

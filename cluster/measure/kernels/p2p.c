@@ -93,7 +93,8 @@ static void pong(const struct pair *p, int64_t n)
     }
 }
 
-/* As many round trips as the buffer has room for, then an untimed one to start the next batch. */
+/* As many round trips as the buffer has room for, then an untimed one to start the next batch. It
+ * repeats the last message, so that each timed one differs from what its slot holds. */
 static int64_t batch(struct pair *p, int64_t n, double *nanoseconds)
 {
     if (p->first)
@@ -106,13 +107,12 @@ static int64_t batch(struct pair *p, int64_t n, double *nanoseconds)
     p->number += n;
     MPI_Barrier(*p->comm);
     if (p->first) {
-        send(p, p->number, p->lead);
-        receive(p, p->number, p->lead);
+        send(p, p->number - 1, p->lead);
+        receive(p, p->number - 1, p->lead);
     } else {
-        receive(p, p->number, p->lead);
-        send(p, p->number, p->lead);
+        receive(p, p->number - 1, p->lead);
+        send(p, p->number - 1, p->lead);
     }
-    p->number++;
     return -1;
 }
 
