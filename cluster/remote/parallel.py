@@ -47,10 +47,7 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
 def try_each(
     hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
 ) -> dict[str, T | ClusterError]:
-    """Call a function for every host in parallel; each has its result, or an error that names it.
-
-    KeyboardInterrupt closes the shells, which ends their commands.
-    """
+    """Call a function as `on_each` does; each host has its result, or an error that names it."""
     with _calls(hosts, do) as begun:
         wait(begun.values())
     failed = _failures(begun)

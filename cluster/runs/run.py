@@ -19,7 +19,7 @@ from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
 from cluster.core.model.value import Value
-from cluster.runs.raw_files import rank_processes
+from cluster.runs.raw_files import nccl_log, rank_processes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -292,6 +292,7 @@ class Run(Value, frozen=True, kw_only=True):
             instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
             failed=record.status == "failed",
             transport=decoders.decode(record.params, _Transport).transport,
+            own_nccl=nccl_log(self.folder / RAW),
         )
 
     @property

@@ -1,8 +1,13 @@
-"""What TCP sockets do to the bus bandwidth of NCCL."""
+"""What TCP sockets do to the bus bandwidth of NCCL, and how its log proves what it uses."""
+
+from pathlib import Path
 
 import pytest
 
 from cluster.analysis.verdict.rules import gpus
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.runs import store
 from tests.analysis.evidence import ALONE, Look, iperf3, nccl
 
 PERF = "# Collective test starting: all_reduce_perf\n"
@@ -44,6 +49,59 @@ def test_nccl_over_tcp_below_what_iperf_carried(
     assert found is None or (found.other is not None and found.confidence == "likely")
     rdma = nccl("NET/IB/0", network_="IB", extra=extra)
     assert gpus.slow_sockets(look(rdma + test + iperf3(1.17e9, streams))) is None
+
+
+@pytest.mark.parametrize(
+    ("hardware", "used", "sure"),
+    [
+        ("a3-ultragpu-8g", "Socket", "certain"),
+        ("a3-megagpu-8g", "Socket", "certain"),
+        ("a3-highgpu-8g", "Socket", "certain"),
+        ("nic=100gbit", "Socket", "possible"),
+        ("a3-ultragpu-8g", "gIB", ""),
+        ("a3-megagpu-8g", "FasTrak", ""),
+        ("a3-highgpu-8g", "GPUDirectTCPX_v7", ""),
+    ],
+)
+def test_the_log_proves_whether_nccl_uses_the_plug_in_of_googles_types(
+    hardware: str, used: str, sure: str, look: Look
+) -> None:
+    """`Using network gIB`: Google, "Collect and understand NCCL/gIB logs"; the others: captures.
+
+    FasTrak's and TCPX's are quoted in public notes on a3-megagpu-8g and a3-highgpu-8g.
+    """
+    found = gpus.on_sockets(look(nccl(f"NET/{used}/0/GDRDMA", network_=used), hardware))
+
+    assert (found.confidence if found else "") == sure
+    assert found is None or found.name == (hardware if sure == "certain" else "")
+
+
+def test_the_logs_that_nccl_wrote_in_a_run_of_ours_prove_it_too(tmp_path: Path) -> None:
+    folder = store.create(tmp_path, "c", "training", 1e9)
+    spec = ClusterSpec(name="c", provider="gcp", instance="a3-megagpu-8g")
+    store.write(
+        folder, Record(id=folder.name, benchmark="training", status="done", at=1e9, spec=spec)
+    )
+    log = folder / "raw" / "nccl.a.1.log"
+    log.parent.mkdir(exist_ok=True)
+    found = []
+    for used in ("Socket", "FasTrak"):
+        log.write_text(nccl(f"NET/{used}/0", network_=used))
+        found.append(gpus.on_sockets(store.read(folder).evidence(())))
+
+    assert found[0] is not None
+    assert (found[0].confidence, found[0].name) == ("certain", "a3-megagpu-8g")
+    assert found[1] is None
+
+
+def test_a_link_of_gib_without_gpudirect_is_found(look: Look) -> None:
+    """GKE's notes on A4: `Channel 02/0 : 10[2] -> 2[2] [receive] via NET/gIB/2/GDRDMA`."""
+    direct, copied = (nccl(f"NET/gIB/2{end}", network_="gIB") for end in ("/GDRDMA", ""))
+
+    assert gpus.no_gpudirect(look(direct, "a4-highgpu-8g")) is None
+    found = gpus.no_gpudirect(look(copied, "a4-highgpu-8g"))
+    assert found is not None
+    assert found.kind == "no_gpudirect"
 
 
 def test_links_of_efa_without_gpudirect_may_be_all_that_the_instances_have(look: Look) -> None:

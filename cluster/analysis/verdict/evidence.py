@@ -132,6 +132,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     instance: str = ""
     failed: bool = False
     transport: str = "mpi"  # what carried the messages of our own collectives
+    own_nccl: NcclLog | None = None  # of all its ranks, if they used it
 
     def symptoms(self, kind: str) -> Iterator[tuple[str, str]]:
         """Find lines that are signs of a problem, of a kind of `parsers/symptoms.py`."""
@@ -146,7 +147,8 @@ class Evidence(Value, frozen=True, kw_only=True):
     @property
     def nccl(self) -> tuple[NcclLog, ...]:
         """What NCCL logged about its decisions."""
-        return tuple(r.detail for r in self.results if isinstance(r.detail, NcclLog))
+        details = (*(result.detail for result in self.results), self.own_nccl)
+        return tuple(detail for detail in details if isinstance(detail, NcclLog))
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

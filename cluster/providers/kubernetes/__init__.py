@@ -282,10 +282,7 @@ class KubernetesProvider(
         )
 
     def destroy(self, name: str) -> None:
-        """Delete the Jobs of a cluster, and wait until they and their pods are gone.
-
-        A Job whose creation was never answered may appear late, so that is waited for.
-        """
+        """A Job whose creation was never answered may appear late, so that is waited for."""
         deadline = time.monotonic() + GONE_WITHIN
         while True:
             launched = self._launched(name)

@@ -260,10 +260,7 @@ class SlurmProvider(
         return tuple(Resource(kind=KIND, id=job.id) for job in jobs)
 
     def destroy(self, name: str) -> None:
-        """Cancel the jobs of a cluster, and wait until they are over.
-
-        A job whose submission was never answered may appear late, so that is waited for.
-        """
+        """A job whose submission was never answered may appear late, so that is waited for."""
         deadline = time.monotonic() + GONE_WITHIN
         attempts = 0
         while True:

@@ -158,8 +158,9 @@ WORDS: dict[FindingKind | FailureKind, FindingWords] = {
     "nccl_on_sockets": FindingWords(
         "NCCL uses sockets between hosts",
         "libibverbs in the image and /dev/infiniband in the container; on EC2 the aws-ofi-nccl "
-        "plug-in; NCCL_NET=IB makes it an error instead",
-        "NCCL_DEBUG=INFO says Using network IB (or AWS Libfabric); the same test again",
+        "plug-in, at Google that of the type; NCCL_NET=IB makes it an error instead",
+        "NCCL_DEBUG=INFO says Using network IB, AWS Libfabric, gIB, FasTrak (a3-megagpu) or "
+        "GPUDirectTCPX (a3-highgpu); the same test again",
     ),
     "few_sockets": FindingWords(
         "NCCL over TCP has few sockets",
@@ -414,8 +415,8 @@ def _gpu_evidence(finding: Finding) -> str:
             return f"receives between hosts have GDRDMA, and sends do not: {f.edge.via}"
         case "nccl_on_sockets":
             also = f"the log also names {', '.join(f.names)}" if f.names else ""
-            rdma = f"{f.name} has RDMA" if f.name else ""
-            return _joined(f.edge.via if f.edge else "Using network Socket", also, rdma)
+            fast = f"{f.name} has a faster network" if f.name else ""
+            return _joined(f.edge.via if f.edge else "Using network Socket", also, fast)
         case "few_sockets":
             limit = "its limit"
             if other:

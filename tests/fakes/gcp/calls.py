@@ -31,7 +31,7 @@ READ = {  # collections that can be read, and how
     "zones": {"get", "list"},
 }
 # metrics that Google's description of Compute Engine does not list
-NEW_QUOTAS = ("NVIDIA_H100_GPUS", "NVIDIA_H100_MEGA_GPUS", "NVIDIA_H200_GPUS")
+NEW_QUOTAS = tuple(f"NVIDIA_{gpu}_GPUS" for gpu in ("H100", "H100_MEGA", "H200", "B200"))
 OPERATIONS = ("zoneOperations", "regionOperations", "globalOperations")
 
 

@@ -23,6 +23,7 @@ STANDARD = {  # family: GiB for each processor, processors, zones
     "c2": (4, (4, 8, 16, 30, 60), (*CENTRAL, "us-east1-b", "europe-west4-a")),
     "c3": (4, (4, 8, 22, 44, 88, 176), CENTRAL),
     "t2a": (4, (1, 2, 4, 8), CENTRAL[:2]),
+    "h4d": (3.75, (192,), ("us-central1-a", "us-central1-b")),
 }
 WITH_GPUS = {  # processors, GiB, accelerator, how many
     "g2-standard-4": (4, 16, "nvidia-l4", 1),
@@ -37,6 +38,7 @@ WITH_GPUS = {  # processors, GiB, accelerator, how many
     "a3-highgpu-8g": (208, 1872, "nvidia-h100-80gb", 8),
     "a3-megagpu-8g": (208, 1872, "nvidia-h100-mega-80gb", 8),
     "a3-ultragpu-8g": (224, 2952, "nvidia-h200-141gb", 8),
+    "a4-highgpu-8g": (224, 3968, "nvidia-b200", 8),
 }
 ACCELERATORS = {
     "nvidia-tesla-t4": ("NVIDIA T4", 4),
@@ -46,6 +48,7 @@ ACCELERATORS = {
     "nvidia-h100-80gb": ("NVIDIA H100 80GB", 8),
     "nvidia-h100-mega-80gb": ("NVIDIA H100 80GB MEGA", 8),
     "nvidia-h200-141gb": ("NVIDIA H200 141GB", 8),
+    "nvidia-b200": ("NVIDIA B200", 8),
 }
 RETIRED = {"nvidia-tesla-k80": ("NVIDIA Tesla K80", 8)}
 TO_N1 = {"nvidia-tesla-t4", "nvidia-tesla-v100", "nvidia-tesla-k80"}  # all others come with a type
@@ -58,13 +61,22 @@ QUOTA_OF_GPU = {
     "nvidia-h100-80gb": "NVIDIA_H100_GPUS",
     "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA_GPUS",
     "nvidia-h200-141gb": "NVIDIA_H200_GPUS",
+    "nvidia-b200": "NVIDIA_B200_GPUS",
 }
-ROCE_ZONES = ("us-central1-b", "europe-west4-a")  # that have the network profile vpc-roce
-MOST_NICS = {  # gVNICs, MRDMA: cluster-toolkit, examples/machine-learning
+RDMA_NICS = {"roce": "MRDMA", "falcon": "IRDMA"}  # by the end of a network profile
+PROFILES = (
+    *("us-central1-b-vpc-roce", "europe-west4-a-vpc-roce"),
+    *("us-central1-a-vpc-falcon", "us-central1-b-vpc-falcon"),
+)
+MOST_NICS = {  # gVNICs, those for RDMA: cluster-toolkit, examples/machine-learning; H4D: VPC
     "a3-highgpu-8g": (5, 0),
     "a3-megagpu-8g": (9, 0),
     "a3-ultragpu-8g": (2, 8),
+    "a4-highgpu-8g": (2, 8),
+    "h4d-standard-192": (1, 1),
 }
+FIXED = {"h4d"}  # families without live migration
+
 OWN_CPUS = {"n2", "c2", "c3", "a2", "t2a"}  # families with a quota of their own
 NOT_COMPACT = {"e2", "t2d", "n1", "t2a", "m1", "m2", "m3"}
 TIER_1 = {"n2", "n2d", "c2", "c2d", "c3", "c3d"}
@@ -130,8 +142,7 @@ def things(*, retired: bool) -> dict[str, dict[str, Any]]:
             "status": "READY",
             "creationTimestamp": f"{name[-8:-4]}-{name[-4:-2]}-{name[-2:]}T00:00:00.000-07:00",
         }
-    for zone in ROCE_ZONES:
-        name = f"{zone}-vpc-roce"
+    for name in PROFILES:
         made[f"projects/{PROJECT}/global/networkProfiles/{name}"] = {"name": name}
     old = dict(made["projects/ubuntu-os-cloud/global/images/ubuntu-2404-noble-amd64-v20261101"])
     old |= {"name": "ubuntu-2404-noble-amd64-v20270101", "deprecated": {"state": "DEPRECATED"}}

@@ -56,7 +56,8 @@ def check(cloud: Cloud, zone: str, properties: Mapping[str, Any]) -> None:
     _check_labels(properties)
     gpus = _check_gpus(cloud, zone, kind, properties)
     policies = _check_policies(cloud, zone, name, properties)
-    _check_scheduling(properties, terminate=bool(gpus or policies))
+    fixed = family(name) in catalog.FIXED
+    _check_scheduling(properties, terminate=bool(gpus or policies or fixed))
     _check_network(cloud, kind, zone, properties)
     _check_disks(cloud, kind, properties)
 
@@ -126,8 +127,8 @@ def _check_network(
     for number, nic in enumerate(nics):
         _check_nic(cloud, zone, nic, nics[:number])
     gvnics, rdma = catalog.MOST_NICS.get(kind["name"], (1, 0))
-    mrdma = sum(nic.get("nicType") == "MRDMA" for nic in nics)
-    if not 0 < len(nics) - mrdma <= gvnics or mrdma > rdma:
+    ours = sum(nic.get("nicType") in catalog.RDMA_NICS.values() for nic in nics)
+    if not 0 < len(nics) - ours <= gvnics or ours > rdma:
         raise invalid("networkInterfaces", len(nics), f"{kind['name']} cannot have them.")
     tier = properties.get("networkPerformanceConfig", {}).get("totalEgressBandwidthTier")
     able = family(kind["name"]) in catalog.TIER_1
@@ -158,7 +159,8 @@ def _check_nic(
     cidrs = [cloud.resources[path]["ipCidrRange"] for _, path in others]
     if overlap(cloud.resources[subnet]["ipCidrRange"], *cidrs):
         raise invalid("networkInterfaces", subnet, "Subnetwork CIDR ranges must not overlap.")
-    if (nic.get("nicType") == "MRDMA") != bool(profile):
+    wanted = catalog.RDMA_NICS.get(profile.partition("-vpc-")[2], "GVNIC")
+    if nic.get("nicType") != wanted:
         raise invalid("networkInterfaces", nic.get("nicType"), "The network has another NIC type.")
     if profile and not (profile.startswith(f"{zone}-") and before and "accessConfigs" not in nic):
         raise invalid("networkInterfaces", network, f"The network is of {profile}.")

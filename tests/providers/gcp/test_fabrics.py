@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.core.errors import ProvisionError, Quota, SpecError
+from cluster.providers.gcp import fabrics
 from tests import killed_processes
 from tests.fakes.gcp import Fault, Settings
 from tests.killed_processes import WAYS, clear
@@ -28,28 +29,28 @@ def with_fabric(instance: str, zone: str = "us-central1-b", **options: str) -> C
 
 
 @pytest.mark.parametrize(
-    ("instance", "gvnics", "rdma", "networks", "mtu"),
+    ("instance", "kinds_", "networks", "mtu", "profile"),
     [
-        ("a3-highgpu-8g", 5, 0, 4, 8244),
-        ("a3-megagpu-8g", 9, 0, 8, 8244),
-        ("a3-ultragpu-8g", 2, 8, 2, 8896),
+        ("a3-highgpu-8g", ["GVNIC"] * 5, 4, 8244, ""),
+        ("a3-megagpu-8g", ["GVNIC"] * 9, 8, 8244, ""),
+        ("a3-ultragpu-8g", ["GVNIC"] * 2 + ["MRDMA"] * 8, 2, 8896, "us-central1-b-vpc-roce"),
+        ("a4-highgpu-8g", ["GVNIC"] * 2 + ["MRDMA"] * 8, 2, 8896, "us-central1-b-vpc-roce"),
+        ("h4d-standard-192", ["GVNIC", "IRDMA"], 1, 8896, "us-central1-b-vpc-falcon"),
     ],
 )
 def test_the_fabric_is_made_with_the_launch_and_gone_with_it(
-    gcp: Cloud, instance: str, gvnics: int, rdma: int, networks: int, mtu: int
+    gcp: Cloud, instance: str, kinds_: list[str], networks: int, mtu: int, profile: str
 ) -> None:
     before = gcp.things()
     create(with_fabric(instance))
     made = [call.params for call in gcp.calls(NETWORKS)]
     nics = asked(gcp)["networkInterfaces"]
 
-    assert [nic["nicType"] for nic in nics] == ["GVNIC"] * gvnics + ["MRDMA"] * rdma
+    assert [nic["nicType"] for nic in nics] == kinds_
     assert [bool(nic.get("accessConfigs")) for nic in nics] == [True] + [False] * (len(nics) - 1)
     assert len(made) == networks
     assert {network["mtu"] for network in made} == {mtu}
-    assert [network.get("networkProfile", "").rpartition("/")[2] for network in made][-1] == (
-        "us-central1-b-vpc-roce" if rdma else ""
-    )
+    assert made[-1].get("networkProfile", "").rpartition("/")[2] == profile
     assert len(gcp.calls("subnetworks.insert")) == len(nics) - 1
     clear("down", "c5")
     assert gcp.things() == before
@@ -77,6 +78,18 @@ def test_a_plan_says_what_is_made_and_what_programs_need(gcp: Cloud) -> None:
     create(with_fabric("a3-megagpu-8g", fabric="0"))
     assert len(asked(gcp)["networkInterfaces"]) == 1
     assert "networks" not in kinds(gcp)
+
+
+def test_another_kind_of_interface_than_that_of_the_network_is_refused(
+    gcp: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test cloud does, as Google does: RoCE takes MRDMA only, Falcon IRDMA only."""
+    monkeypatch.setattr(fabrics, "FALCON", "another")
+    before = gcp.things()
+    with pytest.raises(ProvisionError, match="another NIC type"):
+        create(with_fabric("h4d-standard-192"))
+
+    assert gcp.things() == before
 
 
 def test_a_zone_without_the_network_profile_is_refused_or_passed_over(gcp: Cloud) -> None:

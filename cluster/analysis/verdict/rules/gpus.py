@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median
 
+from cluster.analysis.limits import hardware
 from cluster.analysis.limits.devices import bound
 from cluster.analysis.verdict.evidence import Confidence, Evidence, Finding, count
 from cluster.core.model.hardware import Figure, Hardware
@@ -17,7 +18,8 @@ FAR = 1.5  # near memory's rate over far memory's, from which the NUMA node matt
 SLOW = 0.5  # of the bound
 LARGE = 8 << 20  # bytes of a copy from which it fills a slot
 CARRIED = 0.75  # of what iperf measured over TCP: below this, TCP itself is not the limit
-NICS = ("IB", "AWS Libfabric", "OFI", "IBext", "NCCL RDMA Plugin")
+NICS = ("IB", "AWS Libfabric", "OFI", "IBext", "NCCL RDMA Plugin", "gIB")
+OVER_TCP = ("a3-highgpu-8g", "a3-megagpu-8g")  # with GPUDirect-TCPX, -TCPXO: faster than sockets
 
 
 def cuda_ipc(evidence: Evidence) -> Finding | None:
@@ -54,7 +56,9 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
 
 def on_sockets(evidence: Evidence) -> Finding | None:
     """NCCL uses TCP between hosts that have something faster."""
-    rdma = evidence.hardware is not None and evidence.hardware.rdma
+    name = evidence.instance if evidence.instance in hardware.names() else ""
+    board = evidence.hardware or (hardware.find(name) if name else None)
+    fast = board if board and (board.rdma or board.name in OVER_TCP) else None
     for log in evidence.nccl:
         sockets = [e for e in _between(log) if e.via.startswith("NET/Socket")]
         if not sockets and not (log.nodes > 1 and set(log.networks) == {"Socket"}):
@@ -62,10 +66,10 @@ def on_sockets(evidence: Evidence) -> Finding | None:
         other = [name for name in log.networks if name.startswith(NICS)]
         return Finding(
             kind="nccl_on_sockets",
-            confidence="certain" if rdma or other else "possible",
+            confidence="certain" if fast or other else "possible",
             edge=sockets[0] if sockets else None,
             names=tuple(other),
-            name=evidence.hardware.name if rdma and evidence.hardware else "",
+            name=fast.name if fast else "",
         )
     return None
 
