@@ -51,6 +51,7 @@ class Owned(Value, frozen=True, kw_only=True, tag="owned"):
     account: str  # of the owner, as the provider numbers or names it
     owner: str  # the identity that creates them, without the name of its session
     launch: str  # the tag that everything of this launch carries
+    expires: float | None = None  # when its machines end by themselves, in seconds since the epoch
 
 
 class Requested(Value, frozen=True, kw_only=True, tag="requested"):

@@ -82,6 +82,7 @@ def _word(
         (is_low and some, "UNDECIDED", "few_rounds"),
         (is_low, "BAD", "below_limit"),
         (verdict.reason.code in OPEN, "UNDECIDED", OPEN.get(verdict.reason.code, "unproven")),
+        (bool(verdict.suspects), "UNDECIDED", "unconfirmed"),
         (bool(unproven), "UNDECIDED", "unproven"),
         (True, "PROVEN", "proven"),
     )

@@ -93,6 +93,7 @@ class Cluster:
         bench_jobs: What starts and collects the benchmarks.
         launch_phases: Seconds of each phase of the launch, if this process launched the cluster.
         leftovers: Processes that commands had left on hosts that stay, as `down` found them.
+        uncleaned: Why hosts that stay were not cleaned; empty if they were.
     """
 
     def __init__(self, journal_: journal.Journal) -> None:
@@ -102,6 +103,7 @@ class Cluster:
         self.launch_phases: dict[str, float] = {}
         self._teardown: dict[str, float] = {}
         self.leftovers: Mapping[str, Leftovers] = {}
+        self.uncleaned = ""
         self._block = ""  # for messages, inside a `with` block
         self.remote = Hosts(self.name, self._standing_machines)
         self.bench_jobs = Jobs(self.disk, self.remote)
@@ -651,7 +653,7 @@ class Cluster:
         Machines that we created are deleted next, so they need not answer.
         """
         provider = self._provider
-        errors: tuple[type[Exception], ...] = ()
+        errors: tuple[type[ClusterError], ...] = ()
         revoked = None
         if isinstance(provider, RevokedAtOnce):
             # A node that is dead must not keep the others from being handed back.
@@ -670,7 +672,10 @@ class Cluster:
         self.remote.give_up_dead(DEAD_AFTER)
         with suppress(*errors):
             self.end_jobs(reason)
+        try:
             self.leftovers = clean_hosts(self.remote)
+        except errors as error:
+            self.uncleaned = error.what
 
 
 @contextmanager

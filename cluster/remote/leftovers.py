@@ -1,8 +1,8 @@
 """Processes that commands and jobs left on a host that stays: found by a variable, and ended.
 
 What a command starts inherits the variable, also a daemon that left its session and its parents;
-its children count as well. A process that cleared its environment after its parents ended, or that
-runs as another user, is not found.
+its children count as well. Not found is a process that cleared its environment after its parents
+ended, whose environment cannot be read (ssh-agent, a main thread that ended), or of another user.
 
 A terminal session among them (tmux, screen, ...) may hold what a person started there, and leave
 daemons behind; one that runs `cluster down` would end it. Then all are named, and none is ended.
@@ -32,6 +32,7 @@ below() {{ for pid; do echo "$pid"; below $(cat "/proc/$pid/task/"*/children 2> 
 line() {{ tr '\\0\\n' '  ' < "/proc/$1/cmdline"; }}
 alive() {{ for pid; do [ -z "$(line "$pid")" ] || echo "$pid"; done 2> /dev/null; }}
 ours() {{ alive $(below "$@" $(marked "$mark") | sort -u); }}
+gone() {{ for pid; do ! kill -s 0 "$pid" 2> /dev/null || return 1; done; }}
 named() {{ for pid; do echo "$pid $(line "$pid")"; done | grep -vF 'grep -lszxF'; }}
 search() {{
   probed='' others=''
@@ -61,14 +62,15 @@ until search; do
 done
 named $left 2> /dev/null
 if session $left 2> /dev/null; then echo {SPARED}; exit; fi
-for signal in TERM KILL; do
+for signal in TERM KILL KILL KILL; do
+  [ -n "$left" ] || break
+  kill -s $signal $left 2> /dev/null
   tries=0
-  while [ -n "$left" ] && [ $tries -lt 20 ]; do
-    [ $tries -gt 0 ] && [ $signal = TERM ] || kill -s $signal $left 2> /dev/null
+  until gone $left || [ $tries -ge 20 ]; do
     sleep 0.1
-    search $left || :
     tries=$((tries + 1))
   done
+  search $left || :
 done
 [ -z "$left" ] || {{ echo $left >&2; exit 1; }}
 """

@@ -97,6 +97,8 @@ def test_one_run_is_compared_with_the_latest_and_that_with_the_one_before_it() -
 
     assert sides() == sides("c") == ["b", "c"]
     assert sides("a") == ["a", "c"]
+    with_comma = runs_folder().rename(runs_folder().with_name("of mine, all"))
+    assert sides("--runs", str(with_comma)) == ["b", "c"]
 
 
 def test_scaling_without_names_is_over_all_runs_but_damaged_ones() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from cluster.core.model.fleet import Part, Reason, Suspect
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.findings import PARTNERS
 from cluster.fleet.gate import decide
@@ -66,6 +67,16 @@ def test_a_fleet_is_held_against_its_own_limit(share: float, word: str, code: st
     gate = answer_of(Simulated(limit=RATE / share))
 
     assert (gate.verdict, gate.code, gate.bad) == (word, code, ())
+
+
+def test_a_suspicion_keeps_a_fleet_unproven_also_if_hosts_are_skipped() -> None:
+    timed = Timed(Simulated(), 60.0, skip=(15,))
+    suspect = Suspect(place=Part(kind="host", host=3), reason=Reason(code="chance"))
+    verdict = replace(timed.verdict, suspects=(suspect,))
+
+    assert (timed.gate.verdict, timed.verdict.reason.code) == ("PROVEN", "untested")
+    gate = decide(verdict, len(timed._fleet.fleet.names), (15,))
+    assert (gate.verdict, gate.code) == ("UNDECIDED", "unconfirmed")
 
 
 def test_without_a_limit_nothing_is_proven() -> None:

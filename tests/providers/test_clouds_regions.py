@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
 
 from cluster.core import journal
-from cluster.core.errors import Capacity, SpecError
+from cluster.core.errors import Capacity, ClusterError, SpecError
+from cluster.core.money import price_line
 from cluster.orchestration.cluster import attach
 from tests import killed_processes
 from tests.clouds import NAME, WORLDS, World
@@ -74,13 +76,36 @@ def test_the_first_region_with_room_gets_the_cluster(cloud: Emulated[Any], world
     assert cloud.things() == before
 
 
+def test_a_second_region_whose_machines_are_reclaimed_is_asked_again(
+    cloud: Emulated[Any], world: World
+) -> None:
+    """By the same launch, which has not connected yet: the first region has none of its names."""
+    first, second = REGIONS[world.name]
+    fill(cloud, *all_zones(first))
+    launch = over(world, first, second)
+    provider, before = planned(launch, cloud)
+    machines = launch.create(provider)
+    cast("Any", cloud).end(machines[0].id.rpartition("/")[2])
+
+    since = len(cloud.mutating())
+    entries = journal.for_cluster(NAME)
+    with suppress(ClusterError):  # as it says, that machine is over
+        provider.create(launch.spec, entries)
+    assert not [call for call in cloud.mutating()[since:] if first in str(call)]
+    assert all(place.startswith(second) for place in where(cloud, before))
+    clear("down", NAME)
+    assert cloud.things() == before
+
+
 def test_a_plan_says_where_and_what_a_region_lacks(cloud: Emulated[Any], world: World) -> None:
     first, second = REGIONS[world.name]
     launch = over(world, first, LACKING[world.name], second)
     lines = launch.provider().plan(launch.spec).lines
 
     assert [line for line in lines if line.startswith(f"make 2 x {world.spec.instance} in {first}")]
-    assert [line for line in lines if line.startswith(f"else {second}: make 2 x")]
+    [other] = [line for line in lines if line.startswith(f"else {second}: make 2 x")]
+    offer = next(iter(launch.provider()._choices(launch.spec).possible[1].offers.values()))
+    assert other.endswith(price_line(offer.price, launch.spec.hosts, offer.ttl))
     assert [line for line in lines if line.startswith(f"not in {LACKING[world.name]}: ")]
     assert not cloud.mutating()
 

@@ -142,7 +142,7 @@ def _with_latest(where: Path, name: str) -> list[str]:
             earlier = store.record(folder)
             is_other = not own.launch_of or earlier.launch_of != own.launch_of
             if folder != latest and is_other and earlier.benchmark == own.benchmark:
-                return [str(folder), flags.LATEST]
+                return [_name(folder), flags.LATEST]
     raise SpecError(
         f"{_name(latest)} is the only run of {own.benchmark} here; two are compared.",
         remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",

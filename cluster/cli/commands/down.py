@@ -35,6 +35,7 @@ class DownRow(Value, frozen=True, kw_only=True):
     # the processes that commands had left on hosts that stay: host, id, command line
     ended: tuple[str, ...] = ()
     running: tuple[str, ...] = ()  # those of them that were not ended, as a person may use them
+    uncleaned: str = ""  # why hosts that stay were not cleaned
 
 
 def command(
@@ -98,6 +99,7 @@ def _take_down(target: Cluster | str, regions: Sequence[str]) -> tuple[DownRow, 
         receipt=target.receipt(),
         ended=ended,
         running=running,
+        uncleaned=target.uncleaned,
     )
     lines = [f"Ended a process on {line}" for line in ended]
     lines += [f"Not ended, as it may be yours, on {line}" for line in running]
@@ -105,6 +107,8 @@ def _take_down(target: Cluster | str, regions: Sequence[str]) -> tuple[DownRow, 
 
 
 def _down_line(cluster: Cluster, running: int) -> str:
+    if cluster.uncleaned:
+        return f"{cluster.name} is down; its hosts were not cleaned: {cluster.uncleaned}"
     if not cluster.leftovers:
         return f"{cluster.name} is down; 0 left."
     remains = f"{running} process(es) left: end those that are not yours" if running else "0 left"

@@ -329,7 +329,10 @@ def _make(
         while True:
             with cluster_journal.lock():
                 machines = provider.create(spec, cluster_journal, on_state)
-                expires = time.time() + plan.ttl if plan.ttl else None
+                own = [e for e in cluster_journal.entries() if isinstance(e, journal.Owned)]
+                expires = own[-1].expires if own else None
+                if plan.ttl and not expires:
+                    expires = time.time() + plan.ttl
                 cluster_journal.append(journal.Created(machines=machines, expires=expires))
             cluster = Cluster(cluster_journal)
             began = time.monotonic()

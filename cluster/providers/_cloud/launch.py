@@ -153,6 +153,7 @@ class LaunchJournal:
                 account=account,
                 owner=tags.owner,
                 launch=tags.launch,
+                expires=tags.expires,
             )
         )
 

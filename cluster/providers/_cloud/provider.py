@@ -4,7 +4,7 @@ A cloud has places: a region of Amazon, a project of Google. A client calls the 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -16,7 +16,7 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
-from cluster.core.model.resources import Plan, Price, RemoteCluster, Resource
+from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, SpecPart
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.money import lifetime
@@ -50,7 +50,13 @@ from cluster.providers._cloud.launch import (
 )
 from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.public_address import open_lines
-from cluster.providers._cloud.regions import Choice, Choices, in_region, regional_specs
+from cluster.providers._cloud.regions import (
+    Choice,
+    Choices,
+    in_region,
+    mean_price,
+    regional_specs,
+)
 from cluster.providers._cloud.tags import Selection, Tags, new_tags, timestamp
 
 ClientT = TypeVar("ClientT", bound=Client)
@@ -385,7 +391,7 @@ class CloudProvider(
         its own machines against the account's limits, and refuse the names of its own groups.
         """
         key = msgspec.json.encode(spec)
-        if key not in self._planned:
+        if key not in self._planned or self._begun(spec):
             specs = regional_specs(spec, self.options_of(spec))
             answers: list[dict[str, OfferT] | ClusterError] = []
             if begun := self._begun(spec):
@@ -545,16 +551,6 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
         )
         for group, offer in offers.items()
     }
-
-
-def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | None:
-    """Return the price of a machine, on average over the groups; none if one is not known."""
-    prices = [(part.spec.hosts, offers[part.group].price) for part in spec.parts]
-    priced = [(hosts, price) for hosts, price in prices if price is not None]
-    if len(priced) < len(prices):
-        return None
-    hourly = sum(hosts * price.hourly for hosts, price in priced) / spec.hosts
-    return msgspec.structs.replace(priced[0][1], hourly=hourly)
 
 
 def expiry(entries: Entries) -> float | None:

@@ -8,7 +8,9 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.money import price_line
 from cluster.providers._cloud.launch import NEXT_ZONE, CloudOffer
 from cluster.providers._cloud.options import CloudOptions, words
 
@@ -25,6 +27,11 @@ class Choice(NamedTuple, Generic[OfferT]):
     @property
     def offer(self) -> OfferT:
         return next(iter(self.offers.values()))
+
+    @property
+    def cost(self) -> str:
+        price = mean_price(self.spec, self.offers)
+        return price_line(price, self.spec.hosts, self.offer.ttl)
 
     @property
     def lines(self) -> list[str]:
@@ -59,6 +66,16 @@ def regional_specs(spec: ClusterSpec, options: CloudOptions) -> tuple[ClusterSpe
     return tuple(in_region(spec, region) for region in regions) or (spec,)
 
 
+def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | None:
+    """Return the price of a machine, on average over the groups; none if one is not known."""
+    prices = [(part.spec.hosts, offers[part.group].price) for part in spec.parts]
+    priced = [(hosts, price) for hosts, price in prices if price is not None]
+    if len(priced) < len(prices):
+        return None
+    hourly = sum(hosts * price.hourly for hosts, price in priced) / spec.hosts
+    return replace(priced[0][1], hourly=hourly)
+
+
 def begun_at(specs: Sequence[ClusterSpec], offer: CloudOffer) -> int:
     """Return which of the specs an interrupted launch had come to."""
     places = offer.region, offer.sites[0].zone
@@ -80,6 +97,6 @@ def choose(
             raise error
         means = "\n".join(f"{region}: {error.what}" for region, error in lacking)
         raise type(error)("No region can be used.", means=means, remedy=error.remedy) from error
-    rest = (f"else {item.spec.zone}: {item.offer.lines[0]}" for item in possible[1:])
+    rest = (f"else {item.spec.zone}: {item.offer.lines[0]}; {item.cost}" for item in possible[1:])
     without = (f"not in {region}: {error.what}" for region, error in lacking)
     return Choices(possible, (*rest, *without))

@@ -45,12 +45,14 @@ def wait_for_pods(
         _check(pods)
         for number, state in waits.items():
             on_state(machine_name(spec.name, number), state or "running")
+        if options.queue and any(waits.values()):
+            deadline = time.monotonic() + options.wait  # a queue takes its time
         if not any(waits.values()) and all(pod.status.pod_ip for pod in pods):
             needs = objects.needs(options, spec.hosts)
             waits[0] = _why_silent(api, pods[0].metadata.name, needs)  # all have the same image
             if not waits[0]:
                 return pods
-        if not options.queue and time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             raise Timeout(
                 f"{list(waits.values()).count('')} of {spec.hosts} pods of {spec.name} run after "
                 f"{options.wait:g} s: {'; '.join(sorted({*waits.values()} - {''}))}.",
