@@ -8,9 +8,10 @@ import pytest
 import cluster
 from cluster.core.errors import Capacity, HostErrors, Unreachable
 from cluster.testing import Answer, FakeHosts, FakeJob, Reply, UnknownCommand
+from tests.snapshots import Snapshot
 
 
-def test_a_command_is_answered_by_each_host() -> None:
+def test_a_command_is_answered_by_each_host(snapshot: Snapshot) -> None:
     replies: dict[str, Answer] = {
         "hostname": lambda name: f"{name}\n",
         "false": Reply(status=1, stderr="no"),
@@ -26,15 +27,15 @@ def test_a_command_is_answered_by_each_host() -> None:
             *(("1.mpi.mine", "false"), ("1.mpi.mine", "hostname")),
         ]
     assert hosts.made == {}
-    with pytest.raises(cluster.SpecError, match="no provider 'fake'"):
+    with snapshot.raises(cluster.SpecError):
         cluster.launch("mine", provider="fake")
 
 
-def test_a_command_that_the_script_does_not_know_fails_the_test_although_its_error_is_caught() -> (
-    None
-):
+def test_a_command_that_the_script_does_not_know_fails_the_test_although_its_error_is_caught(
+    snapshot: Snapshot,
+) -> None:
     with (
-        pytest.raises(UnknownCommand, match="does not know: uptime -p"),
+        snapshot.raises(UnknownCommand),
         FakeHosts(),
         cluster.launch("mine", provider="fake") as c,
         suppress(UnknownCommand),
@@ -54,17 +55,19 @@ def test_a_job_leaves_the_values_of_a_run() -> None:
         assert recorded.files["measurements.0.jsonl"] == values.read_text()
 
 
-def test_jobs_end_one_after_the_other_as_they_are_told_to() -> None:
+def test_jobs_end_one_after_the_other_as_they_are_told_to(snapshot: Snapshot) -> None:
     jobs = [FakeJob(status=3, stderr="rank 1 had enough\n"), FakeJob(status=None, reason="reboot")]
     with FakeHosts(jobs=jobs), cluster.launch("mine", provider="fake") as c:
         with pytest.raises(cluster.JobError, match="exit status 3") as failed:
             c.bench("p2p", metrics=["latency"], sizes=[8])
-        assert failed.value.stderr == "rank 1 had enough"
+        snapshot(failed.value.stderr)
         with pytest.raises(cluster.JobError, match="reboot"):
             c.bench("p2p", metrics=["latency"], sizes=[8])
 
 
-def test_a_host_that_does_not_answer_and_a_provider_without_machines(tmp_path: Path) -> None:
+def test_a_host_that_does_not_answer_and_a_provider_without_machines(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     with FakeHosts({"hostname": "h\n"}) as hosts, cluster.launch("mine", provider="fake") as c:
         hosts.silent.add(1)
         with pytest.raises((Unreachable, HostErrors)):
@@ -76,6 +79,6 @@ def test_a_host_that_does_not_answer_and_a_provider_without_machines(tmp_path: P
 
     with (
         FakeHosts(refuses=Capacity("no hosts are left")) as hosts,
-        pytest.raises(Capacity, match="no hosts are left"),
+        snapshot.raises(Capacity),
     ):
         cluster.launch("mine", provider="fake")

@@ -17,6 +17,7 @@ from cluster.core.paths import check_owner, make_private
 from cluster.remote.environment import wheels
 from cluster.runs import store
 from tests.conftest import ROOT, command, runs_folder
+from tests.snapshots import Snapshot
 
 STRANGER = 54321  # a user whom no system has
 TARGET = wheels.Target(python="3.11", abi="cp311", arch="x86_64", glibc="2.36")
@@ -83,7 +84,9 @@ def test_a_state_folder_of_another_user_is_never_executed(
     assert not proof.exists()
 
 
-def test_a_cluster_planted_in_our_own_state_folder_is_not_read(tmp_path: Path) -> None:
+def test_a_cluster_planted_in_our_own_state_folder_is_not_read(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     """As could happen while the folder was open to a group."""
     state, proof = tmp_path / "state", tmp_path / "executed"
     plant(state, proof)
@@ -91,18 +94,18 @@ def test_a_cluster_planted_in_our_own_state_folder_is_not_read(tmp_path: Path) -
 
     done = command("ls", "theirs", status=None)
 
-    assert f"{state / 'theirs'} belongs to another user" in done.stderr
+    snapshot(done.stderr)
     assert not proof.exists()
 
 
-def test_a_state_folder_that_all_may_write_is_refused(tmp_path: Path) -> None:
+def test_a_state_folder_that_all_may_write_is_refused(snapshot: Snapshot, tmp_path: Path) -> None:
     state = tmp_path / "state"
     plant(state, tmp_path / "executed")
     state.chmod(0o1777)
 
     done = command("ls", "theirs", status=None)
 
-    assert f"All users of this machine may write into {state}" in done.stderr
+    snapshot(done.stderr)
     assert not (tmp_path / "executed").exists()
 
 
@@ -153,16 +156,15 @@ def test_folders_above_are_private_too_and_old_ones_stay(tmp_path: Path) -> None
         make_private(tmp_path / "file")
 
 
-def test_runs_are_not_written_where_another_user_could_redirect_them() -> None:
+def test_runs_are_not_written_where_another_user_could_redirect_them(snapshot: Snapshot) -> None:
     theirs = runs_folder() / "mine"
     theirs.mkdir(parents=True)
     give_away(theirs)
 
-    with pytest.raises(ClusterError, match="belongs to another user") as refused:
+    with snapshot.raises(ClusterError):
         store.create(runs_folder(), "mine", "p2p", 1e9)
-    assert "runs=DIR" in str(refused.value)
     give_away(runs_folder())
-    with pytest.raises(ClusterError, match="belongs to another user"):
+    with snapshot.raises(ClusterError):
         store.make_root(runs_folder())
 
 

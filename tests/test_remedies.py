@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 # A command begins a text or a line, or is behind a colon or a semicolon, or in quotes.
 COMMAND = re.compile(
     r"""(?:^|[:;`(]\s*|\bor )cluster ((?:(?! or |, |; |\. |: )[^\n`;()'"])+)""", re.MULTILINE
@@ -134,7 +136,7 @@ def test_a_value_that_is_not_accepted_is_found() -> None:
     assert len(WHOLE) > 90
 
 
-def test_a_command_that_does_not_exist_is_found() -> None:
-    assert mistake("bench p2p --sizs 8") == "p2p has no --sizs"
-    assert mistake("benhc p2p") == "no command benhc"
+def test_a_command_that_does_not_exist_is_found(snapshot: Snapshot) -> None:
+    snapshot(mistake("bench p2p --sizs 8"))
+    snapshot(mistake("benhc p2p"))
     assert len(commands()) > 100

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cluster.benchmarks.p2p.memory import PairMemory
     from cluster.core.model.measurements import Definition
     from cluster.measure.rank import Rank
+    from tests.snapshots import Snapshot
 
 DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY]
 
@@ -226,7 +227,9 @@ def test_an_estimate_counts_all_that_passes_a_slow_link(
 
 
 @pytest.mark.parametrize("lead", [1 << 16, 1 << 10])
-def test_the_end_of_a_message_that_does_not_arrive_is_noticed(lead: int) -> None:
+def test_the_end_of_a_message_that_does_not_arrive_is_noticed(
+    snapshot: Snapshot, lead: int
+) -> None:
     """Whatever an untimed round trip has of it: each timed message differs from the one before."""
     size, cut = 1 << 16, 1 << 10
     patterns = pattern(size), inverse(pattern(size))
@@ -248,6 +251,6 @@ def test_the_end_of_a_message_that_does_not_arrive_is_noticed(lead: int) -> None
     repeat = MpiPairLoops(data).prepared(LATENCY, Messages(data, LATENCY, size))
 
     repeat(3)
-    with pytest.raises(WrongDataError, match=f"byte {cut} arrived"):
+    with snapshot.raises(WrongDataError):
         repeat(1)
     assert arrived == [size, lead, size, lead, size, lead, cut]

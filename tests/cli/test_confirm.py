@@ -15,6 +15,7 @@ from tests.conftest import answer, command, launcher
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
+    from tests.snapshots import Snapshot
 
 SPEC = ClusterSpec(name="c5", provider="aws", hosts=2)
 PRICE = Price(hourly=3.06, at="2026-11-01", source="list price")
@@ -36,9 +37,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return questions
 
 
-def test_on_a_terminal_the_plan_and_the_price_come_first(asked: list[str]) -> None:
+def test_on_a_terminal_the_plan_and_the_price_come_first(
+    snapshot: Snapshot, asked: list[str]
+) -> None:
     shown: list[str] = []
-    with pytest.raises(SpecError, match="Nothing was created"):
+    with snapshot.raises(SpecError):
         confirm_cost(SPEC, PLAN, shown.append, yes=False)
 
     assert shown == ["make 2 x c5.18xlarge"]
@@ -61,10 +64,8 @@ def test_what_costs_nothing_is_no_question(asked: list[str]) -> None:
     assert asked == []
 
 
-def test_a_price_that_is_not_known_is_said_to_be_unknown() -> None:
-    assert price_words(SPEC, Plan(lines=(), costs=True)) == (
-        "money (the price is not known) until it is taken down"
-    )
+def test_a_price_that_is_not_known_is_said_to_be_unknown(snapshot: Snapshot) -> None:
+    snapshot(price_words(SPEC, Plan(lines=(), costs=True)))
 
 
 @pytest.mark.parametrize(
@@ -76,12 +77,11 @@ def test_a_price_that_is_not_known_is_said_to_be_unknown() -> None:
     ids=lambda words: words[0],
 )
 def test_without_a_terminal_and_without_yes_nothing_is_created(
-    aws: Cloud, words: tuple[str, ...]
+    snapshot: Snapshot, aws: Cloud, words: tuple[str, ...]
 ) -> None:
     refused = command(*words, status=2)
 
-    assert "Error: This costs $6.12 an hour until it is taken down" in refused.stderr
-    assert "add --yes" in refused.stderr
+    snapshot(refused.stderr)
     assert "make 2 x c5.18xlarge" in refused.stdout + refused.stderr
     assert not aws.mutating()
     assert answer("ls") == []

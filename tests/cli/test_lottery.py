@@ -93,7 +93,7 @@ def test_the_answer_of_a_lottery(snapshot: Snapshot) -> None:
     jobs = [3] * 5
     said = lottery_answer([equal, lucky], jobs, 12.5)
     snapshot(said)
-    assert "do not differ more than the jobs on them" in lottery_answer([equal], jobs, None)
+    snapshot(lottery_answer([equal], jobs, None))
     assert "$" not in lottery_answer([equal], jobs, None)
-    assert "too few to tell luck from chance in 1 series" in lottery_answer([lucky], [2, 2], None)
-    assert "No series has a value in all of the 5 draws" in lottery_answer([], jobs, None)
+    snapshot(lottery_answer([lucky], [2, 2], None))
+    snapshot(lottery_answer([], jobs, None))

@@ -12,6 +12,8 @@ from tests.conftest import ROOT, command
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 MEASURED = (ROOT / "tests" / "plain_run" / "measurements.jsonl").read_text()
 RECORD = json.loads((ROOT / "tests" / "plain_run" / "run.json").read_text())
 
@@ -54,7 +56,7 @@ def test_two_slow_runs_are_an_alarm_and_one_is_watched(root: Path) -> None:
     assert "changed with it: env:NCCL_ALGO: - -> Ring" in shown
 
 
-def test_too_few_runs_say_so(tmp_path: Path) -> None:
+def test_too_few_runs_say_so(snapshot: Snapshot, tmp_path: Path) -> None:
     add_run(tmp_path, 0, 1.0)
 
-    assert "14 runs are needed" in command("watch", "old", "--runs", str(tmp_path)).stdout
+    snapshot(command("watch", "old", "--runs", str(tmp_path)).stdout)

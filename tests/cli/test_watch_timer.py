@@ -25,6 +25,8 @@ from tests.conftest import COMMAND, command, run, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.snapshots import Snapshot
+
 P2P = "p2p --run-local --metrics memory_copy --sizes 8 --iterations 5"
 ANY = ("--busy", "1")  # other tests use this machine, too
 PROMTOOL = shutil.which("promtool", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -68,7 +70,7 @@ def test_a_run_is_measured_once_per_interval() -> None:
 
 
 @pytest.mark.usefixtures("local")
-def test_runs_that_overlap_or_were_killed_measure_once() -> None:
+def test_runs_that_overlap_or_were_killed_measure_once(snapshot: Snapshot) -> None:
     """Two launches; the first is killed while its ranks run, as by a crash: 10 s."""
     add(bench="p2p --run-local --metrics memory_copy --sizes 8 --iterations 2000000")
     first = subprocess.Popen([COMMAND, "watch", "run", "w"], stdout=subprocess.DEVNULL)
@@ -79,21 +81,21 @@ def test_runs_that_overlap_or_were_killed_measure_once() -> None:
     first.wait()
     still = command("watch", "run", "w").stdout
 
-    assert beside == "Skipped: another `cluster watch run` measures.\n"
-    assert still == "Skipped: a job runs on w: bench-p2p.\n"
+    snapshot(beside)
+    snapshot(still)
     command("down", "w", "-y")
     add()
     command("watch", "run", "w")
     assert [outcome for outcome, _ in outcomes()] == ["skipped", "skipped", "measured"]
 
 
-def test_a_failure_is_noted_and_tried_again() -> None:
+def test_a_failure_is_noted_and_tried_again(snapshot: Snapshot) -> None:
     add(bench="p2p --run-local --hosts 0")
     command("watch", "run", "w", status=2)
     command("watch", "run", "w", status=2)
 
     assert outcomes() == [("failed", "--hosts is 0; it must be between 1 and 100000.")] * 2
-    assert "was a failure: --hosts is 0" in command("watch").stdout
+    snapshot(command("watch").stdout)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,8 @@ def test_what_a_timer_could_not_repeat_is_refused(words: dict[str, str], said: s
     assert not Path(os.environ["CLUSTER_RUNS"], "w").exists()
 
 
-def test_an_unknown_kind_of_timer_is_refused() -> None:
-    assert "There are: systemd, cron" in add("--timer", "at", status=2)
+def test_an_unknown_kind_of_timer_is_refused(snapshot: Snapshot) -> None:
+    snapshot(add("--timer", "at", status=2))
 
 
 def test_units_of_systemd_are_valid_and_run_this_command(tmp_path: Path) -> None:
@@ -140,11 +142,13 @@ def ignored_by_systemd(unit: Path) -> str:
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="this machine has no systemd")
-def test_a_unit_that_systemd_would_ignore_in_part_is_seen(tmp_path: Path) -> None:
+def test_a_unit_that_systemd_would_ignore_in_part_is_seen(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     wrong = tmp_path / "w.service"
     wrong.write_text("[Service]\nType=oneshot\nExecStart=/bin/true\nSuccessExitStatus=three\n")
 
-    assert "w.service:4: Failed to parse value, ignoring: three" in ignored_by_systemd(wrong)
+    snapshot(ignored_by_systemd(wrong))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +205,7 @@ def test_a_log_that_was_cut_off_is_continued(tmp_path: Path) -> None:
     assert [e.runs for e in watches.events(tmp_path, "w")] == [("a",), ("b",)]
 
 
-def test_a_damaged_file_says_what_is_lost_and_what_to_type() -> None:
+def test_a_damaged_file_says_what_is_lost_and_what_to_type(snapshot: Snapshot) -> None:
     add()
     folder = Path(os.environ["CLUSTER_RUNS"]) / "w"
     (folder / watches.LOG).write_text("nothing\n")
@@ -210,12 +214,11 @@ def test_a_damaged_file_says_what_is_lost_and_what_to_type() -> None:
     (folder / watches.WATCH).write_text('{"name": "w", "ev')
     watch = command("watch", "run", "w", status=None).stderr
 
-    assert "the next one is due" in log
-    assert f"mv {folder / watches.LOG} " in log
-    assert "cluster watch add w --every 6h --bench 'p2p --hosts 2'" in watch
+    snapshot(log)
+    snapshot(watch)
 
 
-def test_a_full_disk_is_said() -> None:
+def test_a_full_disk_is_said(snapshot: Snapshot) -> None:
     """A limit on the size of files stands for the disk: the kernel refuses to write, too."""
     add()
     root = Path(os.environ["CLUSTER_RUNS"])
@@ -223,11 +226,13 @@ def test_a_full_disk_is_said() -> None:
     limited = f"ulimit -f 0; exec {COMMAND} watch run w"
     said = run("sh", "-c", limited, status=1).stderr
 
-    assert "The watch cannot be written" in said
+    snapshot(said)
     assert [e.runs for e in watches.events(root, "w")] == [("a",)]
 
 
-def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(tmp_path: Path) -> None:
+def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     told, text = tmp_path / "told", tmp_path / "cluster.prom"
     for number in range(16):
         add_run(tmp_path, number, 1 + 0.002 * (number * 7 % 5))
@@ -251,7 +256,7 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(tmp_path: Path) 
     assert states == [0, 3, 3, 3]
     lines = [line for line in told.read_text().splitlines() if line.startswith("old: ")]
     assert len(lines) == 2 * 2  # two series, and the first attempt to tell of each failed
-    assert lines[0].startswith("old: latency 8 B: +24.7% (95% CI")
+    snapshot(lines[0])
     shown = text.read_text()
     assert 'cluster_watch_state{cluster="old",metric="latency",' in shown
     assert shown.count("# TYPE cluster_watch_state gauge") == 1

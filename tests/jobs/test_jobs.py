@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.jobs.job import Job
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("tools")
 
@@ -113,8 +114,10 @@ def test_one_host_is_brought_to_the_state_of_a_folder(c: Cluster, tmp_path: Path
 
 
 @pytest.mark.parametrize("selection", ["9", "", "x", "5:", "0,nobody"])
-def test_a_selection_that_names_no_host_is_refused(c: Cluster, selection: str) -> None:
-    with pytest.raises(SpecError, match="names none of the 3 hosts"):
+def test_a_selection_that_names_no_host_is_refused(
+    snapshot: Snapshot, c: Cluster, selection: str
+) -> None:
+    with snapshot.raises(SpecError):
         c.hosts[selection]
 
 
@@ -226,8 +229,10 @@ def test_a_name_that_tmux_or_a_shell_could_misread_is_refused(c: Cluster, name: 
 
 
 @pytest.mark.parametrize("command", ["", "  ", []])
-def test_an_empty_command_is_refused(c: Cluster, command: str | list[str]) -> None:
-    with pytest.raises(SpecError, match="There is no command"):
+def test_an_empty_command_is_refused(
+    snapshot: Snapshot, c: Cluster, command: str | list[str]
+) -> None:
+    with snapshot.raises(SpecError):
         c.start(command)
 
 
@@ -290,20 +295,21 @@ def test_a_supervisor_that_cannot_run_is_quoted(c: Cluster) -> None:
     run("tmux", "kill-session", "-t", "other")
 
 
-def test_a_program_that_itself_exits_as_if_it_were_missing_was_started(c: Cluster) -> None:
+def test_a_program_that_itself_exits_as_if_it_were_missing_was_started(
+    snapshot: Snapshot, c: Cluster
+) -> None:
     job = c.hosts[0].start("exit 127", name="own")
-    with pytest.raises(JobError) as failed:
+    with snapshot.raises(JobError):
         job.wait()
 
-    assert failed.value.what == "0.mpi.jobs: the job own is failed, exit status 127."
 
-
-def test_a_failed_task_is_named_with_its_status_and_last_lines(c: Cluster) -> None:
+def test_a_failed_task_is_named_with_its_status_and_last_lines(
+    snapshot: Snapshot, c: Cluster
+) -> None:
     job = c.start('echo "I am $CLUSTER_NODE_RANK"; test $CLUSTER_NODE_RANK != 1', name="one")
-    with pytest.raises(JobError) as failed:
+    with snapshot.raises(JobError) as failed:
         job.wait()
 
-    assert failed.value.what == "1.mpi.jobs: the job one is failed, exit status 1."
     assert failed.value.stdout == "I am 1"
 
 
@@ -354,16 +360,17 @@ def test_a_killed_tmux_server_ends_no_job(c: Cluster) -> None:
     assert [line.text for line in job.lines()] == ["before", "after"]
 
 
-def test_a_killed_supervisor_loses_the_job_and_leaves_no_process(c: Cluster) -> None:
+def test_a_killed_supervisor_loses_the_job_and_leaves_no_process(
+    snapshot: Snapshot, c: Cluster
+) -> None:
     job = c.hosts[0].start("echo before; setsid -f sleep 9876.5; sleep 9877.5", name="orphan")
     until(lambda: alive("9876.5") and alive("9877.5"), "its processes")
     os.kill(supervisor(job), signal.SIGKILL)
     until(lambda: job.state == "lost" and not alive("9876.5") and not alive("9877.5"), "their end")
 
-    with pytest.raises(JobError) as lost:
+    with snapshot.raises(JobError) as lost:
         job.wait()
     assert lost.value.stdout == "before"
-    assert "supervisor was killed" in lost.value.means
 
 
 def test_a_killed_supervisor_and_a_killed_tmux_server_are_found_by_down(c: Cluster) -> None:
@@ -430,14 +437,15 @@ def test_a_full_disk_loses_output_or_starts_nothing_and_that_is_said(c: Cluster)
         run("umount", "--lazy", str(folder))
 
 
-def test_a_command_that_one_host_lacks_says_on_which_and_leaves_none(c: Cluster) -> None:
+def test_a_command_that_one_host_lacks_says_on_which_and_leaves_none(
+    snapshot: Snapshot, c: Cluster
+) -> None:
     c.hosts[:2].write("#!/bin/sh\nsleep 300\n", "work/own")
     c.hosts[:2].run("chmod +x work/own")
     c.hosts[2].run("mkdir work")
-    with pytest.raises(JobError) as failed:
+    with snapshot.raises(JobError):
         c.start("./own", cwd="work", name="partly")
 
-    assert failed.value.what.startswith("2.mpi.jobs: partly cannot be started: ./own")
     ends = c.jobs["partly"].states().values()
     assert [end.state for end in ends if isinstance(end, TaskState)] == [
         *("stopped", "stopped", "failed"),
@@ -527,10 +535,10 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert alive("9880.5") == []
 
 
-def test_the_commands_do_the_same(c: Cluster) -> None:
+def test_the_commands_do_the_same(snapshot: Snapshot, c: Cluster) -> None:
     line = "echo $A; sleep 0.1; exit 3"
     words = ("--on", "1:", "--job", "w", "--env", "A=b c", "--detach", "--", line)
-    assert "cluster logs jobs w -f" in command("run", c.name, *words).stdout
+    snapshot(command("run", c.name, *words).stdout)
     printed = command("logs", c.name, "w", "-f").stdout
     assert sorted(printed.splitlines()) == ["1.mpi.jobs: b c", "2.mpi.jobs: b c"]
     assert command("wait", c.name, "w", status=3).stdout == ""
@@ -539,7 +547,7 @@ def test_the_commands_do_the_same(c: Cluster) -> None:
     assert [task["host"] for task in row["tasks"]] == ["1.mpi.jobs", "2.mpi.jobs"]
     command("run", c.name, "--detach", "--job", "s", "--", "sleep 300")
     attach = command("connect", c.name, "s", "2", "--print").stdout
-    assert attach == "tmux attach-session -t =jobs/s/2\n"
+    snapshot(attach)
     command("kill", c.name, "s")
     assert c.jobs["s"].state == "stopped"
 

@@ -16,11 +16,15 @@ from tests.conftest import ROOT, answer, command
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 EXAMPLE = ROOT / "examples" / "parameter_servers.toml"
 
 
 @pytest.mark.usefixtures("tools")
-def test_groups_are_selected_and_set_up_once_for_each_content(tmp_path: Path) -> None:
+def test_groups_are_selected_and_set_up_once_for_each_content(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     groups: dict[str, Any] = {"ps": 1, "worker": {"hosts": 2}}
     with cluster.launch("two", groups=groups, setup="echo ran >> marks") as c:
         assert c.hosts["worker"].names == ("1.worker.two", "2.worker.two")
@@ -31,14 +35,11 @@ def test_groups_are_selected_and_set_up_once_for_each_content(tmp_path: Path) ->
         job = c.start("echo $CLUSTER_GROUP $CLUSTER_IPS_PS", hosts="worker")
         job.wait()
         assert {line.text for line in job.lines()} == {"worker 127.0.0.1"}
-        with pytest.raises(
-            JobError, match=r"The set-up of 0\.ps\.two ended with exit status 3"
-        ) as no:
+        with snapshot.raises(JobError) as no:
             c.setup("echo before\nexit 3", hosts=c.hosts[0])
         assert no.value.stdout == "before"
-        with pytest.raises(SpecError, match="'wrker' names none") as unknown:
+        with snapshot.raises(SpecError):
             c.start("true", hosts="wrker")
-        assert "ps, worker" in unknown.value.remedy
     with pytest.raises(JobError):
         cluster.launch("new", hosts=1, setup="false")
     assert answer("ls") == []
@@ -99,6 +100,7 @@ restarts = 1
 
 @pytest.mark.usefixtures("tools")
 def test_a_file_that_is_fetched_and_ended_leaves_its_results_and_nothing_else(
+    snapshot: Snapshot,
     tmp_path: Path,
 ) -> None:
     """Also if a task failed, which is the error; a server is not waited for."""
@@ -108,26 +110,27 @@ def test_a_file_that_is_fetched_and_ended_leaves_its_results_and_nothing_else(
     done = command("launch", str(path), status=1)
 
     assert [step.split()[0] for step in steps] == ["job", "job", "wait", "fetch", "take"]
-    assert "2.worker.once: the job work is failed, exit status 1." in done.stderr
+    snapshot(done.stderr)
     ranks = {f.parent.name: f.read_text() for f in (tmp_path / "results").glob("*/rank")}
     assert ranks == {"1.worker.once": "0\n", "2.worker.once": "1\n"}
     assert answer("ls") == []
 
 
 @pytest.mark.usefixtures("tools")
-def test_hosts_whose_set_up_fails_stay_only_if_that_is_said(tmp_path: Path) -> None:
+def test_hosts_whose_set_up_fails_stay_only_if_that_is_said(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     """What is fixed runs on them once, and not again."""
     path = tmp_path / "kept.toml"
     path.write_text('name = "kept"\nhosts = 2\nsetup = "echo why >&2; test -e fixed"\n')
     failed = command("launch", str(path), status=1)
-    assert "The set-up of 0.mpi.kept ended with exit status 1" in failed.stderr
-    assert "why" in failed.stderr
+    snapshot(failed.stderr)
     assert answer("ls") == []
     command("launch", str(path), "--keep", status=1)
     command("run", "kept", "--", "touch fixed")
 
-    assert "set-up: ran on 2 of 2 host(s)" in command("launch", str(path)).stderr
-    assert "set-up: ran on 0 of 2 host(s)" in command("launch", str(path)).stderr
+    snapshot(command("launch", str(path)).stderr)
+    snapshot(command("launch", str(path)).stderr)
     command("down", "kept")
 
 

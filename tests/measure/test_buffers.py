@@ -24,6 +24,7 @@ from cluster.measure.buffers import on_gpus
 from cluster.orchestration.bench.plan import check_plan
 from tests.conftest import answer, command, on_ranks, runs_folder
 from tests.plain_values import plain_facts
+from tests.snapshots import Snapshot
 
 METRICS = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
 # Stands for torch and a GPU: arrays here, of which MPI is told the addresses alone, as there.
@@ -172,14 +173,16 @@ def test_a_host_is_refused_with_what_to_type(
     assert said in str(refused.value)
 
 
-def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anything() -> None:
+def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anything(
+    snapshot: Snapshot,
+) -> None:
     params = convert({"buffer": "cuda"}, P2PParams, "parameter")
     spec = ClusterSpec(name="x", hosts=1, ranks_per_host=2)
     assert P2P().gpus(params, 2) == 2
     assert P2P().gpus(params, 1) == 1
     check_plan(P2P(), params, spec, Plan(lines=(), gpus=2))
     check_plan(P2P(), params, spec, Plan(lines=()))  # nobody knows
-    with pytest.raises(cluster.SpecError, match="Each of these machines has 1 GPU"):
+    with snapshot.raises(cluster.SpecError):
         check_plan(P2P(), params, spec, Plan(lines=(), gpus=1))
 
 

@@ -20,6 +20,8 @@ from tests.conftest import processes, until
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 RANK = """
 import sys
 from pathlib import Path
@@ -138,9 +140,9 @@ def test_a_server_ends_with_its_rank(home: Path) -> None:
     until(lambda: not listens(port), "it is gone")
 
 
-def test_a_server_that_does_not_come_to_listen_is_an_error(home: Path) -> None:
+def test_a_server_that_does_not_come_to_listen_is_an_error(snapshot: Snapshot, home: Path) -> None:
     with (
-        pytest.raises(ClusterError, match=r"false did not start listening at 127\.0\.0\.1"),
+        snapshot.raises(ClusterError),
         run_server(["false", "PORT"], "127.0.0.1"),
     ):
         raise AssertionError("the block was entered")

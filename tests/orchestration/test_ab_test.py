@@ -18,6 +18,7 @@ from cluster.orchestration.ab_test import (
 from cluster.orchestration.bench.variables import variable
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, sessions
+from tests.snapshots import Snapshot
 
 QUICK = ("--metrics=latency", "--sizes=8,64KiB", "--iterations=60")
 
@@ -46,8 +47,8 @@ def test_values_with_commas_have_a_bar_between_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["window", "window=1", "window=1,2,3", "window=1,1", "mca:btl="])
-def test_what_is_not_two_values_is_refused(text: str) -> None:
-    with pytest.raises(SpecError, match="is not KEY=V1,V2"):
+def test_what_is_not_two_values_is_refused(snapshot: Snapshot, text: str) -> None:
+    with snapshot.raises(SpecError):
         trials(text, "p2p")
 
 
@@ -74,9 +75,9 @@ def test_the_order_is_abba() -> None:
     assert list(order(5)) == [0, 1, 1, 0, 0, 1, 1, 0, 0, 1]
 
 
-def test_fewer_than_five_launches_are_refused() -> None:
+def test_fewer_than_five_launches_are_refused(snapshot: Snapshot) -> None:
     check_launches(5)
-    with pytest.raises(SpecError, match="a verdict needs 5"):
+    with snapshot.raises(SpecError):
         check_launches(4)
 
 

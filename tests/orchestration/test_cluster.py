@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cluster.core.model.measurements import Progress
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("tools")
 
@@ -54,7 +55,7 @@ def test_a_with_block_measures_and_leaves_nothing() -> None:
     assert run_.summary()[0].n == 30
 
 
-def test_without_with_it_stays_until_down(played: FakeHosts) -> None:
+def test_without_with_it_stays_until_down(snapshot: Snapshot, played: FakeHosts) -> None:
     c = cluster.launch("stays", provider="fake", hosts=2)
     c.bench("p2p", metrics="latency", sizes="8", iterations=9)
 
@@ -62,7 +63,7 @@ def test_without_with_it_stays_until_down(played: FakeHosts) -> None:
     assert [m.name for m in cluster.attach("stays").machines] == ["0.mpi.stays", "1.mpi.stays"]
     c.down()
     assert played.made == {}
-    with pytest.raises(cluster.SpecError, match="There is no cluster 'stays'"):
+    with snapshot.raises(cluster.SpecError):
         cluster.attach("stays")
 
 
@@ -257,22 +258,22 @@ def test_down_waits_for_a_start_that_is_under_way(monkeypatch: pytest.MonkeyPatc
     assert not processes("p2p.py")
 
 
-def test_a_cluster_that_was_taken_down_meanwhile_starts_nothing() -> None:
+def test_a_cluster_that_was_taken_down_meanwhile_starts_nothing(snapshot: Snapshot) -> None:
     c = cluster.launch("meanwhile", hosts=2)
     cluster.attach("meanwhile").down()
-    with pytest.raises(cluster.ClusterError, match="was taken down by another process"):
+    with snapshot.raises(cluster.ClusterError):
         c.bench("p2p", metrics="latency", sizes=[8])
 
     assert sessions() == []
     assert journal.names() == ()
 
 
-def test_a_cluster_that_costs_money_is_not_replaced() -> None:
+def test_a_cluster_that_costs_money_is_not_replaced(snapshot: Snapshot) -> None:
     book = journal.for_cluster("dear")
     book.append(journal.Intended(spec=cluster.ClusterSpec(name="dear"), at=0.0, costs=True))
     book.append(journal.Created(machines=()))
 
-    with pytest.raises(cluster.SpecError, match="it costs money"):
+    with snapshot.raises(cluster.SpecError):
         cluster.launch("dear", hosts=2)
     assert journal.names() == ("dear",)
 

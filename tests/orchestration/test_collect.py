@@ -17,6 +17,7 @@ from cluster.orchestration.bench.collect import (
 from cluster.runs import store
 from cluster.runs.run import Run
 from tests.conftest import runs_folder
+from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ terminated by signals sent by prterun (as reported here).
 \0"""
 
 
-def test_what_a_rank_said_is_not_followed_by_what_mpi_says_when_it_ends() -> None:
+def test_what_a_rank_said_is_not_followed_by_what_mpi_says_when_it_ends(snapshot: Snapshot) -> None:
     folder = store.create(runs_folder(), "mine", "p2p", 0.0)
     (folder / "raw").mkdir()
     (folder / "raw" / "stderr").write_text(ABORTED)
@@ -110,7 +111,7 @@ def test_what_a_rank_said_is_not_followed_by_what_mpi_says_when_it_ends() -> Non
     with pytest.raises(JobError) as failed:
         raise_unless_done(Run(folder=folder, record=known, measurements=()))
 
-    assert failed.value.stderr == "Rank 0 of 1: Why."
+    snapshot(failed.value.stderr)
 
 
 def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:

@@ -5,24 +5,20 @@ import pytest
 from cluster.core.errors import SpecError
 from cluster.orchestration.bench.plan import _refuse_unknown
 from tests.conftest import command, runs_folder, sessions
+from tests.snapshots import Snapshot
 
 KNOWN = ["btl", "btl_sm_eager_limit", "btl_sm_rndv_eager_limit", "btl_tcp_eager_limit", "pml"]
 
 
-def test_near_names_are_suggested() -> None:
+def test_near_names_are_suggested(snapshot: Snapshot) -> None:
     _refuse_unknown(["btl", "btl_sm_eager_limit"], KNOWN)
-    with pytest.raises(SpecError, match="no MCA parameter 'btl_sm_eager_limitt'") as refused:
+    with snapshot.raises(SpecError):
         _refuse_unknown(["btl_sm_eager_limitt"], KNOWN)
 
-    assert "Did you mean btl_sm_eager_limit or " in str(refused.value)
 
-
-def test_what_resembles_nothing_has_no_suggestion() -> None:
-    with pytest.raises(SpecError, match="no MCA parameter 'nosuch'") as refused:
+def test_what_resembles_nothing_has_no_suggestion(snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         _refuse_unknown(["nosuch"], KNOWN)
-
-    assert "Did you mean" not in str(refused.value)
-    assert "ompi_info" in str(refused.value)
 
 
 @pytest.mark.usefixtures("tools")

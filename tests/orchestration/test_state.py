@@ -16,6 +16,7 @@ from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
 from tests.plain_values import plain_facts
+from tests.snapshots import Snapshot
 
 SPEC = ClusterSpec(name="mine", hosts=2)
 PRICE = Price(hourly=3.6, at="2026-11-01", source="a list")
@@ -197,8 +198,8 @@ def test_ctrl_c_in_the_exit_of_a_lock_leaves_none_to_wait_for(moment: int) -> No
     assert events == moment
 
 
-def test_a_cluster_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SpecError, match="There is no cluster 'mine'"):
+def test_a_cluster_that_is_not_there_is_refused(snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         StateOnDisk(journal.for_cluster("mine"))
 
 

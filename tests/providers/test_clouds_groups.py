@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.fakes.cloud import Emulated
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 SMALL = {"aws": "c5.large", "gcp": "c2-standard-4"}
@@ -81,7 +82,7 @@ def test_groups_share_a_network_and_each_has_a_call_of_its_own(
 
 
 def test_a_zone_without_room_for_the_second_group_gets_nothing_of_the_first(
-    cloud: Emulated[Any], world: World
+    snapshot: Snapshot, cloud: Emulated[Any], world: World
 ) -> None:
     """With another zone, all groups are there; without, nothing is left."""
     first, second = ZONES[world.name]
@@ -98,9 +99,8 @@ def test_a_zone_without_room_for_the_second_group_gets_nothing_of_the_first(
 
     cloud.set(capacity={f"{first} {large}": 1, f"{second} {large}": 1})
     provider = world.planned()
-    with pytest.raises(Capacity, match=f"{large}|{second}") as caught:
+    with snapshot.raises(Capacity):
         world.create(provider)
-    assert "Nothing is left." in caught.value.means
     assert cloud.things() == before
 
 
@@ -138,7 +138,7 @@ def _planned(cloud: Emulated[Any], world: World) -> tuple[Any, ...]:
 
 
 def test_groups_without_a_zone_in_common_are_refused(
-    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = ZONES[world.name]
     world = grouped(world, {"zones": f"{first},{second}"})
@@ -146,7 +146,6 @@ def test_groups_without_a_zone_in_common_are_refused(
     monkeypatch.setattr(
         "cluster.providers._cloud.capacity_cache.zones", lambda _: frozenset(next(full))
     )
-    with pytest.raises(SpecError, match="no zone in common") as caught:
+    with snapshot.raises(SpecError):
         world.planned()
-    assert caught.value.means == f"ps: {first}; worker: {second}"
     assert not real_calls(cloud, CREATE[world.name])

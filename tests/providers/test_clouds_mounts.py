@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cluster.remote.shells import Shell
     from tests.clouds import World
+    from tests.snapshots import Snapshot
 
 pytestmark = [pytest.mark.usefixtures("after_a_second"), pytest.mark.timeout(300)]
 SERVER = "10.9.9.9@tcp:/lfs"
@@ -25,7 +26,7 @@ MOUNTED = "awk '$2 == \"/scratch/a\" {print $1}' /proc/mounts"
 
 
 def test_hosts_that_cannot_mount_are_taken_down(
-    world: World, request: pytest.FixtureRequest
+    snapshot: Snapshot, world: World, request: pytest.FixtureRequest
 ) -> None:
     """No host has a client of Lustre, and none can be installed: `mount` says so on each."""
     cloud: Any = request.getfixturevalue(f"{world.name}_hosts")
@@ -33,7 +34,7 @@ def test_hosts_that_cannot_mount_are_taken_down(
     options = {**world.spec.options, "mount": f"lustre:{SERVER}:/scratch"}
     spec = msgspec.structs.replace(world.spec, hosts=1, options=options)
 
-    assert f"lustre {SERVER} at /scratch" in plan_spec(spec)[1].lines[-1]
+    snapshot(plan_spec(spec)[1].lines[-1])
     with pytest.raises(SpecError, match="cannot mount") as caught:
         launch_spec(spec)
     assert "--image" in caught.value.remedy
@@ -66,11 +67,11 @@ def test_what_is_mounted_is_unmounted_before_the_machines_end(
     assert after == [""]
 
 
-def test_a_wrong_mount_is_refused_in_the_plan(world: World, cloud: Any) -> None:
+def test_a_wrong_mount_is_refused_in_the_plan(snapshot: Snapshot, world: World, cloud: Any) -> None:
     spec = msgspec.structs.replace(
         world.spec, options={**world.spec.options, "mount": "nfs:h:data"}
     )
-    with pytest.raises(SpecError, match="names no file system"):
+    with snapshot.raises(SpecError):
         plan_spec(spec)
 
     assert not cloud.mutating()

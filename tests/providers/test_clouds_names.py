@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.fakes import gcp as google
     from tests.fakes.aws import Cloud
     from tests.fakes.cloud import Emulated
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 
@@ -47,7 +48,7 @@ def refused(*words: str) -> str:
 
 @pytest.mark.parametrize("case", ["typo", "account", "user", "region"])
 def test_what_amazon_was_searched_for_and_as_whom_is_said(
-    aws: Cloud, monkeypatch: pytest.MonkeyPatch, case: str
+    snapshot: Snapshot, aws: Cloud, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     launched(AWS)
     made = machines(aws)
@@ -61,14 +62,13 @@ def test_what_amazon_was_searched_for_and_as_whom_is_said(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
 
     words = refused(name, "--region", region)
-    assert f"There is no cluster {name!r}." in words
-    assert f"in {region}, as arn:aws:iam::{account}:user/{who} in the account {account}" in words
+    snapshot(words)
     assert machines(aws) == made
 
 
 @pytest.mark.parametrize("case", ["typo", "user"])
 def test_what_google_was_searched_for_and_as_whom_is_said(
-    gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch, case: str
+    snapshot: Snapshot, gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     gcp.set(**GCP.settings)
     launched(GCP)
@@ -77,33 +77,33 @@ def test_what_google_was_searched_for_and_as_whom_is_said(
     monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", who)
 
     words = refused("c6" if case == "typo" else NAME, "--region", "projects/test-project")
-    assert f"in the project test-project, as {who}" in words
+    snapshot(words)
     assert machines(gcp) == made
 
 
-def test_a_project_that_may_not_be_searched_is_not_said_to_be_empty(gcp: google.Cloud) -> None:
+def test_a_project_that_may_not_be_searched_is_not_said_to_be_empty(
+    snapshot: Snapshot, gcp: google.Cloud
+) -> None:
     del gcp
     done = command("down", NAME, "--region", "projects/other", "-y", status=1)
-    assert "projects/other" in done.stderr
-    assert "It may still exist" in done.stderr
+    snapshot(done.stderr)
 
 
-def test_a_region_that_no_provider_has_is_refused() -> None:
-    assert "No provider has a region like 'us-esat'" in refused(NAME, "--region", "us-esat")
+def test_a_region_that_no_provider_has_is_refused(snapshot: Snapshot) -> None:
+    snapshot(refused(NAME, "--region", "us-esat"))
 
 
-def test_without_credentials_the_clouds_are_said_not_to_be_searched() -> None:
+def test_without_credentials_the_clouds_are_said_not_to_be_searched(snapshot: Snapshot) -> None:
     words = refused(NAME)
-    assert "not aws: this machine has no credentials" in words
-    assert "not gcp: this machine has no credentials" in words
+    snapshot(words)
     assert str(journal.root()) in words
 
 
-def test_all_of_none_claims_nothing_and_names_what_runs_elsewhere(aws: Cloud) -> None:
+def test_all_of_none_claims_nothing_and_names_what_runs_elsewhere(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
     done = command("down", "--all", "-y").stdout
-    assert "nothing was taken down" in done
-    assert "0 left" not in done
-    assert f"user/admin in the account {ACCOUNT}" in done
+    snapshot(done)
     launched(AWS)
 
     assert f"cluster down {NAME}" in refused("--all")
@@ -120,11 +120,10 @@ def test_the_answer_for_a_program_names_what_is_down_and_nothing_else(aws: Cloud
     assert answer("more", "gc") == []
 
 
-def test_a_program_gets_the_same_error(aws: Cloud) -> None:
+def test_a_program_gets_the_same_error(snapshot: Snapshot, aws: Cloud) -> None:
     del aws
-    with pytest.raises(SpecError, match="no cluster 'nosuch'") as caught:
+    with snapshot.raises(SpecError):
         take_down("nosuch", ["us-east-1"])
-    assert f"user/admin in the account {ACCOUNT}" in caught.value.means
 
 
 def test_a_cluster_whose_journal_was_lost_is_not_down(world: World, cloud: Emulated[Any]) -> None:
@@ -140,8 +139,10 @@ def test_a_cluster_whose_journal_was_lost_is_not_down(world: World, cloud: Emula
 
 
 @pytest.mark.parametrize("provider", ["local", "sim", "ssh", "lab"])
-def test_a_name_that_other_providers_do_not_know_is_refused(provider: str) -> None:
+def test_a_name_that_other_providers_do_not_know_is_refused(
+    snapshot: Snapshot, provider: str
+) -> None:
     spec = ClusterSpec(name="known", provider=provider, hosts=1)
     journal.for_cluster("known").append(journal.Intended(spec=spec, at=time.time()))
-    assert "Nothing of that name was found" in refused("unknown")
+    snapshot(refused("unknown"))
     assert journal.names() == ("known",)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.aws import Cloud
     from tests.fakes.cloud import Emulated
+    from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize("allow", ["0.0.0.0/0", "128.0.0.0/1"])
@@ -47,10 +48,9 @@ def test_a_network_of_ones_own_is_no_warning(allow: str) -> None:
     assert open_lines(allow) == ()
 
 
-def test_all_ipv6_addresses_open_nothing_and_the_user_hears_why() -> None:
-    with pytest.raises(SpecError, match="IPv6") as caught:
+def test_all_ipv6_addresses_open_nothing_and_the_user_hears_why(snapshot: Snapshot) -> None:
+    with snapshot.raises(SpecError):
         allowed_network("::/0")
-    assert "IPv4 addresses only" in caught.value.means
 
 
 class Ipv6(BaseHTTPRequestHandler):
@@ -109,10 +109,10 @@ def test_a_subnet_with_ipv6_only_is_refused(aws: Cloud) -> None:
     ],
 )
 def test_google_remedies_name_the_policy_or_the_switch(
-    message: str, error: type[ProvisionError], remedy: str
+    snapshot: Snapshot, message: str, error: type[ProvisionError], remedy: str
 ) -> None:
     failure = Failure("other", operation="instances.x", code="conditionNotMet", message=message)
     said = to_cluster_error(failure, remains="It may still exist.")
     assert type(said) is error
     assert remedy in said.remedy
-    assert "cluster up --plan" not in said.remedy
+    snapshot(said.remedy)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import cluster
     from cluster.core.model.spec import ClusterSpec
     from tests.fakes.kubernetes.store import Object
+    from tests.snapshots import Snapshot
 
 __all__ = ["kubernetes", "kubernetes_server"]
 LEVEL = "pod-security.kubernetes.io/enforce"
@@ -185,23 +186,20 @@ def test_the_verbs_that_are_named_are_enough(kubernetes: Kubernetes) -> None:
     mine.down()
 
 
-def test_a_plan_says_which_nodes_have_no_room(kubernetes: Kubernetes) -> None:
+def test_a_plan_says_which_nodes_have_no_room(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
     kubernetes.add_pod("other", gpus=1)
     kubernetes.change(NODES, "node1", lambda node: node["spec"].update(unschedulable=True))
     taints = [{"key": "team-b", "effect": "NoSchedule"}]
     kubernetes.change(NODES, "node2", lambda node: node["spec"].update(taints=taints))
 
     lines = planned(options={"gpus": "8"})
-    assert "1 of 4 nodes have room" in lines[-1]
-    assert "node0 has 7 of 8 nvidia.com/gpu free" in lines[-1]
-    assert "node1 is cordoned" in lines[-1]
-    assert "node2 is reserved by the taint team-b (--option tolerate=team-b)" in lines[-1]
-    assert "lacks the label pool=h100" in planned(options={"nodes": "pool=h100"})[-1]
+    snapshot(lines[-1])
+    snapshot(planned(options={"nodes": "pool=h100"})[-1])
     assert len(planned(1, {"gpus": "8"})) == 2
     kubernetes.remove(PODS, "other")
 
 
-def test_a_pod_on_each_node_that_can_have_one(kubernetes: Kubernetes) -> None:
+def test_a_pod_on_each_node_that_can_have_one(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
     """Others on a node do not change the number: the plan says that pods would wait."""
     kubernetes.change(NODES, "node1", lambda node: node["spec"].update(unschedulable=True))
     kubernetes.label("node3", {"pool": "h100"})
@@ -212,10 +210,10 @@ def test_a_pod_on_each_node_that_can_have_one(kubernetes: Kubernetes) -> None:
         return make_spec("mine", {"provider": "kubernetes", "options": options, **fields})
 
     assert (asked("all").hosts, asked("all,pool=h100").hosts, asked("pool=h100").hosts) == (3, 1, 2)
-    assert "node0 has 7 of 8 nvidia.com/gpu free" in plan_spec(asked("all"))[1].lines[-1]
-    with pytest.raises(SpecError, match="hosts is 2, and nodes=all are 3 nodes"):
+    snapshot(plan_spec(asked("all"))[1].lines[-1])
+    with snapshot.raises(SpecError):
         plan_spec(asked("all", hosts=2))
-    with pytest.raises(SpecError, match=r"None of 4 nodes can .*; one lacks the label pool=none\."):
+    with snapshot.raises(SpecError):
         asked("all,pool=none")
     kubernetes.remove(PODS, "other")
     mine = launch_spec(asked("all"))
@@ -223,15 +221,17 @@ def test_a_pod_on_each_node_that_can_have_one(kubernetes: Kubernetes) -> None:
     mine.down()
 
 
-def test_a_plan_says_what_quotas_allow(kubernetes: Kubernetes) -> None:
+def test_a_plan_says_what_quotas_allow(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
     kubernetes.add_quota(requests_nvidia__com="unused", pods="1")
 
-    assert "the quota limits allows 1 pods: 0 are in use, and 2 pods need 2" in planned()[-1]
+    snapshot(planned()[-1])
 
 
-def test_network_cards_and_a_second_network_reach_the_pods(kubernetes: Kubernetes) -> None:
+def test_network_cards_and_a_second_network_reach_the_pods(
+    snapshot: Snapshot, kubernetes: Kubernetes
+) -> None:
     options = {"rdma": "rdma/hca_shared:8", "network": "multus:fast", "security": "baseline"}
-    assert "0 of 4 nodes have room" in planned(options=options)[-1]
+    snapshot(planned(options=options)[-1])
     for name in ("node0", "node1"):
         kubernetes.change(
             NODES, name, lambda node: node["status"]["allocatable"].update({"rdma/hca_shared": "8"})
@@ -244,7 +244,7 @@ def test_network_cards_and_a_second_network_reach_the_pods(kubernetes: Kubernete
         assert container["resources"]["limits"]["rdma/hca_shared"] == "8"
         assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert {pod["spec"]["nodeName"] for pod in kubernetes.pods()} == {"node0", "node1"}
-    assert "node0 has 0 of 8 rdma/hca_shared free" in planned(options=options)[-1]
+    snapshot(planned(options=options)[-1])
     mine.down()
 
 
@@ -262,16 +262,17 @@ def test_a_client_whose_clock_is_off_by_an_hour(
 
 
 @pytest.mark.parametrize("level", ["restricted", "baseline"])
-def test_pods_keep_the_level_of_pod_security(kubernetes: Kubernetes, level: str) -> None:
+def test_pods_keep_the_level_of_pod_security(
+    snapshot: Snapshot, kubernetes: Kubernetes, level: str
+) -> None:
     kubernetes.change(
         NAMESPACES, "team-a", lambda item: item["metadata"].update(labels={LEVEL: level})
     )
     mine = up(1, {"security": level})
     mine.down()
 
-    with pytest.raises(SpecError) as refused:
+    with snapshot.raises(SpecError):
         planned(options={"network": "host"})
-    assert "host namespaces (hostNetwork=true)" in refused.value.what
 
 
 @pytest.mark.parametrize(
@@ -363,6 +364,7 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 def test_hosts_are_in_the_order_of_the_network_and_its_layers_are_known(
+    snapshot: Snapshot,
     kubernetes: Kubernetes,
 ) -> None:
     key = "topology.k8s.aws/network-node-layer"
@@ -379,7 +381,7 @@ def test_hosts_are_in_the_order_of_the_network_and_its_layers_are_known(
         ("network node 1", (0, 0, 2, 2)),
     ]
     hint = KubernetesProvider().replacement_hint(mine.spec, mine.machines[:2])
-    assert "kubectl cordon node0 node2;" in hint
+    snapshot(hint)
     mine.down()
 
 
@@ -417,7 +419,9 @@ def test_nodes_are_cordoned_up_to_a_limit_and_only_those_with_our_mark_uncordone
     mine.down()
 
 
-def test_a_second_cluster_is_on_the_nodes_of_the_first(kubernetes: Kubernetes) -> None:
+def test_a_second_cluster_is_on_the_nodes_of_the_first(
+    snapshot: Snapshot, kubernetes: Kubernetes
+) -> None:
     mine = up()
     fields = {"provider": "kubernetes", "hosts": 2, "options": {**OPTIONS, "share": "mine"}}
     other = launch_spec(make_spec("other", fields))
@@ -427,7 +431,7 @@ def test_a_second_cluster_is_on_the_nodes_of_the_first(kubernetes: Kubernetes) -
     assert first == second
     other.down()
     mine.down()
-    with pytest.raises(SpecError, match="no cluster 'mine'"):
+    with snapshot.raises(SpecError):
         planned(options={"share": "mine"})
 
 
@@ -499,7 +503,7 @@ def test_a_pod_that_is_taken_away_is_named_and_the_others_stay(
     ],
 )
 def test_a_pod_that_was_deleted_is_named_with_its_reason_before_and_after_it_is_gone(
-    kubernetes: Kubernetes, reason: str, message: str, event: str
+    snapshot: Snapshot, kubernetes: Kubernetes, reason: str, message: str, event: str
 ) -> None:
     mine = up()
     lost, node = kubernetes.pods()[0]["metadata"]["name"], kubernetes.pods()[0]["spec"]["nodeName"]
@@ -511,7 +515,7 @@ def test_a_pod_that_was_deleted_is_named_with_its_reason_before_and_after_it_is_
     after = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
 
     assert during
-    assert f"0.mpi.mine ended: {reason}: {message}" in during.what
+    snapshot(during.what)
     words = f"0.mpi.mine ended: its pod was deleted by somebody else: {event}: {message}"
     assert after
     assert words in after.what
@@ -623,13 +627,11 @@ def test_gc_finds_ours_by_its_mark_and_nothing_else(kubernetes: Kubernetes) -> N
     kubernetes.remove(PODS, "other")
 
 
-def test_a_server_that_lacks_a_field_is_refused(kubernetes: Kubernetes) -> None:
+def test_a_server_that_lacks_a_field_is_refused(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
     kubernetes.version = "1.27.0"
-    with pytest.raises(SpecError, match="unknown field") as refused:
+    with snapshot.raises(SpecError):
         planned()
     kubernetes.version = "1.32.0"
-
-    assert "older than Kubernetes 1.29" in refused.value.means
 
 
 @pytest.mark.parametrize(

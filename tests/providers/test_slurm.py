@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 __all__ = ["slurm_here"]
 
 
@@ -41,7 +43,9 @@ def up(name: str = "mine", **options: str) -> cluster.Cluster:
     return cluster.launch(name, provider="slurm", hosts=1, options={"reach": "srun", **options})
 
 
-def test_a_cluster_is_a_job_and_its_end_is_the_end_of_the_job(slurm: SlurmHere) -> None:
+def test_a_cluster_is_a_job_and_its_end_is_the_end_of_the_job(
+    snapshot: Snapshot, slurm: SlurmHere
+) -> None:
     mine = up(time="5m")
 
     assert mine.run(["printenv", "HOME"])["0.mpi.mine"].status == 0
@@ -55,11 +59,11 @@ def test_a_cluster_is_a_job_and_its_end_is_the_end_of_the_job(slurm: SlurmHere) 
 
     mine.down()
     assert slurm.call("squeue", "-h") == ""
-    assert "on this machine" in mine.looked_for
+    snapshot(mine.looked_for)
 
 
 def test_inside_an_allocation_its_nodes_are_used_and_it_is_never_cancelled(
-    slurm: SlurmHere, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, slurm: SlurmHere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = slurm.hold()
     monkeypatch.setenv("SLURM_JOB_ID", job)
@@ -72,8 +76,7 @@ def test_inside_an_allocation_its_nodes_are_used_and_it_is_never_cancelled(
 
     slurm.end(job)
     refused = command("up", "inside", "--provider", "slurm", status=2).stderr
-    assert f"SLURM_JOB_ID is {job}, but this job does not run" in refused
-    assert "unset SLURM_JOB_ID" in refused
+    snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def test_what_can_never_start_is_refused_and_cancelled(
     ],
 )
 def test_a_plan_says_that_a_partition_starts_nothing(
-    slurm: SlurmHere, state: str, said: str
+    snapshot: Snapshot, slurm: SlurmHere, state: str, said: str
 ) -> None:
     """For one that is down, `sbatch --test-only` says that the job would start now."""
     slurm.call("scontrol", "update", "PartitionName=off", f"State={state}")
@@ -155,7 +158,7 @@ def test_a_plan_says_that_a_partition_starts_nothing(
         return plan_spec(asked)[1].lines[1]
 
     assert planned("off").endswith(said)
-    assert "may start at" in planned("all")
+    snapshot(planned("all"))
     slurm.call("scontrol", "update", "PartitionName=off", "State=DOWN")
 
 
@@ -177,14 +180,12 @@ def test_a_partition_that_is_down_is_said_and_waited_for(slurm: SlurmHere) -> No
 
 
 def test_without_slurm_the_message_says_where_to_look(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(home))
 
-    with pytest.raises(SpecError, match="There is no sbatch on this machine") as refused:
+    with snapshot.raises(SpecError):
         plan_spec(make_spec("mine", {"provider": "slurm"}))
-    assert "--option login=alice@login1" in refused.value.remedy
-    assert "slurm=1" in refused.value.remedy
 
 
 def test_a_command_that_hangs_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

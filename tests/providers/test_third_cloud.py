@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
     from cluster.providers._cloud.tags import Selection, Tags
+    from tests.snapshots import Snapshot
 
 ZONES = ("north-a", "north-b")
 
@@ -191,14 +192,16 @@ def test_a_launch_is_planned_made_found_and_taken_down(toy: Toy) -> None:
     assert toy.instances == {}
 
 
-def test_a_full_zone_leads_to_the_next_and_a_failure_leaves_nothing(toy: Toy) -> None:
+def test_a_full_zone_leads_to_the_next_and_a_failure_leaves_nothing(
+    snapshot: Snapshot, toy: Toy
+) -> None:
     toy.full = {ZONES[0]}
     assert all(one.startswith(ZONES[1]) for one in (m.id for m in launched()))
 
     ToyProvider().destroy("third")
     journal.for_cluster("third").forget()
     toy.full = set(ZONES)
-    with pytest.raises(Capacity, match="It was tried in north-a, north-b"):
+    with snapshot.raises(Capacity):
         launched()
     assert toy.instances == {}
 
@@ -213,10 +216,10 @@ def test_a_process_that_dies_leaves_what_the_next_one_finds(toy: Toy) -> None:
     assert toy.instances == {}
 
 
-def test_somebody_else_is_refused(toy: Toy) -> None:
+def test_somebody_else_is_refused(snapshot: Snapshot, toy: Toy) -> None:
     launched()
     toy.owner = "bob"
-    with pytest.raises(Denied, match="launched by alice"):
+    with snapshot.raises(Denied):
         ToyProvider().destroy("third")
     assert len(toy.instances) == 2
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 EFA = """provider: efa
     fabric: efa
     domain: rdmap0s6-rdm
@@ -68,7 +70,7 @@ def test_a_host_without_it_is_refused_by_name(
 
 @pytest.mark.parametrize(("listed", "direct"), [(1, False), (2, False), (2, True)])
 def test_a_host_with_fewer_adapters_than_it_was_given(
-    fi_info: Callable[[str], None], listed: int, *, direct: bool
+    snapshot: Snapshot, fi_info: Callable[[str], None], listed: int, *, direct: bool
 ) -> None:
     """libfabric 2 lists each adapter twice: as `efa` and as `efa-direct`."""
     names = [f"rdmap{number}s6-rdm" for number in range(listed)]
@@ -76,10 +78,8 @@ def test_a_host_with_fewer_adapters_than_it_was_given(
     entries += [e.replace("fabric: efa", "fabric: efa-direct") for e in entries] if direct else []
     fi_info(f"cat << END\n{''.join(entries)}END")
     libfabric.check_provider({"0.mpi.c": LocalShell()}, "efa", {"0.mpi.c": listed})
-    with pytest.raises(ProvisionError, match=f"has {listed} of 3 adapters of efa") as caught:
+    with snapshot.raises(ProvisionError):
         libfabric.check_provider({"0.mpi.c": LocalShell()}, "efa", {"0.mpi.c": 3, "1.mpi.c": 4})
-
-    assert "cluster down c" in caught.value.remedy
 
 
 def test_each_machine_says_how_many_adapters_it_was_given() -> None:

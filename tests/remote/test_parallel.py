@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.remote.shells import Shell
+    from tests.snapshots import Snapshot
 
 __all__ = ["servers", "sshd"]
 
@@ -63,19 +64,19 @@ def test_they_really_run_at_once() -> None:
     assert parallel.on_each(hosts(a=LocalShell(), b=LocalShell()), meet) == {"a": "A", "b": "B"}
 
 
-def test_one_failure_is_itself_and_several_stay_together() -> None:
+def test_one_failure_is_itself_and_several_stay_together(snapshot: Snapshot) -> None:
     def fail(name: str, _: Shell) -> None:
         if name != "good":
             raise ShellError(f"{name} broke.")
 
     with pytest.raises(ShellError, match=r"bad broke\."):
         parallel.on_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
-    with pytest.raises(HostErrors, match="2 of 3 hosts failed") as failed:
+    with snapshot.raises(HostErrors) as failed:
         parallel.on_each(hosts(good=LocalShell(), bad=LocalShell(), worse=LocalShell()), fail)
     assert [str(error) for error in failed.value.exceptions] == ["bad broke.", "worse broke."]
 
 
-def test_what_one_gives_the_failure_of_another_does_not_take() -> None:
+def test_what_one_gives_the_failure_of_another_does_not_take(snapshot: Snapshot) -> None:
     """The error names its host, which the shell itself does not know."""
 
     def fail(name: str, _: Shell) -> str:
@@ -85,7 +86,7 @@ def test_what_one_gives_the_failure_of_another_does_not_take() -> None:
 
     ended = parallel.try_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
     assert ended["good"] == "GOOD"
-    assert str(ended["bad"]) == "bad: /data could not be written."
+    snapshot(str(ended["bad"]))
 
 
 def test_a_mistake_of_ours_is_not_hidden() -> None:
@@ -104,8 +105,8 @@ def test_a_host_that_boots_is_waited_for() -> None:
     assert told == [("a", "refused"), ("a", "ready")]
 
 
-def test_one_deadline_for_all_names_who_is_late() -> None:
-    with pytest.raises(Timeout, match=r"late is not reachable: It refuses\."):
+def test_one_deadline_for_all_names_who_is_late(snapshot: Snapshot) -> None:
+    with snapshot.raises(Timeout):
         parallel.connect_all(hosts(ready=LocalShell(), late=Slow(attempts=-1)), 0.05)
 
 
@@ -269,7 +270,9 @@ def test_hosts_that_do_not_answer_are_found_in_the_time_of_one() -> None:
     assert all(shell.closed.is_set() for shell in shells.values() if isinstance(shell, Silent))
 
 
-def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path) -> None:
+def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(
+    snapshot: Snapshot, tmp_path: Path
+) -> None:
     machines = tuple(
         Machine(name=name, id="i", address=name, shell="local", folder="x", bin="y")  # noqa: S604
         for name in ("a", "b")
@@ -288,7 +291,7 @@ def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path)
         assert isinstance(ended["a"], Unreachable)
         assert isinstance(ended["b"], Completed)
         assert ended["b"].stdout == "there\n"
-        with pytest.raises(Unreachable, match="a does not answer within 1 s"):
+        with snapshot.raises(Unreachable):
             both.shells()["a"].fetch(str(tmp_path / "there"), tmp_path / "home")
     assert time.monotonic() - began < 10
     assert both.shells()["b"] is alive

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.snapshots import Snapshot
+
 
 def reader(data: bytes, at_once: int = 1000) -> StreamReader:
     stream = io.BytesIO(data)
@@ -200,8 +202,8 @@ def test_a_script_that_gets_less_leaves_nothing(
 
 
 @pytest.mark.parametrize("to", ["", "/", "..", "a/.."])
-def test_a_place_without_a_name(to: str) -> None:
-    with pytest.raises(ShellError, match="names no file or folder"):
+def test_a_place_without_a_name(snapshot: Snapshot, to: str) -> None:
+    with snapshot.raises(ShellError):
         folder_script(to)
 
 
@@ -242,11 +244,11 @@ def global_headers() -> Iterator[bytes]:
 
 @pytest.mark.parametrize("headers", [longnames, long_header, global_headers])
 def test_headers_without_end_are_refused(
-    tmp_path: Path, headers: Callable[[], Iterator[bytes]]
+    snapshot: Snapshot, tmp_path: Path, headers: Callable[[], Iterator[bytes]]
 ) -> None:
     """Long before they fill the memory."""
     sent = Counted(headers())
-    with pytest.raises(tarfile.TarError, match=r"longer than \d+ bytes|have no end"):
+    with snapshot.raises(tarfile.TarError):
         transfer.unpack(StreamReader(sent), tmp_path / "home")
 
     assert sent.bytes < 3 << 20

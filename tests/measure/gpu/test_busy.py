@@ -16,6 +16,7 @@ from cluster.measure.gpu.busy import BusySampler
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
+    from tests.snapshots import Snapshot
 
 
 class PercentRecorder:
@@ -84,25 +85,29 @@ def test_a_processor_has_no_utilisation_and_says_why() -> None:
     assert rank.series == {}
 
 
-def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rank, found = used(monkeypatch, "NVIDIA H200", size=2)
     found.trained("memory", 0, 1)
     found.computed("memory", 1e6, 10**6)
 
     assert rank.series["gpu_busy", "memory"] == [83.0, 85.0]
     peak = 2 * 16896 * 1980e6
-    assert "is of 66.9 TFLOP/s: NVIDIA H200 data sheet, https://www.nvidia.com/" in rank.notes[0]
+    snapshot(rank.notes[0])
     assert rank.series["model_flops_utilisation", "memory"] == [
         pytest.approx(100 * 1e12 / (2 * peak))
     ]
 
 
-def test_a_gpu_without_a_listed_peak_has_no_share_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_without_a_listed_peak_has_no_share_of_it(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rank, found = used(monkeypatch, "NVIDIA Unheard-of 1")
     found.computed("memory", 1e6, 10**6)
 
     assert not any(metric == "model_flops_utilisation" for metric, _ in rank.series)
-    assert "gpus.toml has no peak of NVIDIA Unheard-of 1" in rank.notes[0]
+    snapshot(rank.notes[0])
 
 
 @pytest.mark.parametrize(

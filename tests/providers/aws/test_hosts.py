@@ -28,6 +28,7 @@ from tests.providers.started_jobs import check_started_jobs
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
+    from tests.snapshots import Snapshot
 
 pytestmark = [
     pytest.mark.usefixtures("soon"),
@@ -92,7 +93,9 @@ def test_the_link_of_a_placement_group_is_read_as_what_it_carries(aws_hosts: Clo
     assert "faster than possible" not in said
 
 
-def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: Cloud) -> None:
+def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(
+    snapshot: Snapshot, aws_hosts: Cloud
+) -> None:
     before = aws_hosts.things()
     command(*UP)
     first = ssh_keys.load_or_create(journal.root() / "c5" / ssh_keys.FIRST).public
@@ -109,7 +112,7 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
     )
 
     quick = ("--metrics=latency", "--sizes=8", "--iters=9")
-    assert "c5 stays up, and costs" in command("bench", "p2p", "c5", *quick).stderr
+    snapshot(command("bench", "p2p", "c5", *quick).stderr)
     assert [row["name"] for row in answer("ls")] == ["c5"]
 
     command("more", "pause", "c5")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.fakes.aws import Cloud
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 UP = ("up", "c5", "--provider", "aws", "--instance", INSTANCE, "--placement", "--yes")
@@ -138,10 +139,12 @@ def test_the_link_is_what_amazon_says_and_a_flow_has_its_own_limit(aws: Cloud) -
     assert (grouped.flow, apart.flow) == (IN_GROUP, OUTSIDE)
 
 
-def test_a_region_without_a_default_network_gets_one_that_goes_again(aws: Cloud) -> None:
+def test_a_region_without_a_default_network_gets_one_that_goes_again(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
     aws.reset(Settings(default_vpc=()))
     before = aws.things()
-    assert "there is no default one" in "\n".join(provider().plan(spec_of()).lines)
+    snapshot("\n".join(provider().plan(spec_of()).lines))
     assert len(create(spec_of())) == 2
     assert {thing.kind for thing in ours(aws)} >= {"vpc", "subnet", "internet-gateway"}
 
@@ -178,13 +181,12 @@ def test_the_same_intent_again_gives_the_same_machines(aws: Cloud) -> None:
     assert len([thing for thing in ours(aws) if thing.kind == "instance"]) == 2
 
 
-def test_a_name_that_another_machine_has_taken(aws: Cloud) -> None:
+def test_a_name_that_another_machine_has_taken(snapshot: Snapshot, aws: Cloud) -> None:
     create(spec_of())
     journal.for_cluster("c5").forget()
 
-    with pytest.raises(SpecError, match="cluster 'c5' of yours in us-east-1 already") as refused:
+    with snapshot.raises(SpecError):
         provider().plan(spec_of())
-    assert "cluster down c5 --region us-east-1" in str(refused.value)
 
 
 def test_two_launches_of_a_name_at_once_do_not_hurt_one_another(aws: Cloud) -> None:
@@ -216,14 +218,12 @@ def test_no_room_in_a_zone_leads_to_the_next_which_is_remembered(aws: Cloud) -> 
     assert "in us-east-1b" in provider().plan(spec_of("next")).lines[0]
 
 
-def test_no_room_anywhere(aws: Cloud) -> None:
+def test_no_room_anywhere(snapshot: Snapshot, aws: Cloud) -> None:
     before = aws.things()
     aws.fail(Fault(action="RunInstances", code="InsufficientInstanceCapacity", status=500, skip=1))
 
-    with pytest.raises(Capacity) as refused:
+    with snapshot.raises(Capacity):
         create(spec_of())
-    assert "Nothing is left" in str(refused.value)
-    assert 'options={"zones": ' in str(refused.value)
     assert (
         len(
             {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import GpuInfoTypeDef, InstanceTypeInfoTypeDef
 
     from tests.fakes.aws import Cloud, Thing
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 
@@ -85,15 +86,15 @@ def test_what_was_just_made_may_not_be_known_everywhere_yet(aws: Cloud) -> None:
     assert len([one for one in aws.things(theirs=False) if one.kind == "instance"]) == 2
 
 
-def test_the_zones_that_were_tried_are_named(aws: Cloud) -> None:
+def test_the_zones_that_were_tried_are_named(snapshot: Snapshot, aws: Cloud) -> None:
     aws.fail(Fault(action="RunInstances", code="InsufficientInstanceCapacity", status=500, skip=1))
-    with pytest.raises(Capacity, match=r"It was tried in us-east-1a, us-east-1b") as refused:
+    with snapshot.raises(Capacity):
         create(spec_of(options={"zones": "a,b"}))
 
-    assert "us-east-1c" not in refused.value.what
 
-
-def test_a_resumed_launch_names_also_the_zones_of_the_one_before(aws: Cloud) -> None:
+def test_a_resumed_launch_names_also_the_zones_of_the_one_before(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
     """The process was killed at the second zone, when the first had failed."""
     real = {"DryRun": "None"}
     full = Fault(action="RunInstances", code="InsufficientInstanceCapacity", status=500, where=real)
@@ -105,45 +106,47 @@ def test_a_resumed_launch_names_also_the_zones_of_the_one_before(aws: Cloud) -> 
 
     before = len(aws.calls("RunInstances"))
     aws.fail(full)
-    with pytest.raises(Capacity, match=r"It was tried in us-east-1a, us-east-1b, us-east-1c"):
+    with snapshot.raises(Capacity):
         create(spec)
     sent = [call for call in aws.calls("RunInstances")[before:] if "DryRun" not in call.params]
     assert len(sent) == 2
 
 
-def test_each_interface_needs_an_address(aws: Cloud) -> None:
+def test_each_interface_needs_an_address(snapshot: Snapshot, aws: Cloud) -> None:
     spec = spec_of(instance="p4d.24xlarge", hosts=4500, options={"efa": "1", "public": "0"})
     aws.set(vcpus=1_000_000)
-    with pytest.raises(SpecError, match="4500 machines, which need 4500 addresses"):
+    with snapshot.raises(SpecError):
         provider().plan(spec)
 
 
-def test_efa_gets_an_image_and_an_mpi_that_have_it(aws: Cloud) -> None:
+def test_efa_gets_an_image_and_an_mpi_that_have_it(snapshot: Snapshot, aws: Cloud) -> None:
     spec = spec_of(instance="c5n.18xlarge", options={"efa": "1"})
     lines = "\n".join(provider().plan(spec).lines)
     wanted = provider().environment(spec)
     stock = provider().environment(spec_of())
 
     assert aws.calls("GetParameters")[-1].params["Names"] == [images.LEARNING.format("x86_64")]
-    assert "100 Gbit/s per rank over EFA (the launch fails without it)" in lines
+    snapshot(lines)
     assert wanted
     assert stock
     assert (wanted.mpi, stock.mpi) == ("/opt/amazon/openmpi", "")
 
 
-def test_the_image_pytorch_is_the_newest_and_ranks_see_its_torch(aws: Cloud) -> None:
+def test_the_image_pytorch_is_the_newest_and_ranks_see_its_torch(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
     spec = spec_of(instance="p4d.24xlarge", image="pytorch")
     lines = "\n".join(provider().plan(spec).lines)
     wanted = provider().environment(spec)
 
     assert aws.url
-    assert "AMI GPU PyTorch 2.12 (Ubuntu 24.04)" in lines
+    snapshot(lines)
     assert wanted
     assert (wanted.mpi, wanted.python) == ("/opt/amazon/openmpi", "/opt/pytorch/bin/python")
     own = spec_of(image="pytorch", options={"mpi": "/opt/mine", "python": "/opt/py/bin/python3"})
     assert (wanted := provider().environment(own))
     assert (wanted.mpi, wanted.python) == ("/opt/mine", "/opt/py/bin/python3")
-    with pytest.raises(SpecError, match=r"no driver for the GPUs of p3\.16xlarge"):
+    with snapshot.raises(SpecError):
         images._check_open_driver(kind("p3.16xlarge", "NVIDIA"))
 
 
@@ -152,17 +155,19 @@ def kind(instance: Any, maker: str) -> InstanceTypeInfoTypeDef:
     return {"InstanceType": instance, "VCpuInfo": {"DefaultVCpus": 4}, "GpuInfo": gpus}
 
 
-def test_an_image_has_the_driver_of_its_gpus(aws: Cloud) -> None:
+def test_an_image_has_the_driver_of_its_gpus(snapshot: Snapshot, aws: Cloud) -> None:
     """AMD's get none of NVIDIA's; Volta and Maxwell get the one whose driver knows them."""
     assert aws.url
     assert "ubuntu/server" in images._own(kind("g4ad.4xlarge", "AMD"), efa=False)
     assert "nvidia" in images._own(kind("g4dn.4xlarge", "NVIDIA"), efa=False)
     assert images._own(kind("p3.16xlarge", "NVIDIA"), efa=False) == images.PROPRIETARY
-    with pytest.raises(SpecError, match=r"p2\.xlarge has GPUs that no image"):
+    with snapshot.raises(SpecError):
         images._own(kind("p2.xlarge", "NVIDIA"), efa=False)
 
 
-def test_volta_gets_a_driver_that_knows_it_and_a_python_that_is_new_enough(aws: Cloud) -> None:
+def test_volta_gets_a_driver_that_knows_it_and_a_python_that_is_new_enough(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
     """The image is of Ubuntu 22.04, so Python comes before sshd does, and once."""
     spec = spec_of(instance="p3dn.24xlarge", hosts=1)
     lines = "\n".join(provider().plan(spec).lines)
@@ -170,10 +175,8 @@ def test_volta_gets_a_driver_that_knows_it_and_a_python_that_is_new_enough(aws: 
     [asked] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
     told = userdata.orders(asked["UserData"])
 
-    assert "Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04)" in lines
-    assert "boot: python3.11, python3.11-venv (the machines need the Internet, or a" in lines
-    assert told.early.startswith("#!/bin/sh\ncloud-init-per once cluster-packages sh -c ")
-    assert "install python3.11 python3.11-venv" in told.early
+    snapshot(lines)
+    snapshot(told.early)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +204,9 @@ def test_other_machines_install_nothing_as_they_come_up(aws: Cloud) -> None:
     assert userdata.orders(asked["UserData"]).early == ""
 
 
-def test_machines_behind_another_host_have_no_public_address(aws: Cloud) -> None:
+def test_machines_behind_another_host_have_no_public_address(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
     spec = spec_of(options={"jump": "me@bastion", "allow": "10.0.0.5"})
     book = journal.for_cluster("c5")
     book.append(journal.Intended(spec=spec, at=time.time()))
@@ -213,17 +218,17 @@ def test_machines_behind_another_host_have_no_public_address(aws: Cloud) -> None
     assert all(m.access and m.access.host == m.address for m in machines)
     [card] = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
     assert not card["AssociatePublicIpAddress"]
-    with pytest.raises(SpecError, match=r'needs options=\{"allow": "ADDRESS'):
+    with snapshot.raises(SpecError):
         provider().plan(spec_of(name="other", options={"jump": "me@bastion"}))
 
 
-def test_an_account_that_never_had_spot_needs_a_role() -> None:
+def test_an_account_that_never_had_spot_needs_a_role(snapshot: Snapshot) -> None:
     code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
     failure = Failure(kind_of(code), operation="RunInstances", code=code, message="No role")
     error = to_cluster_error(failure)
 
     assert isinstance(error, Denied)
-    assert "create-service-linked-role --aws-service-name spot.amazonaws.com" in error.remedy
+    snapshot(error.remedy)
 
 
 def test_large_types_may_take_longer_to_answer() -> None:
@@ -231,19 +236,23 @@ def test_large_types_may_take_longer_to_answer() -> None:
     assert AwsProvider().reachable_within(spec_of(options={"ready_within": "1200"})) == 1200.0
 
 
-def test_the_test_cloud_refuses_a_filter_that_amazon_does_not_have(aws: Cloud) -> None:
+def test_the_test_cloud_refuses_a_filter_that_amazon_does_not_have(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
     odd = [{"Name": "placement-group-info.supported-strategies", "Values": ["cluster"]}]
     with pytest.raises(Failure, match="placement-group-info"):
         AwsProvider().client("us-east-1", None).all(
             "describe_instance_types", "InstanceTypes", Filters=odd
         )
-    with pytest.raises(SpecError, match=r"with one of: c5a\.large"):
+    with snapshot.raises(SpecError):
         provider().plan(spec_of(instance="t2.large"))
     assert aws.calls("DescribeInstanceTypes")[-1].code == ""
 
 
-def test_the_plan_says_what_ends_the_machines_and_what_a_network_costs(aws: Cloud) -> None:
-    assert "one whose system hangs stays until" in "\n".join(provider().plan(spec_of()).lines)
+def test_the_plan_says_what_ends_the_machines_and_what_a_network_costs(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
+    snapshot("\n".join(provider().plan(spec_of()).lines))
     assert aws.mutating() == ()
 
 
@@ -257,7 +266,7 @@ def before(aws: Cloud) -> frozenset[Thing]:
 
 
 def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
-    aws: Cloud, before: frozenset[Thing]
+    snapshot: Snapshot, aws: Cloud, before: frozenset[Thing]
 ) -> None:
     """Each request is in the journal before that of machines; each is at a first interface."""
     spec = spec_of(instance="p4d.24xlarge", options=ELASTIC)
@@ -271,7 +280,7 @@ def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
     machines = chosen.create(spec, book)
     requests = [e.kind for e in book.entries() if isinstance(e, journal.Requested)]
 
-    assert "2 Elastic IPs: $0.010 an hour more until `cluster down` or `cluster more gc`" in lines
+    snapshot(lines)
     assert "elastic-ip" in requests
     assert "elastic-ip" not in requests[requests.index("instances") :]
     cards = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
@@ -310,9 +319,9 @@ def test_a_machine_gets_its_elastic_ip_while_others_still_come_up(aws: Cloud) ->
 
 
 def test_a_limit_of_elastic_ips_is_met_before_there_are_machines(
-    aws: Cloud, before: frozenset[Thing]
+    snapshot: Snapshot, aws: Cloud, before: frozenset[Thing]
 ) -> None:
-    with pytest.raises(Quota, match="maximum number of addresses"):
+    with snapshot.raises(Quota):
         create(spec_of(instance="p4d.24xlarge", hosts=6, options=ELASTIC))
 
     assert not [call for call in aws.calls("RunInstances") if "DryRun" not in call.params]
@@ -395,7 +404,9 @@ def test_elastic_ips_of_a_launch_that_died_are_found_by_their_tags(
     assert aws.things() == before
 
 
-def test_an_elastic_ip_for_machines_without_public_addresses_is_refused(aws: Cloud) -> None:
-    with pytest.raises(SpecError, match="these machines are to have none"):
+def test_an_elastic_ip_for_machines_without_public_addresses_is_refused(
+    snapshot: Snapshot, aws: Cloud
+) -> None:
+    with snapshot.raises(SpecError):
         provider().plan(spec_of(options={"elastic_ip": "1", "public": "0"}))
     assert not aws.mutating()

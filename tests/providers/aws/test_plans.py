@@ -22,7 +22,7 @@ def test_a_plan_shows_what_will_be_and_makes_nothing(aws: Cloud, snapshot: Snaps
     lines = "\n".join(provider().plan(spec_of()).lines)
 
     snapshot(lines)
-    assert f"SSH from {aws.caller}/32 only" in lines
+    snapshot(lines)
     assert not aws.mutating()
 
 
@@ -88,12 +88,11 @@ def test_an_image_of_another_architecture(aws: Cloud, snapshot: Snapshot) -> Non
         provider().plan(spec_of(image=image))
 
 
-def test_a_quota_is_no_matter_of_capacity(aws: Cloud) -> None:
+def test_a_quota_is_no_matter_of_capacity(snapshot: Snapshot, aws: Cloud) -> None:
     aws.set(vcpus=100)
 
-    with pytest.raises(Quota, match=r"2 x c5\.18xlarge needs 144 vCPUs") as refused:
+    with snapshot.raises(Quota):
         provider().plan(spec_of())
-    assert "L-1216C47A" in str(refused.value)
     assert not aws.mutating()
 
 

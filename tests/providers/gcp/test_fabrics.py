@@ -18,6 +18,7 @@ from tests.providers.test_clouds_crashes import moments
 if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from tests.fakes.gcp import Cloud
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 NETWORKS = "networks.insert"
@@ -81,30 +82,33 @@ def test_a_plan_says_what_is_made_and_what_programs_need(gcp: Cloud) -> None:
 
 
 def test_another_kind_of_interface_than_that_of_the_network_is_refused(
-    gcp: Cloud, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, gcp: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test cloud does, as Google does: RoCE takes MRDMA only, Falcon IRDMA only."""
     monkeypatch.setattr(fabrics, "FALCON", "another")
     before = gcp.things()
-    with pytest.raises(ProvisionError, match="another NIC type"):
+    with snapshot.raises(ProvisionError):
         create(with_fabric("h4d-standard-192"))
 
     assert gcp.things() == before
 
 
-def test_a_zone_without_the_network_profile_is_refused_or_passed_over(gcp: Cloud) -> None:
-    with pytest.raises(SpecError, match="us-central1-a has no network profile") as refused:
+def test_a_zone_without_the_network_profile_is_refused_or_passed_over(
+    snapshot: Snapshot, gcp: Cloud
+) -> None:
+    with snapshot.raises(SpecError):
         provider().plan(with_fabric("a3-ultragpu-8g", "us-central1-a"))
     lines = provider().plan(with_fabric("a3-ultragpu-8g", "us-central1")).lines
 
-    assert "--option fabric=0" in refused.value.remedy
     assert [line for line in lines if "in us-central1-b, " in line]
     assert not gcp.mutating()
 
 
-def test_networks_beyond_the_quota_are_refused_before_any_is_made(gcp: Cloud) -> None:
+def test_networks_beyond_the_quota_are_refused_before_any_is_made(
+    snapshot: Snapshot, gcp: Cloud
+) -> None:
     gcp.reset(Settings(quotas={"NETWORKS": 6}))
-    with pytest.raises(Quota, match="8 NETWORKS are needed; of 6"):
+    with snapshot.raises(Quota):
         provider().plan(with_fabric("a3-megagpu-8g"))
 
     assert not gcp.mutating()

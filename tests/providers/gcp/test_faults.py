@@ -25,6 +25,7 @@ from tests.providers.gcp.conftest import (
 
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 
@@ -54,14 +55,12 @@ def test_no_room_in_a_zone_leads_to_the_next_however_it_shows(
     assert f"in {NEXT}" in provider().plan(where).lines[0]
 
 
-def test_no_room_anywhere(gcp: Cloud) -> None:
+def test_no_room_anywhere(snapshot: Snapshot, gcp: Cloud) -> None:
     before = gcp.things()
     gcp.set(capacity={ZONE: 1, NEXT: 1})
 
-    with pytest.raises(Capacity, match="does not have enough resources") as refused:
+    with snapshot.raises(Capacity):
         create(spec_of(options={"zones": "a,b"}))
-    assert 'options={"zones": "a,b"}' in str(refused.value)
-    assert "Nothing is left" in str(refused.value)
     assert gcp.things() == before
 
 
@@ -167,13 +166,11 @@ def test_a_reply_that_hangs(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(instances(gcp)) == 2
 
 
-def test_a_teardown_that_is_refused_says_what_remains(gcp: Cloud) -> None:
+def test_a_teardown_that_is_refused_says_what_remains(snapshot: Snapshot, gcp: Cloud) -> None:
     gcp.fail(Fault(action=BULK, code="QUOTA_EXCEEDED", operation=True))
     gcp.fail(Fault(action="firewalls.delete", code="forbidden"))
 
-    with pytest.raises(
-        Denied, match=r"(?s)may still exist: cluster-c5-.*, and cost money.*down c5"
-    ):
+    with snapshot.raises(Denied):
         create(spec_of())
 
 
@@ -206,7 +203,7 @@ def test_a_stock_out_behind_a_summary_leads_to_the_next_zone(gcp: Cloud, summary
 
 
 @pytest.mark.parametrize("summary", ["first", "parts"])
-def test_a_quota_behind_a_summary_is_a_quota(gcp: Cloud, summary: str) -> None:
+def test_a_quota_behind_a_summary_is_a_quota(snapshot: Snapshot, gcp: Cloud, summary: str) -> None:
     """The next zone has the same, so it is not asked."""
     chosen = provider()
     spec = spec_of(placement=False, zone=None, options={"zones": "us-central1-a,b"})
@@ -215,7 +212,7 @@ def test_a_quota_behind_a_summary_is_a_quota(gcp: Cloud, summary: str) -> None:
     book = journal.for_cluster(spec.name)
     book.append(journal.Intended(spec=spec, at=time.time()))
 
-    with pytest.raises(Quota, match="Quota 'C2_CPUS' exceeded"):
+    with snapshot.raises(Quota):
         chosen.create(spec, book)
     assert len(gcp.calls("instances.bulkInsert")) == 1
     assert gcp.things(theirs=False) == frozenset()

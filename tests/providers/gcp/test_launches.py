@@ -25,6 +25,7 @@ from tests.providers.gcp.conftest import (
 
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
+    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 MOST = 6  # mutating calls of a launch
@@ -137,10 +138,12 @@ def test_the_link_is_what_google_says(gcp: Cloud) -> None:
     assert extra.mtu == 1460
 
 
-def test_a_project_without_a_default_network_gets_one_that_goes_again(gcp: Cloud) -> None:
+def test_a_project_without_a_default_network_gets_one_that_goes_again(
+    snapshot: Snapshot, gcp: Cloud
+) -> None:
     gcp.reset(Settings(default_network=False))
     before = gcp.things()
-    assert "there is no default one" in provider().plan(spec_of()).lines[0]
+    snapshot(provider().plan(spec_of()).lines[0])
     assert len(create(spec_of())) == 2
     assert {"networks", "subnetworks"} <= kinds(gcp)
     assert len(gcp.calls("firewalls.insert")) == 2
@@ -180,21 +183,20 @@ def test_provisioning_for_ever(gcp: Cloud) -> None:
     assert gcp.things() == before
 
 
-def test_host_keys_that_never_come(gcp: Cloud) -> None:
+def test_host_keys_that_never_come(snapshot: Snapshot, gcp: Cloud) -> None:
     before = gcp.things()
     gcp.set(guest=3600.0)
 
-    with pytest.raises(Timeout, match="has not reported its host keys") as late:
+    with snapshot.raises(Timeout):
         create(spec_of(options={"wait": "1.5"}))
-    assert "guest agent" in str(late.value)
     assert gcp.things() == before
 
 
-def test_machines_that_end_right_after_their_start(gcp: Cloud) -> None:
+def test_machines_that_end_right_after_their_start(snapshot: Snapshot, gcp: Cloud) -> None:
     before = gcp.things()
     gcp.set(provisioning=3600.0, second=0.0001, stopping=1.0)
 
-    with pytest.raises(ProvisionError, match=r"has ended: .*\nIts state is STOPPING"):
+    with snapshot.raises(ProvisionError):
         create(spec_of())
     assert gcp.things() == before
 
@@ -209,13 +211,12 @@ def test_the_same_intent_again_gives_the_same_machines(gcp: Cloud) -> None:
     assert len(instances(gcp)) == 2
 
 
-def test_a_name_that_another_machine_has_taken(gcp: Cloud) -> None:
+def test_a_name_that_another_machine_has_taken(snapshot: Snapshot, gcp: Cloud) -> None:
     create(spec_of())
     journal.for_cluster("c5").forget()
 
-    with pytest.raises(SpecError, match="cluster 'c5' of yours in the project") as refused:
+    with snapshot.raises(SpecError):
         provider().plan(spec_of())
-    assert "cluster down c5" in str(refused.value)
 
 
 def test_two_launches_of_a_name_at_once_do_not_hurt_one_another(gcp: Cloud) -> None:

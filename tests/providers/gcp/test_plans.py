@@ -23,8 +23,8 @@ def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud, snapshot: Snaps
     extra = "\n".join(provider().plan(spec_of(options={"tier1": "1"})).lines)
 
     snapshot(lines)
-    assert f"SSH from {gcp.caller}/32 only" in lines
-    assert "100 Gbit/s, packets of 1460 B, Tier_1 (costs extra" in extra
+    snapshot(lines)
+    snapshot(extra)
     assert not gcp.mutating()
 
 
@@ -104,10 +104,10 @@ def test_a_quota_is_no_matter_of_capacity(gcp: Cloud, snapshot: Snapshot) -> Non
 
 
 @pytest.mark.parametrize("metric", ["us-central1 NVIDIA_T4_GPUS", "GPUS_ALL_REGIONS"])
-def test_accelerators_have_two_quotas(gcp: Cloud, metric: str) -> None:
+def test_accelerators_have_two_quotas(snapshot: Snapshot, gcp: Cloud, metric: str) -> None:
     gcp.set(quotas={metric: 1})
 
-    with pytest.raises(Quota, match=f"2 {metric.rpartition(' ')[2]} are needed"):
+    with snapshot.raises(Quota):
         provider().plan(spec_of(accelerator="t4:1", placement=False))
 
 
@@ -160,7 +160,7 @@ def test_one_project_more_than_there_is(
     ],
 )
 def test_spot_without_a_quota_of_its_own_counts_as_the_others(
-    gcp: Cloud, fields: dict[str, Any], spare: str, normal: str
+    snapshot: Snapshot, gcp: Cloud, fields: dict[str, Any], spare: str, normal: str
 ) -> None:
     """A limit of 0 is the usual one, and refuses nobody."""
     spec = spec_of(spot=True, placement=False, **fields)
@@ -170,8 +170,8 @@ def test_spot_without_a_quota_of_its_own_counts_as_the_others(
     provider().destroy("c5")
 
     gcp.set(quotas={f"us-central1 {spare}": 0, f"us-central1 {normal}": 1})
-    with pytest.raises(Quota, match=f" {normal} are needed"):
+    with snapshot.raises(Quota):
         provider().plan(spec)
     gcp.set(quotas={f"us-central1 {spare}": 1})
-    with pytest.raises(Quota, match=f" {spare} are needed"):
+    with snapshot.raises(Quota):
         provider().plan(spec)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     OnLine = Callable[[str], None] | None
+    from tests.snapshots import Snapshot
 
 ODD_NAMES = [
     "a b",
@@ -131,7 +132,9 @@ def test_what_ends_in_time_is_not(on_line: OnLine) -> None:
 
 
 @BOTH_WAYS
-def test_nothing_of_a_command_outlives_its_timeout(tmp_path: Path, on_line: OnLine) -> None:
+def test_nothing_of_a_command_outlives_its_timeout(
+    snapshot: Snapshot, tmp_path: Path, on_line: OnLine
+) -> None:
     """The command's own children hold a pipe open until they are gone."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -139,7 +142,7 @@ def test_nothing_of_a_command_outlives_its_timeout(tmp_path: Path, on_line: OnLi
     script = f"exec 9> {fifo}; sleep 20 & echo $! > {tmp_path}/pid; sleep 20"
     began = time.monotonic()
     try:
-        with pytest.raises(ShellError, match="did not end"):
+        with snapshot.raises(ShellError):
             sh(script, timeout=1.0, on_line=on_line)
         gone, _, _ = select.select([reader], [], [], 5)
     finally:
@@ -332,8 +335,8 @@ def test_fetch_replaces_files_of_the_same_name_only(tmp_path: Path) -> None:
     assert (source / "same").read_text() == "new"
 
 
-def test_fetch_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ShellError, match="nowhere could not be copied: N"):
+def test_fetch_what_is_not_there(snapshot: Snapshot, tmp_path: Path) -> None:
+    with snapshot.raises(ShellError):
         LocalShell().fetch(str(tmp_path / "nowhere"), tmp_path / "home")
 
 
@@ -369,10 +372,10 @@ def test_remove_does_not_follow_links(tmp_path: Path) -> None:
     assert (tmp_path / "theirs" / "file").exists()
 
 
-def test_remove_what_is_no_folder(tmp_path: Path) -> None:
+def test_remove_what_is_no_folder(snapshot: Snapshot, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(ShellError, match="file could not be removed: Not a directory"):
+    with snapshot.raises(ShellError):
         LocalShell().remove(str(tmp_path / "file"))
     assert (tmp_path / "file").exists()
 

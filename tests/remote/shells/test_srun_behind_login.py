@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.contracts.sshd import Sshd
+    from tests.snapshots import Snapshot
 
 # Stands for a node or a slurmctld that does not answer: srun says nothing, and waits. A command
 # that the node runs at once is run here. Words that begin no step of the job are refused.
@@ -100,7 +101,7 @@ BOTH = pytest.mark.parametrize("login", ["", SHARED], indirect=True, ids=["alone
 
 
 @BOTH
-def test_a_step_that_is_given_up_leaves_no_srun_there(login: Login) -> None:
+def test_a_step_that_is_given_up_leaves_no_srun_there(snapshot: Snapshot, login: Login) -> None:
     shell, lost = login.shell, list[ShellError]()
 
     def run() -> None:
@@ -114,7 +115,7 @@ def test_a_step_that_is_given_up_leaves_no_srun_there(login: Login) -> None:
     shell.close()
     running.join()
 
-    assert "The step on node7 was lost" in lost[0].what
+    snapshot(lost[0].what)
     until(lambda: not login.waits(), "srun has ended")
 
 
