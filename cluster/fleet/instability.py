@@ -23,19 +23,17 @@ def unstable_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     The null model: in the repeated tests, such a host is low as often as those beside it.
     """
     doubtful = doubtful_hosts(fleet, solution, SEEMING)
-    limit = math.log(CHANCE / max(1, sum(map(len, doubtful.values()))))
+    limit = math.log(CHANCE / max(1, sum(2 * len(ways) - 1 for ways in doubtful.values())))
     odd, again = solution.blame.unexplained, repeated_tests(solution)
     hosts = np.stack([solution.table.source, solution.table.target]) // fleet.nics
     compared = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
     named: list[int] = []
     for host, every in doubtful.items():
-        ways = []
         innocent = again & ~np.isin(hosts, named).any(axis=0)  # by those that are named before
-        for way in every:  # drawn from its repeats and those beside it, are as many of its own low?
-            own = innocent & (hosts[int(way.way == "rx")] == host)
-            counts = (own | compared, odd & (own | compared), own, odd & own)
-            if log_tail(*(int(flags.sum()) for flags in counts)) <= limit:
-                ways.append(way)
+        own = innocent & (hosts == host)
+        ways = [w for w in every if _log_chance(odd, own[int(w.way == "rx")], compared) <= limit]
+        if not ways and len(every) > 1 and _log_chance(odd, own.any(axis=0), compared) <= limit:
+            ways = every
         if not ways:
             continue
         named.append(host)
@@ -51,6 +49,12 @@ def unstable_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
             reason=Reason(code="varying", low=low, of=count, message=most_common_reason(low_tests)),
             partners=fresh_partners(fleet, solution, host),
         )
+
+
+def _log_chance(odd: Flags, own: Flags, compared: Flags) -> float:
+    """Return how likely as many of its repeats are low, drawn from them and those beside it."""
+    counts = (own | compared, odd & (own | compared), own, odd & own)
+    return log_tail(*(int(flags.sum()) for flags in counts))
 
 
 class LowAtTimes(NamedTuple):
@@ -81,13 +85,19 @@ def repeated_tests(solution: Diagnosed) -> Flags:
 
 
 def unrepeated_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
-    """Return hosts that were low at times and were not tested again, or nobody beside them."""
-    doubtful = doubtful_hosts(fleet, solution)
+    """Return hosts that were low at times, and not tested again as good as those beside them."""
+    doubtful, odd = doubtful_hosts(fleet, solution, SEEMING), doubtful_hosts(fleet, solution)
     ends = np.stack([solution.table.source, solution.table.target]) // fleet.nics
-    again = ends[:, repeated_tests(solution)]
-    is_compared = not np.isin(again, list(doubtful)).any(axis=0).all()
+    again = repeated_tests(solution)
+    compared = again & ~np.isin(ends, list(doubtful)).any(axis=0)
+    limit = math.log(ODD / max(1, len(doubtful)))
     for host, ways in doubtful.items():
-        if not (is_compared and host in again):
+        own = again & (ends == host).any(axis=0)
+        if compared.any() and own.any():
+            is_odd = _log_chance(solution.blame.unexplained, own, compared) <= limit
+        else:
+            is_odd = host in odd
+        if is_odd:
             low = sum(way.low for way in ways)
             direction = direction_of((way.way for way in ways), directed=fleet.directed)
             place = Part(kind="host", host=host)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from cluster.core.model.fleet import Part, Reason, Suspect
+from cluster.core.model.fleet import Fleet, PairTest, Part, Reason, Suspect
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.findings import PARTNERS
 from cluster.fleet.gate import decide
@@ -16,7 +17,7 @@ from cluster.orchestration.check.fleet_check import confirmations
 from tests.fleet.fleets import RATE, Simulated
 
 if TYPE_CHECKING:
-    from cluster.core.model.fleet import FleetVerdict, PairTest
+    from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.gate import Gate
     from cluster.fleet.rounds import SurveyStep
 
@@ -191,3 +192,31 @@ def test_processors_that_limit_all_tests_say_nothing_about_links() -> None:
 
     assert decide(verdict, 64).code == "below_limit"
     assert decide(replace(verdict, limited=verdict.tests), 64).code == "processor"
+
+
+@pytest.mark.parametrize(("hosts", "share", "most"), [(5, 0.3, 1), (3, 0.5, 2), (5, 0.0, 12)])
+def test_few_hosts_of_which_one_is_low_at_times_are_hardly_ever_proven(
+    hosts: int, share: float, most: int
+) -> None:
+    """All directions of its repeats count together; what is left has so few low tests by chance."""
+    fleet = Fleet(names=tuple(f"n{n}" for n in range(hosts)), groups=(0,) * hosts, limit=RATE)
+
+    def proven(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+
+        def measure(step: SurveyStep) -> list[PairTest]:
+            return [
+                PairTest(
+                    round=step.number, source=source, target=target, alone=step.alone,
+                    port=step.port, value=RATE * (1 + 0.004 * rng.standard_normal())
+                    * (0.6 if 0 in (source, target) and rng.random() < share else 1.0),
+                )
+                for a, b in step.pairs.tolist() for source, target in ((a, b), (b, a))
+            ]  # fmt: skip
+
+        tests = survey(fleet, SurveyPlan(rounds=0, confirm=True), measure)
+        return decide(diagnose(fleet, tests), hosts).verdict == "PROVEN"
+
+    count = sum(map(proven, range(12)))
+    assert count <= most
+    assert share or count == most

@@ -329,10 +329,9 @@ def _make(
         while True:
             with cluster_journal.lock():
                 machines = provider.create(spec, cluster_journal, on_state)
-                own = [e for e in cluster_journal.entries() if isinstance(e, journal.Owned)]
-                expires = own[-1].expires if own else None
-                if plan.ttl and not expires:
-                    expires = time.time() + plan.ttl
+                owned = [e for e in cluster_journal.entries() if isinstance(e, journal.Owned)]
+                at_most = time.time() + plan.ttl if plan.ttl else None
+                expires = owned[-1].expires if owned else at_most
                 cluster_journal.append(journal.Created(machines=machines, expires=expires))
             cluster = Cluster(cluster_journal)
             began = time.monotonic()
