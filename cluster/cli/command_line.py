@@ -196,8 +196,6 @@ class Commands(CommandGroup):
 
 
 class TopCommands(Commands):
-    """All commands."""
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -61,8 +61,6 @@ class Controller(Value, frozen=True, kw_only=True):
 
 
 class Claim(Value, frozen=True, kw_only=True):
-    """The claim of this process."""
-
     path: Path
     handle: int
     by: Controller

@@ -168,8 +168,6 @@ class UsedRegion(Value, frozen=True, kw_only=True):
 
 
 class Journal(Value, frozen=True, kw_only=True):
-    """The journal of one cluster."""
-
     name: str  # of the cluster
     folder: Path  # of the cluster's state
 

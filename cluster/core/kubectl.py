@@ -6,8 +6,6 @@ CONTAINER = "host"  # of each pod of ours
 
 
 class Namespace(Value, frozen=True, kw_only=True):
-    """A namespace of a Kubernetes cluster."""
-
     name: str
     context: str = ""  # of kubectl's settings; empty in a pod, which has a service account
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class TorchLibrary:
-    """PyTorch."""
-
     module: ClassVar[str] = "torch"
 
     def __init__(self, number: int) -> None:
@@ -66,8 +64,6 @@ class TorchLibrary:
 
 
 class CupyLibrary:
-    """CuPy."""
-
     module: ClassVar[str] = "cupy"
 
     def __init__(self, number: int) -> None:

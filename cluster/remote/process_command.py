@@ -32,8 +32,6 @@ class ProcessShell(RemoteShell):
 
 
 class ProcessCommand(RemoteCommand):
-    """A command and the process that carries it."""
-
     def __init__(
         self,
         shell: ProcessShell,

@@ -35,8 +35,6 @@ PANE = 'trap "" HUP; "$@" task "$0" || "$@" task-close "$0"'
 
 
 class HostTasks:
-    """The tasks on one host."""
-
     def __init__(self, machine: Machine, shell: Shell) -> None:
         self.machine, self._shell = machine, shell
         self._tmux = tmux_on(machine.name, shell)

@@ -31,8 +31,6 @@ class PageLink(Value, frozen=True, kw_only=True):
 
 
 class PageSection(Value, frozen=True, kw_only=True):
-    """A part of a page."""
-
     title: str
     word: str = ""
     pictures: tuple[Picture, ...] = ()

@@ -21,15 +21,11 @@ AGAIN = "Get the file again from who shared it."
 
 
 class SharedPart(Value, frozen=True, kw_only=True):
-    """A file of a shared run."""
-
     name: str
     text: str
 
 
 class SharedRun(Value, frozen=True, kw_only=True):
-    """A run in one file."""
-
     format: str  # always `cluster-share`
     version: int
     simulated: bool

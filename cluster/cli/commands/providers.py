@@ -20,8 +20,6 @@ from cluster.reports.table import Column, Columns
 
 
 class ProviderOption(Value, frozen=True, kw_only=True):
-    """An option of a provider."""
-
     name: str
     default: str
     what: str

@@ -68,8 +68,6 @@ class Fabric(Value, frozen=True, kw_only=True):
 
 
 class Fault(Value, frozen=True, kw_only=True):
-    """A planted fault."""
-
     kind: FaultKind  # what is wrong
     number: int  # of the host, leaf or spine
     part: int = 0  # of the NIC of a host, or of the spine of a link

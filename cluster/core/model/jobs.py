@@ -25,8 +25,6 @@ class TaskSpec(Value, frozen=True, kw_only=True):
 
 
 class TaskEnd(Value, frozen=True, kw_only=True):
-    """How a task ended."""
-
     # of its command; 128 + N if signal N killed it, 124 after its timeout, 127 if there is no such
     # command; -1 if nobody saw its end
     exit_status: int

@@ -129,8 +129,6 @@ class Distribution(Value, frozen=True, kw_only=True):
 
 
 class SummaryFigures(Value, frozen=True, kw_only=True):
-    """The statistics of a series."""
-
     metric: str  # name of the metric
     unit: str  # unit of the numbers below: `s` or `B/s`
     better: Literal["lower", "higher"]  # which direction is better

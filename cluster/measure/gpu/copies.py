@@ -144,8 +144,6 @@ class CudaCopies:
 
 
 class CudaLaunches:
-    """The latencies of one GPU."""
-
     def __init__(self, torch: Any, gpu: int) -> None:  # noqa: ANN401
         self._torch, self._gpu = torch, gpu
         self._number = torch.zeros(1, device=f"cuda:{gpu}")

@@ -63,8 +63,6 @@ class ShardSource(ABC):
 
 
 class MemorySource(ShardSource):
-    """The memory of this rank."""
-
     def __init__(self) -> None:
         super().__init__()
         self._files: dict[str, bytes] = {}

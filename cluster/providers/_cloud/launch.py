@@ -87,8 +87,6 @@ class InstanceView(Value, frozen=True, kw_only=True):
 
 
 class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
-    """A machine of a launch, as its cloud lists it."""
-
     instance: M  # in the cloud's own form
     view: InstanceView
     number: int  # of the machine, from 0

@@ -42,8 +42,6 @@ TYPES = {resource_type.requested: resource_type for resource_type in RESOURCE_TY
 
 
 class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
-    """One launch at Amazon."""
-
     provider: ClassVar[str] = PROVIDER
     operation: ClassVar[str] = "RunInstances"
     passing: ClassVar[frozenset[Kind]] = UNLISTED

@@ -10,8 +10,6 @@ WANTED = re.compile(r"([a-z0-9-]+)(?::(\d{1,2}))?")
 
 
 class Accelerator(Value, frozen=True):
-    """A kind of accelerator."""
-
     type: str  # Google's name for it
     called: str  # in the price list
     quota: str  # in the names of quotas
@@ -48,8 +46,6 @@ BY_TYPE = {accelerator.type: accelerator for accelerator in KNOWN.values()}
 
 
 class RequestedAccelerators(Value, frozen=True, kw_only=True):
-    """The accelerators of each machine, as requested."""
-
     kind: Accelerator  # of accelerator
     count: int  # how many each machine has
 

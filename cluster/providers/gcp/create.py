@@ -49,8 +49,6 @@ QUERY_PAUSE = 7.0  # seconds after each later query
 
 
 class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
-    """One launch at Google."""
-
     provider: ClassVar[str] = PROVIDER
     operation: ClassVar[str] = "instances.bulkInsert"
     deletion: ClassVar[type[GcpDeletion]] = GcpDeletion
@@ -93,9 +91,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Create all machines; even a successful operation may have created too few."""
         self._listed_names = frozenset()
-        fabric = self.offer.fabric
+        fabric, nics = self.offer.fabric, self.offer.nics
         if fabric and not self._added:
-            for collection, kind, bodies in fabrics.bodies(fabric, self._tags, site.zone):
+            for collection, kind, bodies in fabrics.bodies(fabric, nics, self._tags, site.zone):
                 where = {"region": self.offer.region} if collection == "subnetworks" else {}
                 self._make_all(collection, kind, bodies, **where)
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
@@ -112,7 +110,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                 login.public,
                 self._stem,
                 label(self._tags) + self.suffix,
-                fabrics.nics(fabric, self._tags, site.zone) if fabric else (),
+                nics or (fabrics.nics(fabric, self._tags, site.zone) if fabric else ()),
             ),
         )
         self._since = operation.insert_time

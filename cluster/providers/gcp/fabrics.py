@@ -1,4 +1,4 @@
-"""The networks between GPUs, which are made with a launch and gone with it.
+"""The networks between GPUs: made with a launch and gone with it, or taken by name.
 
 Sources: blueprints of GoogleCloudPlatform/cluster-toolkit (examples/machine-learning: what each
 type has); VPC, "RDMA network profiles": such a network is in one zone, lets all traffic in, and
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from ipaddress import ip_network
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
+from cluster.providers._cloud.options import words
 from cluster.providers.gcp.labels import description_of, label
 
 if TYPE_CHECKING:
@@ -34,6 +37,11 @@ class GcpFabric(Value, frozen=True):
     rdma: int = 0  # interfaces, all in one network of the zone
     profile: str = ""  # of that network, without the zone
     mtu: int = 8896
+
+    @property
+    def kind(self) -> str:
+        """The kind of the interfaces for RDMA."""
+        return "IRDMA" if self.profile == FALCON else "MRDMA"
 
 
 FABRICS = {
@@ -57,10 +65,70 @@ def fabric_of(instance: str) -> GcpFabric | None:
     return next((item for types, item in FABRICS.items() if re.fullmatch(types, instance)), None)
 
 
-def zones_with(project: Project, fabric: GcpFabric, zones: Sequence[str]) -> tuple[str, ...]:
+def choose(
+    project: Project, region: str, instance: str, option: str, zones: tuple[str, ...], login: str
+) -> tuple[GcpFabric | None, tuple[Nic, ...], tuple[str, ...]]:
+    """Return the fabric, its interfaces if its networks exist, and the zones with it (SpecError).
+
+    The `option` is 0 for none, 1 for networks of the launch, or the names of those that exist,
+    beside the network for `login`.
+    """
+    fabric = fabric_of(instance)
+    if option == "0" or (option == "1" and fabric is None):
+        return None, (), zones
+    if fabric is None:
+        raise SpecError(
+            f"{instance} has one interface: it cannot have --option fabric={option}.",
+            remedy="Leave the option out, or choose --instance a3-megagpu-8g or another with more.",
+        )
+    if option == "1":
+        return fabric, (), _zones_with(project, fabric, zones)
+    return fabric, *_existing(project, region, fabric, words(option), zones, login)
+
+
+def _existing(
+    project: Project,
+    region: str,
+    fabric: GcpFabric,
+    names: list[str],
+    zones: tuple[str, ...],
+    login: str,
+) -> tuple[tuple[Nic, ...], tuple[str, ...]]:
+    """Return an interface to each network of a name, or several for RDMA, and the zones."""
+    networks = {network.name: network for network in project.all("networks")}
+    listed = project.all("subnetworks", region=region)
+    usable = (subnet for subnet in listed if subnet.ip_cidr_range)  # others have only IPv6
+    subnets = sorted(usable, key=lambda subnet: subnet.name)
+    nics, ranges, able = [], [], zones
+    for name in names:
+        if name not in networks or name == login:
+            raise SpecError(
+                f"There is no network {name!r} beside {login!r} in the project {project.name}.",
+                remedy="See its networks: gcloud compute networks list",
+            )
+        profile = networks[name].network_profile.rpartition("/")[2]
+        able = tuple(zone for zone in able if profile in ("", f"{zone}-{fabric.profile}"))
+        own = [subnet for subnet in subnets if subnet.network.rpartition("/")[2] == name]
+        for subnet in own[: fabric.rdma if profile else 1]:
+            nics.append(Nic(name, subnet.name, fabric.kind if profile else GVNIC))
+            ranges.append(ip_network(subnet.ip_cidr_range))
+    kinds = sorted(nic.kind for nic in nics)
+    expected = [GVNIC] * fabric.networks + [fabric.kind] * fabric.rdma
+    if not able or kinds != expected or any(a.overlaps(b) for a, b in combinations(ranges, 2)):
+        rdma = f"one with the profile {fabric.profile} of the zone and {fabric.rdma} subnets"
+        raise SpecError(
+            f"{', '.join(names)} cannot be the {fabric.name} networks in {', '.join(zones)}.",
+            means=f"It takes {fabric.networks} networks with a subnet in {region}"
+            f"{f', and {rdma}' * bool(fabric.rdma)}; no two ranges of addresses may overlap.",
+            remedy="Name others, or leave the option out: then they are made with the launch.",
+        )
+    return tuple(sorted(nics, key=lambda nic: nic.kind)), able
+
+
+def _zones_with(project: Project, fabric: GcpFabric, zones: tuple[str, ...]) -> tuple[str, ...]:
     """Return the zones that have the network profile, if it needs one (SpecError: none has)."""
     if not fabric.profile:
-        return tuple(zones)
+        return zones
     profiles = {profile.name for profile in project.all("network_profiles")}
     able = tuple(zone for zone in zones if f"{zone}-{fabric.profile}" in profiles)
     if not able:
@@ -71,47 +139,53 @@ def zones_with(project: Project, fabric: GcpFabric, zones: Sequence[str]) -> tup
     return able
 
 
-def line(instance: str, fabric: GcpFabric | None) -> str:
+def line(instance: str, fabric: GcpFabric | None, existing: Sequence[Nic]) -> str:
     if fabric is None:
         unused = "the network between its GPUs is not used: its machines get one interface, for TCP"
         return unused if fabric_of(instance) else ""
+    count = fabric.networks + bool(fabric.rdma)
+    names = ", ".join(dict.fromkeys(nic.network for nic in existing))
     return (
         f"fabric: {fabric.name}, {fabric.networks + fabric.rdma} more interface(s) each, "
-        f"in {fabric.networks + bool(fabric.rdma)} networks made and deleted with it; to use it "
-        f"programs need {fabric.plugin}, which the image may lack: their log shows it"
+        f"in {f'{names}, which stay' if names else f'{count} networks made and deleted with it'}; "
+        f"to use it programs need {fabric.plugin}, which the image may lack: their log shows it"
     )
 
 
 def nics(fabric: GcpFabric, tags: Tags, zone: str) -> list[Nic]:
     own, rdma = f"{label(tags)}-f", f"{label(tags)}-r{zone[-1]}"
-    kind = "IRDMA" if fabric.profile == FALCON else "MRDMA"
     return [
         *(Nic(f"{own}{number}", f"{own}{number}", GVNIC) for number in range(fabric.networks)),
-        *(Nic(rdma, f"{rdma}{number}", kind) for number in range(fabric.rdma)),
+        *(Nic(rdma, f"{rdma}{number}", fabric.kind) for number in range(fabric.rdma)),
     ]
 
 
-def bodies(fabric: GcpFabric, tags: Tags, zone: str) -> tuple[tuple[str, str, list[Body]], ...]:
+def bodies(
+    fabric: GcpFabric, existing: Sequence[Nic], tags: Tags, zone: str
+) -> tuple[tuple[str, str, list[Body]], ...]:
     """Return what to make for machines in a zone, each with its collection and kind.
 
-    Networks for RDMA are of the zone; the others are the same in all zones.
+    Networks for RDMA are of the zone; the others are the same in all zones. In those that exist,
+    only rules are made.
     """
     ours = {"description": description_of(tags)}
     members = {"source_tags": [label(tags)], "target_tags": [label(tags)]}
     networks: dict[str, Body] = {}
     subnets, rules = [], []
-    for number, nic in enumerate(nics(fabric, tags, zone)):
+    for number, nic in enumerate(existing or nics(fabric, tags, zone)):
         named, within = {"name": nic.network}, {"network": f"global/networks/{nic.network}", **ours}
         network = {**named, "auto_create_subnetworks": False, "mtu": fabric.mtu, **ours}
         if nic.kind == GVNIC:
-            rules.append({**named, "allowed": [{"I_p_protocol": "all"}], **members, **within})
+            rule = {"name": f"{label(tags)}-f{number}", "allowed": [{"I_p_protocol": "all"}]}
+            rules.append({**rule, **members, **within})
         else:
             network["network_profile"] = f"global/networkProfiles/{zone}-{fabric.profile}"
         networks[nic.network] = network
         cidr = RANGE.format(16 * number)
         subnets.append({"name": nic.subnet, "ip_cidr_range": cidr, **within})
-    return (
+    resources = (
         ("networks", "network", list(networks.values())),
         ("subnetworks", "subnetwork", subnets),
         ("firewalls", "firewall", rules),
     )
+    return resources[-1:] if existing else resources

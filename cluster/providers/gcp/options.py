@@ -2,7 +2,7 @@
 
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
-from cluster.providers.gcp.fabrics import GcpFabric
+from cluster.providers.gcp.fabrics import GcpFabric, Nic
 
 DEFAULT = "default"  # the network that a new project has
 
@@ -14,7 +14,8 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
         project: that is billed; the environment's or the credentials', if empty.
         endpoint: address of another cloud with the same interface; it asks for no credentials.
         network: of the machines; without a default one, one is created and removed again.
-        fabric: the networks between GPUs, where the type has them; 0: one interface, for TCP.
+        fabric: the networks between GPUs, where the type has them: made with the launch (1), or the
+            names of some that exist, which stay; 0: one interface, for TCP.
         reservation: name of a reservation of the project that the machines use.
         tier1: Tier_1 networking where the type has it; its extra price is not in the plan's.
         allow_retired: also request accelerators that Google has retired.
@@ -23,7 +24,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     project: str = ""
     endpoint: str = ""
     network: str = DEFAULT
-    fabric: bool = True
+    fabric: str = "1"
     reservation: str = ""
     tier1: bool = False
     allow_retired: bool = False
@@ -43,4 +44,5 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     accelerators: int = 0  # number of accelerators of each machine, attached or included
     is_bound: bool = False  # whether they end with it
     fabric: GcpFabric | None = None  # beside the network
+    nics: tuple[Nic, ...] = ()  # to its networks, if they exist
     tier1: bool = False  # whether the machines use Tier_1 networking

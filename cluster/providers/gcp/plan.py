@@ -54,8 +54,9 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     reserved = reservations.choose(project, spec, options.reservation, instance)
     kind, zones = _zones(project, spec, options, region, instance, requested)
     zones = tuple(zones_to_try(zones, instance, reserved))
-    fabric = fabrics.fabric_of(instance) if options.fabric else None
-    zones = fabrics.zones_with(project, fabric, zones) if fabric else zones
+    fabric, nics, zones = fabrics.choose(
+        project, region, instance, options.fabric, zones, options.network
+    )
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
     attached = requested.kind.type if requested and requested.kind.attached else ""
@@ -74,8 +75,10 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         _description(spec, options, instance, zones, requested, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
-        fabrics.line(instance, fabric),
-        quotas.check(project, region, spec, kind, gpus, fabric, public=options.is_public),
+        fabrics.line(instance, fabric, nics),
+        quotas.check(
+            project, region, spec, kind, gpus, None if nics else fabric, public=options.is_public
+        ),
         _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
         check_policies(project, public=options.is_public),
         *([reserved.line(now)] if reserved else unused),
@@ -98,6 +101,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         reservation=options.reservation,
         is_bound=reserved is not None and reserved.is_bound,
         fabric=fabric,
+        nics=nics,
         tier1=tier1,
         allow=allow,
         ttl=ttl,

@@ -21,8 +21,6 @@ PAGE = "https://console.cloud.google.com/iam-admin/quotas"
 
 
 class Need(Value, frozen=True, kw_only=True):
-    """What a launch needs of a quota."""
-
     metric: str  # Google's name for the quota
     count: int  # how much is needed
     everywhere: bool = False  # whether the quota is for the whole project instead of the region

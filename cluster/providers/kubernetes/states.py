@@ -50,8 +50,6 @@ class ObjectPart(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Metadata(ObjectPart, frozen=True):
-    """Of any object."""
-
     name: str
     uid: str = ""
     labels: dict[str, str] = {}
@@ -62,8 +60,6 @@ class Metadata(ObjectPart, frozen=True):
 
 
 class ObjectCondition(ObjectPart, frozen=True):
-    """Of any object."""
-
     type: str
     status: str
     reason: str = ""
@@ -78,8 +74,6 @@ class ContainerState(ObjectPart, frozen=True):
 
 
 class ContainerStatus(ObjectPart, frozen=True):
-    """Of a container."""
-
     state: dict[str, ContainerState] = {}  # by `waiting`, `running` or `terminated`
 
 
@@ -90,14 +84,10 @@ class Resources(ObjectPart, frozen=True):
 
 
 class Container(ObjectPart, frozen=True):
-    """Of a pod."""
-
     resources: Resources = Resources()
 
 
 class Taint(ObjectPart, frozen=True):
-    """Of a node."""
-
     key: str
     effect: str = ""
 
@@ -153,8 +143,6 @@ class Object(ObjectPart, frozen=True):
 
 
 class ObjectList(ObjectPart, frozen=True):
-    """A list of objects."""
-
     items: tuple[Object, ...] = ()
 
 

@@ -42,8 +42,6 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 class LabFolder(Value, frozen=True, kw_only=True):
-    """The folder of a lab."""
-
     name: str  # of the cluster
     folder: Path  # its path
 

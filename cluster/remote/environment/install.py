@@ -92,8 +92,6 @@ class Installation:
 
 
 class HostInstaller:
-    """Installs the environment on one host."""
-
     def __init__(
         self,
         machine: Machine,

@@ -68,8 +68,6 @@ class KubectlShell(ProcessShell):
 
 
 class KubectlCommand(ProcessCommand):
-    """A command that runs in a pod."""
-
     def __init__(
         self, shell: KubectlShell, label: str, machine_id: str, line: str, *, reads: bool
     ) -> None:

@@ -103,8 +103,6 @@ def _words(machine: Machine, line: str, *, reads: bool) -> list[str]:
 
 
 class SrunCommand(ProcessCommand):
-    """A step that runs."""
-
     def __init__(
         self, shell: SrunShell, label: str, machine: Machine, line: str, *, reads: bool
     ) -> None:

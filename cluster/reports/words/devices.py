@@ -13,8 +13,6 @@ ADD_TOPOLOGY = "add the output of nvidia-smi topo -m as a log"
 
 
 class DeviceWords(NamedTuple):
-    """The words for one kind of device."""
-
     singular: str
     several: str
     mark: str  # the beginning of the name of each

@@ -39,8 +39,6 @@ ROW_SENDS = PairAssumption("row_sends")
 
 
 class PairLogOptions(NamedTuple):
-    """How logs of pairs are read."""
-
     metric: PairMetric = "bandwidth"  # to judge
     # of the names of files, such as `bw_{a}_{b}.log`; empty to find hosts in them
     pattern: str = ""

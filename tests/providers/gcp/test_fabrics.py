@@ -11,11 +11,14 @@ from cluster.core.errors import ProvisionError, Quota, SpecError
 from cluster.providers.gcp import fabrics
 from tests import killed_processes
 from tests.fakes.gcp import Fault, Settings
+from tests.fakes.gcp.catalog import PROJECT
 from tests.killed_processes import WAYS, clear
 from tests.providers.gcp.conftest import BULK, asked, create, kinds, provider, spec_of
 from tests.providers.test_clouds_crashes import moments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cluster.core.model.spec import ClusterSpec
     from tests.fakes.gcp import Cloud
     from tests.snapshots import Snapshot
@@ -112,6 +115,100 @@ def test_networks_beyond_the_quota_are_refused_before_any_is_made(
         provider().plan(with_fabric("a3-megagpu-8g"))
 
     assert not gcp.mutating()
+
+
+def put_network(cloud: Cloud, name: str, ranges: Sequence[str], profile: str = "") -> None:
+    """Make a network that somebody else has, with a subnet for each range of addresses."""
+    network = f"projects/{PROJECT}/global/networks/{name}"
+    below = {
+        f"projects/{PROJECT}/regions/us-central1/subnetworks/{name}-{number}": cidr
+        for number, cidr in enumerate(ranges)
+    }
+    own = {"name": name, "autoCreateSubnetworks": False, "mtu": 8896, "subnetworks": [*below]}
+    if profile:
+        own["networkProfile"] = f"projects/{PROJECT}/global/networkProfiles/{profile}"
+    cloud.resources[network] = own
+    for path, cidr in below.items():
+        subnet = {"name": path.rpartition("/")[2], "network": network, "ipCidrRange": cidr}
+        cloud.resources[path] = {**subnet, "region": "us-central1"}
+
+
+@pytest.fixture
+def theirs(gcp: Cloud) -> Cloud:
+    """Give a cloud with networks for RoCE and Falcon that somebody else has made."""
+    put_network(gcp, "sys", ["172.16.0.0/24"])
+    put_network(gcp, "same", ["172.16.0.0/25"])
+    rails = [f"172.17.{number}.0/24" for number in range(9)]
+    put_network(gcp, "roce", rails, "us-central1-b-vpc-roce")
+    put_network(gcp, "falcon", ["172.18.0.0/24"], "us-central1-b-vpc-falcon")
+    return gcp
+
+
+@pytest.mark.parametrize(
+    ("instance", "names", "subnets", "rules"),
+    [
+        ("a3-ultragpu-8g", "sys,roce", ["sys-0", *(f"roce-{rail}" for rail in range(8))], ["sys"]),
+        ("a3-ultragpu-8g", "roce,sys", ["sys-0", *(f"roce-{rail}" for rail in range(8))], ["sys"]),
+        ("h4d-standard-192", "falcon", ["falcon-0"], []),
+    ],
+)
+def test_networks_are_taken_by_name_and_stay(
+    theirs: Cloud, instance: str, names: str, subnets: list[str], rules: list[str]
+) -> None:
+    before = theirs.things()
+    spec = with_fabric(instance, "us-central1", fabric=names)
+    create(spec)
+    nics = asked(theirs)["networkInterfaces"][1:]
+    ruled = [call.params["network"].rpartition("/")[2] for call in theirs.calls("firewalls.insert")]
+
+    assert [nic["subnetwork"].rpartition("/")[2] for nic in nics] == subnets
+    assert not theirs.calls(NETWORKS)
+    assert not theirs.calls("subnetworks.insert")
+    assert [name for name in ruled if name != "default"] == rules
+    [line] = [line for line in provider().plan(spec).lines if line.startswith("fabric: ")]
+    assert all(name in line for name in (*names.split(","), "which stay"))
+    clear("down", "c5")
+    assert theirs.things() == before
+
+
+@pytest.mark.parametrize(
+    ("instance", "zone", "names", "why"),
+    [
+        ("a3-ultragpu-8g", "us-central1-b", "sys,absent", "There is no network 'absent'"),
+        ("a3-ultragpu-8g", "us-central1-b", "sys", "cannot be the RoCE networks"),
+        ("a3-ultragpu-8g", "us-central1-b", "sys,falcon", "cannot be the RoCE networks"),
+        ("a3-ultragpu-8g", "us-central1-a", "sys,roce", "networks in us-central1-a"),
+        ("h4d-standard-192", "us-central1-b", "falcon,falcon", "cannot be the Falcon networks"),
+        ("a3-megagpu-8g", "us-central1-a", ",".join(["sys", "same"] * 4), "may overlap"),
+        ("a3-ultragpu-8g", "us-central1-b", "default,roce", "There is no network 'default' beside"),
+        ("c2-standard-60", "us-central1-a", "sys", "c2-standard-60 has one interface"),
+    ],
+)
+def test_networks_that_do_not_fit_are_refused_before_anything_is_made(
+    theirs: Cloud, instance: str, zone: str, names: str, why: str
+) -> None:
+    with pytest.raises(SpecError, match=why):
+        provider().plan(with_fabric(instance, zone, fabric=names))
+
+    assert not theirs.mutating()
+
+
+@pytest.mark.parametrize("moment", [0, 1])
+def test_a_launch_into_networks_of_others_that_is_killed_leaves_only_theirs(
+    theirs: Cloud, moment: int
+) -> None:
+    before = theirs.things()
+    spec = with_fabric("a3-ultragpu-8g", fabric="sys,roce")
+    create(spec)
+    calls = theirs.calls()
+    clear("down", "c5")
+    faults = [fault for fault in moments(calls) if fault.action in ("firewalls.insert", BULK)]
+    for turn, fault in enumerate(faults[moment::2]):
+        theirs.fail(fault)
+        assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL, fault
+        theirs.mend()
+        clear(WAYS[turn % len(WAYS)], "c5")
+        assert theirs.things() == before, fault
 
 
 @pytest.mark.parametrize("action", [NETWORKS, "subnetworks.insert", BULK])

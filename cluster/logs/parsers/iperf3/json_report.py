@@ -33,8 +33,6 @@ class _Sum(msgspec.Struct):
 
 
 class Interval(msgspec.Struct):
-    """One interval."""
-
     sum: _Sum | None = None
 
 
@@ -48,8 +46,6 @@ class _Cpu(msgspec.Struct):
 
 
 class End(msgspec.Struct):
-    """The end."""
-
     streams: list[_Udp] = []
     sum: _Sum | None = None
     sum_sent: _Sum | None = None
@@ -61,8 +57,6 @@ class End(msgspec.Struct):
 
 
 class TestStart(msgspec.Struct):
-    """The settings of a test."""
-
     protocol: str = "TCP"
     num_streams: int = 1
     omit: float = 0
@@ -76,8 +70,6 @@ class _Ends(msgspec.Struct):
 
 
 class Start(msgspec.Struct):
-    """The start."""
-
     connected: list[_Ends] = []
     version: str = ""
     connecting_to: dict[str, Any] | None = None

@@ -23,22 +23,16 @@ SAME_NUMBERS = PairAssumption("same_numbers")
 
 
 class LogText(NamedTuple):
-    """A log."""
-
     file: str
     text: str
 
 
 class ReadLog(NamedTuple):
-    """A log, and what a parser read in it."""
-
     log: LogText
     reading: Reading
 
 
 class UnreadLog(NamedTuple):
-    """A log without a result."""
-
     log: LogText
     why: str
 
