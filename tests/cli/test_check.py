@@ -206,9 +206,7 @@ def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
 PAIR_LOGS = ROOT / "tests" / "runs" / "pair_logs"
 
 
-def test_logs_of_other_tools_are_judged_as_the_shell_names_them(
-    snapshot: Snapshot, home: Path
-) -> None:
+def test_logs_of_other_tools_are_judged_as_the_shell_names_them(home: Path) -> None:
     """`--from logs/*.out`: the shell makes several words of it."""
     logs = sorted(map(str, (PAIR_LOGS / "aks32").iterdir()))
     verdict = answer("check", "--from", *logs)
@@ -216,7 +214,9 @@ def test_logs_of_other_tools_are_judged_as_the_shell_names_them(
 
     assert (verdict["verdict"], verdict["tests"], verdict["blamed"]) == ("UNDECIDED", 9, [])
     assert len(verdict["assumptions"]) == 3
-    snapshot(shown.stdout)
+    assert "SHARED" in shown.stdout
+    assert "No value: cnode2-002 and cnode2-008: line 23 has no value" in shown.stdout
+    assert "Assumed: no limit of a pair is known (--limit)" in shown.stdout
     assert "SHARED" in command("check", "--from", "latest").stdout
 
 

@@ -24,7 +24,6 @@ from tests.providers.gcp.conftest import (
 
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
-    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 
@@ -65,13 +64,13 @@ def test_a_policy_that_somebody_else_uses_holds_up_the_end_until_it_is_free(gcp:
     assert ours(gcp) == frozenset()
 
 
-def test_down_from_labels_alone(snapshot: Snapshot, gcp: Cloud) -> None:
+def test_down_from_labels_alone(gcp: Cloud) -> None:
     before = gcp.things()
     create(spec_of())
     journal.for_cluster("c5").forget()
     said = command("down", "c5").stdout
 
-    snapshot(said)
+    assert "0 left (looked for instances, disks, placement policies" in said
     assert gcp.things() == before
 
 
