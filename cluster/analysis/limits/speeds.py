@@ -12,15 +12,8 @@ def link(interface: Interface) -> Link | None:
     """
     if not interface.speed or not interface.mtu:
         return None
-    source = f"Linux: {interface.name}, {format_rate(interface.speed)}"
+    rate, source = interface.speed, f"Linux: {interface.name}, {format_rate(interface.speed)}"
     slot = slot_bandwidth(interface.slot)
-    if slot is None or slot.rate >= interface.speed:
-        return Link(
-            rate=interface.speed, mtu=interface.mtu, flow=interface.flow or None, source=source
-        )
-    return Link(
-        rate=slot.rate,
-        mtu=interface.mtu,
-        flow=interface.flow or None,
-        source=f"{source}, slot: {slot.source}",
-    )
+    if slot and slot.rate < rate:
+        rate, source = slot.rate, f"{source}, slot: {slot.source}"
+    return Link(rate=rate, mtu=interface.mtu, flow=interface.flow or None, source=source)

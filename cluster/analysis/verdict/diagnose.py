@@ -1,7 +1,6 @@
 """What may be wrong, by rules: each names its evidence, how sure it is, and how to confirm it.
 
-A rule that lacks its evidence says nothing. The rules are in `pitfalls`: each file there has some,
-in `RULES`, one function each.
+A rule that lacks its evidence says nothing. Each file of `rules` has some in `RULES`.
 """
 
 from __future__ import annotations

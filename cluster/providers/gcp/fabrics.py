@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.api import Project
 
+RANGES = "192.168.0.0/16"  # of all subnets of a fabric
 RANGE = "192.168.{}.0/20"  # of a subnet: no two of a machine may overlap
 ROCE, FALCON = "vpc-roce", "vpc-falcon"
 GVNIC = "GVNIC"
@@ -153,7 +154,8 @@ def line(instance: str, fabric: GcpFabric | None, existing: Sequence[Nic]) -> st
 
 
 def nics(fabric: GcpFabric, tags: Tags, zone: str) -> list[Nic]:
-    own, rdma = f"{label(tags)}-f", f"{label(tags)}-r{zone[-1]}"
+    own = f"{label(tags)}-f"
+    rdma = f"{label(tags)}-{fabric.kind[0].lower()}{zone.rpartition('-')[2]}"
     return [
         *(Nic(f"{own}{number}", f"{own}{number}", GVNIC) for number in range(fabric.networks)),
         *(Nic(rdma, f"{rdma}{number}", fabric.kind) for number in range(fabric.rdma)),

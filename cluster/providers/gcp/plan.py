@@ -7,6 +7,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from cluster.core import journal
@@ -60,7 +61,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
     attached = requested.kind.type if requested and requested.kind.attached else ""
-    network = _network(project, region, options)
+    network = _network(project, region, options, made=fabric is not None and not nics)
     architecture = kind.architecture or INTEL
     image = choose_image(project, spec.image or "", architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machine_types.has_tier_1(instance, kind.guest_cpus)
@@ -217,9 +218,11 @@ def _gpus(kind: MachineType, requested: RequestedAccelerators | None) -> tuple[s
     return None
 
 
-def _network(project: Project, region: str, options: GcpOptions) -> Network | None:
+def _network(project: Project, region: str, options: GcpOptions, *, made: bool) -> Network | None:
     """Find the network; none if it is the default network and the project has none."""
-    name = _network_of(project, region, options.subnet) if options.subnet else options.network
+    name = options.network
+    if options.subnet:
+        name = _network_of(project, region, options.subnet, made=made)
     try:
         network: Network = project.call("networks", "get", network=name)
     except Failure as failure:
@@ -242,7 +245,7 @@ def _network(project: Project, region: str, options: GcpOptions) -> Network | No
     return network
 
 
-def _network_of(project: Project, region: str, subnet: str) -> str:
+def _network_of(project: Project, region: str, subnet: str, *, made: bool) -> str:
     try:
         subnetwork: Subnetwork = project.call(
             "subnetworks", "get", region=region, subnetwork=subnet
@@ -259,6 +262,12 @@ def _network_of(project: Project, region: str, subnet: str) -> str:
             f"The subnet {subnet!r} has IPv6 addresses only.",
             means=public_address.ONLY_IPV4,
             remedy="Leave --option subnet out, or name one with IPv4 addresses.",
+        )
+    own = ip_network(subnetwork.ip_cidr_range)
+    if made and own.overlaps(ip_network(fabrics.RANGES)):
+        raise SpecError(
+            f"The subnet {subnet!r} has addresses of {fabrics.RANGES}, as the fabric will have.",
+            remedy="Choose another --option subnet=, or --option fabric=0: one interface, for TCP.",
         )
     return _last(subnetwork.network)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.core.errors import ProvisionError, Quota, SpecError
+from cluster.providers._cloud.tags import new_tags
 from cluster.providers.gcp import fabrics
 from tests import killed_processes
 from tests.fakes.gcp import Fault, Settings
@@ -142,6 +143,28 @@ def theirs(gcp: Cloud) -> Cloud:
     put_network(gcp, "roce", rails, "us-central1-b-vpc-roce")
     put_network(gcp, "falcon", ["172.18.0.0/24"], "us-central1-b-vpc-falcon")
     return gcp
+
+
+def test_a_subnet_in_the_ranges_of_a_fabric_is_refused_in_the_plan(gcp: Cloud) -> None:
+    """No two interfaces of a machine may overlap; without a fabric, it has one."""
+    put_network(gcp, "office", ["192.168.64.0/24"])
+    named = {"network": "office", "subnet": "office-0"}
+    with pytest.raises(SpecError) as refused:
+        provider().plan(with_fabric("a3-megagpu-8g", **named))
+
+    assert "fabric=0" in refused.value.remedy
+    assert not gcp.mutating()
+    provider().plan(with_fabric("a3-megagpu-8g", **named, fabric="0"))
+
+
+def test_networks_for_rdma_have_a_name_for_each_zone_and_kind() -> None:
+    tags = new_tags("x", "me", 0.0)
+    both = fabrics.fabric_of("a4x-highgpu-4g"), fabrics.fabric_of("h4d-standard-192")
+    zones = "us-central1-a", "us-central1-ai1a"
+    made = [fabrics.nics(fabric, tags, zone) for fabric in both if fabric for zone in zones]
+
+    rdma = {nic.network for own in made for nic in own if nic.kind != fabrics.GVNIC}
+    assert len(rdma) == len(made) == 2 * len(zones)
 
 
 @pytest.mark.parametrize(
