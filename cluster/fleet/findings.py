@@ -421,7 +421,6 @@ def undecided_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
 
 
 def _end(fleet: Fleet, part: int, ends: int) -> tuple[Part, Way]:
-    """Return the host of a part of the solver, and its direction."""
     way = direction_of({"rx" if part >= ends else "tx"}, directed=fleet.directed)
     return Part(kind="host", host=part % ends // fleet.nics), way
 
@@ -447,7 +446,6 @@ def bad_groups(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
 
 
 def _blamed_groups(solution: Diagnosed) -> dict[int, list[Culprit]]:
-    """Return what is blamed of each group of endpoints."""
     first, count = 2 * solution.parts.endpoints, solution.parts.groups
     own: defaultdict[int, list[Culprit]] = defaultdict(list)
     for culprit in solution.blame.blamed:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, cycle, islice
+from itertools import chain, cycle, islice, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -236,7 +236,8 @@ def _repeated_tests(
     once = {_either_way((t.source, t.target)) for t in tests if t.alone}
     often = {_either_way((t.source, t.target)) for t in tests if t.port}
     unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(solution)))
-    silent, deep = _silent_pairs(solution), _deep_pairs(solution)
+    deep = _deep_pairs(solution)
+    silent = _pairs_of(solution, solution.blame.unexplained & (solution.table.rates <= 0))
     odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
     doubtful = (
         *_suspects(fleet, solution),
@@ -314,12 +315,15 @@ def _proving(fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed) -> It
     ends = np.concatenate([solution.table.source, solution.table.target]) // fleet.nics
     unproven = set(unproven_hosts(fleet, solution)) & set(ends.tolist())
     pairs = [
-        _either_way((host, other))
+        (host, other)
         for host in sorted(unproven)[:MOST_UNPROVEN]
         for other in fresh_partners(fleet, solution, host, 1)
     ]
+    for host in suspected_hosts(fleet, solution)[:MOST_VARYING]:  # and good pairs beside it
+        for a, b in pairwise(fresh_partners(fleet, solution, host)):
+            pairs += (a, b), (host, b)
     if pairs:
-        yield _alone(_next(tests), dict.fromkeys(pairs), "unproven")
+        yield _alone(_next(tests), dict.fromkeys(map(_either_way, pairs)), "unproven")
 
 
 def _by_other_ports(
@@ -407,11 +411,6 @@ def _unexplained_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     odd = solution.blame.unexplained & (alone | (table.rates <= 0))
     for at in np.flatnonzero(odd)[:MOST_AGAIN]:
         yield table.tests[at].source, table.tests[at].target
-
-
-def _silent_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
-    """Return pairs in which nothing arrived."""
-    return _pairs_of(solution, solution.blame.unexplained & (solution.table.rates <= 0))
 
 
 def _deep_pairs(solution: Diagnosed) -> set[tuple[int, int]]:

@@ -210,7 +210,6 @@ class FleetSimulator:
         return np.concatenate(ways.get(fault.direction, [*ways["tx"], *ways["rx"]]))
 
     def _of_spine(self, number: int) -> Numbers:
-        """Return all links of a switch at the top."""
         fabric_links = self.fabric_links
         if fabric_links.tree:  # core switch: one link to the same place of each pod
             half = fabric_links.core.upper

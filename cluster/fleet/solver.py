@@ -314,7 +314,6 @@ class _Index:
         self._ends = np.cumsum(np.bincount(part, minlength=parts))
 
     def tests_of(self, part: int) -> Numbers:
-        """Return the tests of a part."""
         own: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
         return own
 

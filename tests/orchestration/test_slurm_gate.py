@@ -49,3 +49,21 @@ def test_nodes_that_are_left_slowly_do_not_overrun_the_time_of_a_gate(
     assert 0 < remaining[0] <= WITHIN
     assert "cluster down gate-7" in capsys.readouterr().out
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_signals_that_slurmctld_blocks_reach_a_gate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program inherits what is blocked: without its alarm, a gate would not end in its time."""
+    monkeypatch.setenv("PATH", "/nowhere")  # there is no Slurm
+    handler = signal.getsignal(signal.SIGTERM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGTERM})
+    try:
+        assert slurm_gate.main("{}", "undo") == 0
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGTERM, handler)
+
+    assert blocked == set()
+    assert capsys.readouterr().out

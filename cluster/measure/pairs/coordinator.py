@@ -120,7 +120,6 @@ class Coordinator:
         return results
 
     def remaining(self) -> float:
-        """Return the seconds until the deadline."""
         return self._deadline - time.monotonic()
 
     @property
@@ -134,19 +133,18 @@ class Coordinator:
         return min(limit, self._seconds + LIMIT_SHARE * max(0.0, self.remaining()))
 
     def _run_batch(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
-        absent = self._links.lost.keys() | self._links.late
-        rest = [pair for pair in pairs if absent.isdisjoint(pair)]
-        sides = 1 if self._allreduce else 2
-        batch = _TestBatch(self._links, rest, self._numbers, sides=sides, deadline=self._deadline)
-        self._numbers += len(rest)
         limit = self._limit
+        ready = self._links.ready_pairs(pairs, limit)
+        sides = 1 if self._allreduce else 2
+        batch = _TestBatch(self._links, ready, self._numbers, sides=sides, deadline=self._deadline)
+        self._numbers += len(ready)
         if self._allreduce:
             self._begin_allreduce(batch, limit)
         else:
             self._begin(batch, limit)
             self._give_up_silent_hosts(batch)
-        reports = {pair: batch.report(pair, self._links.lost) for pair in rest}
-        times = [batch.took[pair] for pair in rest if reports[pair].value]
+        reports = {pair: batch.report(pair, self._links.lost) for pair in ready}
+        times = [batch.took[pair] for pair in ready if reports[pair].value]
         self._slowest = max([self._slowest, *times])
         return [self._test(pair, reports.get(pair), step, batch.sides) for pair in pairs]
 
@@ -342,7 +340,7 @@ class HostLinks:
 
     `ssh_config` is for OpenSSH's client, empty if all hosts are this one; inside of an allocation,
     `reach` runs a program on each host by its number. `lost` has the reason of each lost host, such
-    as that it was not ready within `patience` seconds; if these are few, it is only `late`.
+    as that it was not ready within `patience` seconds; if these are few, it is `late` until it is.
     """
 
     def __init__(
@@ -394,10 +392,9 @@ class HostLinks:
                 if isinstance(answer, Ready):
                     deadlines.pop(number, None)
             for number in [n for n, end in deadlines.items() if end < time.monotonic()]:
-                self._end_slow(number)
-            deadlines = {
-                n: end for n, end in deadlines.items() if n not in {*self.lost, *self.late}
-            }
+                self._note_slow(number)
+            over = self.lost.keys() | self.late
+            deadlines = {n: end for n, end in deadlines.items() if n not in over}
         self.late.update(range(len(self._agents), len(self._addresses)))
         return self
 
@@ -412,6 +409,10 @@ class HostLinks:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            _pipe(process.stdout).close()
+        for file in self._stderr:
+            file.close()
+        self._selector.close()
 
     def send(self, number: int, order: Order) -> None:
         if number in self.lost:
@@ -431,27 +432,33 @@ class HostLinks:
             if not data:
                 self.give_up(number, self._last_error_line(number))
                 continue
+            self.late.discard(number)  # the first that it says is that it is ready
             *lines, self._rests[number] = (self._rests[number] + data).split(b"\n")
             for line in lines:
                 yield number, msgspec.json.decode(line, type=Answer)
+
+    def ready_pairs(self, pairs: Sequence[tuple[int, int]], wait: float) -> list[tuple[int, int]]:
+        """Return the pairs whose hosts are ready; if there is none, wait for a late one."""
+        deadline = time.monotonic() + wait
+        while True:
+            ready = [pair for pair in pairs if (self.lost.keys() | self.late).isdisjoint(pair)]
+            wait = deadline - time.monotonic()
+            if ready or wait < 0 or all(self.lost.keys() & pair for pair in pairs):
+                return ready
+            list(self.answers(wait))
 
     def give_up(self, number: int, why: str) -> None:
         """Record that a host is lost, and end the connection to it."""
         if number not in self.lost:
             self.lost[number] = why
-            self._close(number)
+            self._selector.unregister(_pipe(self._agents[number].stdout))
+            self._agents[number].kill()
 
-    def _end_slow(self, number: int) -> None:
-        """End an agent that is not ready: its host is lost, or late if there was little time."""
+    def _note_slow(self, number: int) -> None:
         if self._hurried:
             self.late.add(number)
-            self._close(number)
         else:
             self.give_up(number, f"it did not answer within {self._patience:g} s")
-
-    def _close(self, number: int) -> None:
-        self._selector.unregister(_pipe(self._agents[number].stdout))
-        self._agents[number].kill()
 
     def _last_error_line(self, number: int) -> str:
         """Return the last line that its connection wrote to standard error."""

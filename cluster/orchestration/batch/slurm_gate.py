@@ -155,6 +155,7 @@ def main(request: str, verb: str = "") -> int:
     An error keeps no job off its nodes: what Slurm or SSH did not do is not their fault.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Slurm's, when its time is over
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # slurmctld blocks it, and the alarm
     context, number, nodes = (
         os.environ.get(f"SLURM_{name}", "") for name in ("SCRIPT_CONTEXT", "JOB_ID", "JOB_NODELIST")
     )
