@@ -93,11 +93,9 @@ def unrepeated_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
     limit = math.log(ODD / max(1, len(doubtful)))
     for host, ways in doubtful.items():
         own = again & (ends == host).any(axis=0)
-        if compared.any() and own.any():
-            is_odd = _log_chance(solution.blame.unexplained, own, compared) <= limit
-        else:
-            is_odd = host in odd
-        if is_odd:
+        repeated = compared.any() and own.any()
+        chance = _log_chance(solution.blame.unexplained, own, compared)
+        if chance <= limit if repeated else host in odd:
             low = sum(way.low for way in ways)
             direction = direction_of((way.way for way in ways), directed=fleet.directed)
             place = Part(kind="host", host=host)

@@ -330,8 +330,7 @@ def _make(
             with cluster_journal.lock():
                 machines = provider.create(spec, cluster_journal, on_state)
                 owned = [e for e in cluster_journal.entries() if isinstance(e, journal.Owned)]
-                at_most = time.time() + plan.ttl if plan.ttl else None
-                expires = owned[-1].expires if owned else at_most
+                expires = owned[-1].expires if owned else plan.ttl and time.time() + plan.ttl
                 cluster_journal.append(journal.Created(machines=machines, expires=expires))
             cluster = Cluster(cluster_journal)
             began = time.monotonic()

@@ -61,7 +61,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
     attached = requested.kind.type if requested and requested.kind.attached else ""
-    network = _network(project, region, options, made=fabric is not None and not nics)
+    network = _network(project, region, options, has_fabric=fabric is not None and not nics)
     architecture = kind.architecture or INTEL
     image = choose_image(project, spec.image or "", architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machine_types.has_tier_1(instance, kind.guest_cpus)
@@ -218,11 +218,13 @@ def _gpus(kind: MachineType, requested: RequestedAccelerators | None) -> tuple[s
     return None
 
 
-def _network(project: Project, region: str, options: GcpOptions, *, made: bool) -> Network | None:
+def _network(
+    project: Project, region: str, options: GcpOptions, *, has_fabric: bool
+) -> Network | None:
     """Find the network; none if it is the default network and the project has none."""
     name = options.network
     if options.subnet:
-        name = _network_of(project, region, options.subnet, made=made)
+        name = _network_of(project, region, options.subnet, has_fabric=has_fabric)
     try:
         network: Network = project.call("networks", "get", network=name)
     except Failure as failure:
@@ -245,7 +247,7 @@ def _network(project: Project, region: str, options: GcpOptions, *, made: bool) 
     return network
 
 
-def _network_of(project: Project, region: str, subnet: str, *, made: bool) -> str:
+def _network_of(project: Project, region: str, subnet: str, *, has_fabric: bool) -> str:
     try:
         subnetwork: Subnetwork = project.call(
             "subnetworks", "get", region=region, subnetwork=subnet
@@ -264,7 +266,7 @@ def _network_of(project: Project, region: str, subnet: str, *, made: bool) -> st
             remedy="Leave --option subnet out, or name one with IPv4 addresses.",
         )
     own = ip_network(subnetwork.ip_cidr_range)
-    if made and own.overlaps(ip_network(fabrics.RANGES)):
+    if has_fabric and own.overlaps(ip_network(fabrics.RANGES)):
         raise SpecError(
             f"The subnet {subnet!r} has addresses of {fabrics.RANGES}, as the fabric will have.",
             remedy="Choose another --option subnet=, or --option fabric=0: one interface, for TCP.",
