@@ -17,11 +17,11 @@ from cluster.measure.rank import Rank
 from cluster.measure.repetitions import BUDGET, FEWEST, WARMING, Counts, samples
 
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
-WINDOW_WITHIN = BUDGET / FEWEST  # seconds of a window, or it has fewer messages
+WINDOW_WITHIN = 0.15  # seconds of a window, or it has fewer messages
 LEAD_WITHIN = 0.01  # seconds of an untimed message, or it has fewer bytes
 PROBES = 3  # exchanges, of which the fastest says how long one takes: the first opens connections
 PROBING = 0.02  # seconds of them where series end by time: several turns on a busy processor
-LONG = 45.0  # seconds, from which series are shortened, and the user is told how long it takes
+LONG = 40.0  # seconds, from which series are shortened, and the user is told how long it takes
 SHORTEST = BUDGET / 8  # seconds of a series, unless FEWEST values take longer
 
 
