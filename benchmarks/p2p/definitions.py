@@ -29,8 +29,7 @@ ONEWAY, RECEIVED = _barrier_before(
 (LATENCY,) = _p2p(
     "latency (s): half of one blocking round trip (MPI_Send and MPI_Recv on both sides)",
     synchronisation="each round trip orders the next; after at most 64 of them all received bytes "
-    "are checked, then a barrier of the pair and one untimed round trip, of fewer bytes where it "
-    "would take more than 10 ms each way, lead to the next value",
+    "are checked, then a barrier of the pair and one untimed round trip lead to the next value",
     warm_up="100 round trips up to 8192 B, 10 above, not timed, unless said otherwise",
 )
 BANDWIDTH, BIDIRECTIONAL = _barrier_before(

@@ -47,6 +47,8 @@ class Exchange:
         start, whole = self._probe(LATENCY, min(sizes)), self._probe(LATENCY, max(sizes))
         each = max(1e-15, whole - start) / max(sizes)
         self.data.lead = min(self.data.lead, int(LEAD_WITHIN / each))
+        if self.data.lead < max(sizes) and LATENCY in definitions:
+            self.rank.note("latency: untimed round trips are shorter, as whole ones take too long.")
         while (seconds := self._estimate(cells, start, each)) > LONG and self._budget > SHORTEST:
             self._budget /= 2
         if self._budget < BUDGET or seconds > LONG:

@@ -494,7 +494,6 @@ def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
 
 
 def _met_most(tests: PairTests, part: int, hosts: int) -> bool:
-    """Tell whether a host was tested with most others."""
     own = tests.paths[(tests.paths[:, :2] == part).any(axis=1), :2]
     return len(np.unique(own[own != part])) >= MET * (hosts - 1)
 

@@ -284,7 +284,6 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
 
 
 def shared(value: V, names: Names) -> V:
-    """Return a value with what of it may be shared."""
     rules = TEXTS.get(type(value), {})
     fields = {}
     for field in msgspec.structs.fields(type(value)):

@@ -160,7 +160,7 @@ def _check_nic(
     if overlap(cloud.resources[subnet]["ipCidrRange"], *cidrs):
         raise invalid("networkInterfaces", subnet, "Subnetwork CIDR ranges must not overlap.")
     wanted = catalog.RDMA_NICS.get(profile.partition("-vpc-")[2], "GVNIC")
-    if nic.get("nicType") != wanted:
+    if nic.get("nicType", "GVNIC") != wanted:  # unless it is said
         raise invalid("networkInterfaces", nic.get("nicType"), "The network has another NIC type.")
     if profile and not (profile.startswith(f"{zone}-") and before and "accessConfigs" not in nic):
         raise invalid("networkInterfaces", network, f"The network is of {profile}.")
