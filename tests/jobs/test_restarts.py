@@ -16,7 +16,6 @@ from tests.conftest import command, until
 
 if TYPE_CHECKING:
     from cluster.orchestration.jobs.job import Job
-    from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("tools")
 
@@ -92,9 +91,7 @@ def test_a_host_that_is_lost_is_replaced_and_the_job_starts_again_everywhere(
         assert kept == {"0.mpi.spare.output", "2.mpi.spare.output"}
 
 
-def test_a_host_that_answers_again_is_the_same_and_the_number_of_restarts_is_a_limit(
-    snapshot: Snapshot,
-) -> None:
+def test_a_host_that_answers_again_is_the_same_and_the_number_of_restarts_is_a_limit() -> None:
     with cluster.launch("same", provider="local", hosts=2) as c:
         command("run", "same", "--job", "train", "--restarts", "1", "--detach", "--", "sleep 300")
         for _ in range(2):
@@ -107,4 +104,4 @@ def test_a_host_that_answers_again_is_the_same_and_the_number_of_restarts_is_a_l
         job = c.jobs["train"]
         assert job.state == "lost"
         assert [attempt.replaced for attempt in job.record.attempts] == [()]
-        snapshot(job.record.attempts[0].lost["1.mpi.same"])
+        assert "supervisor was killed" in job.record.attempts[0].lost["1.mpi.same"]

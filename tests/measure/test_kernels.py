@@ -152,7 +152,7 @@ def test_latency_in_c_is_half_of_the_round_trip(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_in_c_too_a_message_that_lands_nowhere_is_seen(snapshot: Snapshot, home: Path) -> None:
+def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
     """What is left of an earlier message is not taken for the one that did not arrive."""
     source = (SOURCES / "p2p.c").read_text()
     right = "MPI_Recv(place(p, number), "
@@ -163,7 +163,7 @@ def test_in_c_too_a_message_that_lands_nowhere_is_seen(snapshot: Snapshot, home:
     path = compiled(home, "elsewhere", elsewhere)
 
     said = on_ranks(EXCHANGE.format(library=str(path)), status=3).stdout
-    snapshot(said)
+    assert "WrongDataError latency of 64 B: byte 0 arrived as" in said
 
 
 @pytest.mark.usefixtures("tools")
