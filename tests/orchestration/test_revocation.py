@@ -49,7 +49,8 @@ def test_what_is_taken_away_is_stopped_once_and_its_stop_is_waited_for() -> None
         ended.set()
 
     preempted = ProvisionError("it was preempted")
-    with RevocationWatch(lambda: preempted, stop) as watch:
+    watch = RevocationWatch(lambda: preempted, stop)
+    with watch:
         until(stopping.is_set, "it is stopped")
     assert ended.is_set()
     assert watch.reason is preempted
