@@ -60,7 +60,7 @@ until search; do
   sleep 0.1
   tries=$((tries + 1))
 done
-[ -n "$left" ] || {{ sleep 0.1; search || exit {CANNOT_LOOK}; }} # nothing is left if two looks agree
+[ -n "$left" ] || {{ sleep 0.1; search || exit {CANNOT_LOOK}; }} # two looks agree
 named $left 2> /dev/null
 if session $left 2> /dev/null; then echo {SPARED}; exit; fi
 for signal in TERM KILL KILL KILL; do
