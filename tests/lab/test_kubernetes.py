@@ -141,14 +141,22 @@ def parse(text: str) -> float:
 
 @pytest.mark.timed
 def test_the_node_of_a_slow_pod_is_cordoned_and_uncordoned(kubernetes: Kubernetes) -> None:
-    """60 s: the link of a node is slow, and so are all tests of its pod."""
+    """60 s: the link of a node is slow, and so are all tests of its pod.
+
+    On a busy machine a check may be UNDECIDED, which cordons nothing.
+    """
+    assert isinstance(kubernetes.runtime, LabPods)
     command("up", "mine", *UP, "--hosts", "3")
     alter(cluster.attach("nodes").machines[1], "slow", "50mbit")
-    verdict = answer("check", "mine", "--cordon", "--at-most", "40%", status=None)
+    check = ("check", "mine", "--cordon", "--at-most", "40%")
+    verdict = until(
+        lambda: (said := answer(*check, status=None))["replaced"] and said,
+        "the check is sure",
+    )
     (replaced,) = verdict["replaced"]
     [node] = [n for n in kubernetes.store.list(NODES, "") if n["spec"].get("unschedulable")]
 
-    assert node["metadata"]["name"] == replaced["node"]
+    assert node["metadata"]["name"] == replaced["node"] == kubernetes.runtime.nodes()[1]
     assert [finding["part"] for finding in verdict["blamed"]] == [replaced["part"]]
     assert answer(*replaced["command"].split()[1:])["uncordoned"] == [replaced["node"]]
     assert not any(n["spec"].get("unschedulable") for n in kubernetes.store.list(NODES, ""))

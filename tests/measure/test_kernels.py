@@ -139,7 +139,10 @@ except Exception as error:
 def test_latency_in_c_is_half_of_the_round_trip(home: Path) -> None:
     """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
     source = (SOURCES / "p2p.c").read_text()
-    before = "        receive(p, p->number + i);\n        send(p, p->number + i);\n    }\n"
+    before = (
+        "        receive(p, p->number + i, p->count);\n"
+        "        send(p, p->number + i, p->count);\n    }\n"
+    )
     assert source.count(before) == 1
     sleeps = before.replace(
         "        send", "        nanosleep(&(struct timespec){0, 20000000}, 0);\n        send"
