@@ -26,7 +26,6 @@ REASONS = {  # why a module below that has one importer of its package
 NOUNS = {  # words that end like a gerund and name a thing
     "findings": "what a diagnosis found",
     "scaling": "the name of the command; strong and weak scaling are the field's terms",
-    "settings": "what a host or a user has set",
     "testing": "as in numpy.testing: what users' tests import",
     "training": "the name of the benchmark; the field has no other noun for it",
     "working": "of a working folder, as in working directory",

@@ -9,7 +9,7 @@ from statistics import median
 from threading import Event, Thread
 from typing import Any
 
-from cluster.agent.gpu_state import GpuState, ask_gpus
+from cluster.agent.gpus import GpuState, ask_gpus
 from cluster.benchmarks.gpu import GpuParams, definitions
 from cluster.core import pcie
 from cluster.core.errors import ClusterError

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cluster.agent.gpu_state import ask_gpus
+from cluster.agent.gpus import ask_gpus
 from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import cgroup_folders, read_text
-from cluster.core.model.usage import FIGURES, GpuUsage, HostUsage, TaskUsage
+from cluster.core.model.hosts import FIGURES, GpuUsage, HostUsage, TaskUsage
 
 NET = (  # the columns of /proc/net/dev
     *("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),

@@ -10,9 +10,8 @@ import msgspec
 from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import FOLLOWED, HEARTBEAT, Ended, Event, Lost, Running, Wrote
 from cluster.core.model.hang import HostReport
-from cluster.core.model.hosts import Facts
+from cluster.core.model.hosts import Facts, HostUsage
 from cluster.core.model.jobs import TaskOutput, TaskState
-from cluster.core.model.usage import HostUsage
 
 POLL = 0.1  # seconds between two polls of a job's files; each may interrupt a rank
 CHUNK = 1 << 20

@@ -25,6 +25,14 @@ MODULES = ("nvidia_peermem", "nv_peer_mem", "gdrdrv")
 # An idle GPU lowers the current speed of its slot; the highest that both support stays the same.
 FIELDS = ("name", "driver_version", "pcie.link.gen.max", "pcie.link.width.max")
 FORMAT = (f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader")
+# The link of an idle GPU is slow, and so are its clocks: all of these are asked under load.
+STATE_FIELDS = (
+    *("index", "uuid", "name", "pcie.link.gen.current", "pcie.link.width.current"),
+    *("clocks.current.memory", "clocks.current.sm", "utilization.gpu"),
+    *("memory.used", "memory.total", "power.draw"),
+)
+STATE_FORMAT = "--format=csv"
+KNOWN = (*STATE_FIELDS, "timestamp", "driver_version", "pstate", "pci.bus_id")  # first
 
 
 class InstalledGpu(Value, frozen=True, kw_only=True):
@@ -65,3 +73,72 @@ def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
 def mpi_flags() -> dict[str, str]:
     """Return the value of each of `FLAGS` that Open MPI knows; empty for another MPI."""
     return dict(FLAG.findall(output_of("ompi_info", "--parsable", "-l", "9", "--all") or ""))
+
+
+class GpuState(Value, frozen=True, kw_only=True):
+    """A GPU at a moment; what the driver does not tell is None or empty."""
+
+    index: int
+    uuid: str  # of it, such as `GPU-5e0b...`
+    model: str
+    slot: str = ""  # speed and width of PCIe in use, as Linux writes them: `32.0 GT/s PCIe x16`
+    memory_clock: float | None = None  # in Hz
+    clock: float | None = None  # of its multiprocessors, in Hz
+    # the share of the last sample in which a kernel ran, 0 to 1; that is not efficiency
+    busy: float | None = None
+    memory: float | None = None  # the share that is in use
+    power: float | None = None  # in watts
+
+
+def ask_gpus() -> tuple[GpuState, ...]:
+    """Ask the driver for the state of all GPUs; empty without a driver."""
+    return gpu_states(
+        output_of("nvidia-smi", f"--query-gpu={','.join(STATE_FIELDS)}", STATE_FORMAT) or ""
+    )
+
+
+def gpu_states(text: str) -> tuple[GpuState, ...]:
+    """Read what `nvidia-smi --query-gpu=... --format=csv` printed, whatever fields it was asked.
+
+    With units or without, and with `[N/A]` where the driver does not know; nothing of a text
+    without the line of names, such as an error.
+    """
+    lines = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
+    heads = [at for at, cells in enumerate(lines) if _is_head(cells)]
+    if not heads:
+        return ()
+    head = [cell.partition(" [")[0] for cell in lines[heads[0]]]
+    rows = [row for row in lines[heads[0] + 1 :] if len(row) == len(head) and not _is_head(row)]
+    return tuple(
+        _state(number, dict(zip(head, row, strict=True))) for number, row in enumerate(rows)
+    )
+
+
+def _is_head(cells: list[str]) -> bool:
+    return all(cell.partition(" [")[0] in KNOWN for cell in cells[:1]) and len(cells) > 1
+
+
+def _state(number: int, row: dict[str, str]) -> GpuState:
+    index = row.get("index", "")
+    used, total = (_scaled(row.get(f"memory.{size}", ""), 1) for size in ("used", "total"))
+    return GpuState(
+        index=int(index) if index.isdigit() else number,
+        uuid=row.get("uuid", ""),
+        model=row.get("name", ""),
+        slot=pcie.slot_name(
+            row.get("pcie.link.gen.current", ""), row.get("pcie.link.width.current", "")
+        ),
+        memory_clock=_scaled(row.get("clocks.current.memory", ""), 1e6),
+        clock=_scaled(row.get("clocks.current.sm", ""), 1e6),
+        busy=_scaled(row.get("utilization.gpu", ""), 0.01),
+        memory=None if used is None or not total else used / total,
+        power=_scaled(row.get("power.draw", ""), 1),
+    )
+
+
+def _scaled(text: str, unit: float) -> float | None:
+    """Read a number, with its unit behind it or not."""
+    try:
+        return float(text.partition(" ")[0]) * unit
+    except ValueError:
+        return None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.core import decoders, jsonl
+from cluster.core import decoders, files
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.jobs import NamedJob
@@ -181,7 +181,7 @@ class Journal(Value, frozen=True, kw_only=True):
         with self._writing():
             if isinstance(entry, Intended):
                 self._open()
-            jsonl.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
+            files.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
 
     def _open(self) -> None:
         try:
@@ -223,7 +223,7 @@ class Journal(Value, frozen=True, kw_only=True):
                 remedy="Make it readable, or choose another: CLUSTER_STATE=DIR",
             ) from error
         try:
-            return tuple(decoders.decode(line, Entry) for line in jsonl.complete_lines(text))
+            return tuple(decoders.decode(line, Entry) for line in files.complete_lines(text))
         except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
             raise ParseError(
                 f"The journal {self.path} cannot be read: {error}",
@@ -357,7 +357,7 @@ def remember_region(provider: str, region: str) -> None:
     if region not in used_regions(provider):
         entry = UsedRegion(provider=provider, region=region)
         make_private(root())
-        jsonl.append(root() / REGIONS_FILE, msgspec.json.encode(entry) + b"\n", sync=True)
+        files.append(root() / REGIONS_FILE, msgspec.json.encode(entry) + b"\n", sync=True)
 
 
 def used_regions(provider: str) -> tuple[str, ...]:
@@ -366,7 +366,7 @@ def used_regions(provider: str) -> tuple[str, ...]:
         text = (root() / REGIONS_FILE).read_bytes()
     except OSError:
         return ()
-    used = [decoders.decode(line, UsedRegion) for line in jsonl.complete_lines(text)]
+    used = [decoders.decode(line, UsedRegion) for line in files.complete_lines(text)]
     return tuple(dict.fromkeys(entry.region for entry in used if entry.provider == provider))
 
 

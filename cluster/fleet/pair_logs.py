@@ -8,10 +8,16 @@ from statistics import median
 from typing import NamedTuple
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import PairMetric, PairTest
+from cluster.core.model.fleet import (
+    LoggedPair,
+    NoValue,
+    PairAssumption,
+    PairLogs,
+    PairMetric,
+    PairTest,
+)
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
-from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.core.units import format_size
 
 LATENCY_SIZE = 8  # bytes, of which latencies are compared, if the logs have them

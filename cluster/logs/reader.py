@@ -16,8 +16,8 @@ from cluster.core.errors import ParseError
 from cluster.core.files import MIB
 from cluster.core.model.logs import CAUSE, Parsed, Reading, Symptoms, Unread
 from cluster.core.model.notes import Note
+from cluster.logs.hosts import Participants
 from cluster.logs.parsers import Parser, number
-from cluster.logs.participants import Participants
 from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
 
 IMPOSSIBLE = (ValueError, ArithmeticError, LookupError)  # the result of absurd numbers in a log

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from cluster.core.errors import SpecError
+from cluster.core import plugins
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.hosts import Machine
 from cluster.core.model.placement import NetworkLayer, Placement, ProviderTopology
+from cluster.core.model.spec import ClusterSpec
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import (
     NearGroups,
@@ -22,9 +25,10 @@ from cluster.fleet.proximity import (
     layers_of,
     near_groups,
     near_order,
+    switch_groups,
     unplaced_hosts,
 )
-from cluster.orchestration.provider_topology import ask_topology
+from cluster.providers import KnowsTopology, Provider
 from cluster.reports.words.placement import comparison_words, nearness_words, no_groups
 from cluster.runs import store, verdict_files
 from cluster.runs.import_.logs import NAME
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.hosts.state import ClusterState
 
     Groups = tuple[int, ...]
+
 
 METRIC = "latency"
 NAMED = 10  # disagreements that are listed
@@ -156,3 +161,28 @@ def _disagreements(names: tuple[str, ...], groups: Groups, layer: NetworkLayer) 
     for a, b in islice(disagreements(groups, layer), NAMED):
         measured, answer = ("near", "apart") if groups[a] == groups[b] else ("far", "together")
         yield f"{names[a]} and {names[b]} are {measured}, and the provider says {answer}"
+
+
+def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
+    """Ask the provider where hosts are; a refusal is a reason, and no error."""
+    try:
+        provider = plugins.load(Provider, spec.provider)
+        if isinstance(provider, KnowsTopology):
+            return provider.topology(spec, machines)
+    except ClusterError as error:
+        return ProviderTopology(reason=f"{error.what} {error.means}".strip().rstrip("."))
+    return ProviderTopology(reason=f"the provider {spec.provider!r} knows no switches")
+
+
+def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
+    """Return the groups of hosts that share a switch, as the provider says (SpecError)."""
+    topology = ask_topology(spec, machines)
+    groups = switch_groups(topology.layers)
+    if not groups:
+        reason = topology.reason or "each of these hosts has a switch of its own"
+        raise SpecError(
+            f"Which hosts share a switch is not known: {reason}.",
+            remedy=f"Find it by latency: cluster check {spec.name} --near; "
+            f"cluster check {spec.name} --groups placement",
+        )
+    return groups

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from cluster.agent.protocol import AGENT
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, ShellError
-from cluster.core.model.hosts import Completed
-from cluster.core.model.usage import HostUsage
+from cluster.core.model.hosts import Completed, HostUsage
 from cluster.fleet.pair_measurements import pair_tests, proven_rates
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.jobs.registry import FOLDER

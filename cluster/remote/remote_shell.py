@@ -15,8 +15,14 @@ from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
 from cluster.remote import transfer
 from cluster.remote.shell import Shell
-from cluster.remote.streams import ChunkWriter, StreamReader
-from cluster.remote.transfer_scripts import fetch_script, file_script, folder_script, only_grew
+from cluster.remote.transfer import (
+    ChunkWriter,
+    StreamReader,
+    fetch_script,
+    file_script,
+    folder_script,
+    only_grew,
+)
 
 _log = logging.getLogger(__name__)
 CHUNK = 1 << 18  # bytes that are read from a stream at a time

@@ -18,7 +18,7 @@ from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each, try_each
 from cluster.remote.shells import Shell
 from cluster.remote.threads import start
-from cluster.remote.transfer_scripts import file_script, folder_script
+from cluster.remote.transfer import file_script, folder_script
 
 _log = logging.getLogger(__name__)
 WORTH = 16_000_000  # bytes that this machine need not send; connecting the hosts takes a second

@@ -1,22 +1,101 @@
 """Transfer of files to and from a host, as streams; a host cannot write outside of the folder.
 
-A file appears under its name only once it is complete.
+A file appears under its name only once it is complete. Paths in scripts are always quoted.
 """
 
 import contextlib
 import os
 import secrets
+import shlex
 import shutil
 import tarfile
 import time
 from collections.abc import Callable, Sequence
-from itertools import takewhile
-from pathlib import Path
-from typing import IO, cast
+from itertools import islice, takewhile
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple, cast
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ShellError
-from cluster.remote.streams import CHUNK, MOST_HEADER, ChunkWriter, StreamReader
+
+CHUNK = 1 << 18  # bytes that are read from a file at a time
+MOST_HEADER = 1 << 20  # bytes of the headers of one file, such as its name and owner
+MOST_LINE = 256  # bytes of the first line, before a file's content
+
+
+class ChunkWriter:
+    """Cuts a stream into pieces of at most `most` bytes; `send` returns how many were sent."""
+
+    def __init__(self, send: Callable[[bytes], int], most: int) -> None:
+        self._send = send
+        self._most = most
+        self._held = b""
+
+    def write(self, data: bytes) -> int:
+        """Send all whole pieces, and buffer the rest (BrokenPipeError: the host reads no more)."""
+        view = memoryview(self._held + data if self._held else data)
+        end = len(view) - len(view) % self._most
+        for start in range(0, end, self._most):
+            self._all_of(bytes(view[start : start + self._most]))
+        self._held = bytes(view[end:])
+        return len(data)
+
+    def flush(self) -> None:
+        """Send the rest in the buffer (BrokenPipeError: the host reads no more)."""
+        pending, self._held = self._held, b""
+        self._all_of(pending)
+
+    def tell(self) -> int:
+        """Return 0: `tarfile` asks only before it writes."""
+        return 0
+
+    def _all_of(self, piece: bytes) -> None:
+        while piece:
+            count = self._send(piece)
+            if count == 0:
+                raise BrokenPipeError
+            piece = piece[count:]
+
+
+class StreamReader:
+    """Reads a stream from a connection, whose `receive` waits for bytes, none at its end."""
+
+    def __init__(self, receive: Callable[[], bytes]) -> None:
+        self._receive = receive
+        self.header_left = MOST_HEADER
+        self._held = memoryview(b"")
+        self._at = 0
+
+    def piece(self, most: int) -> memoryview:
+        """Read the next bytes, from 1 to `most`; none at the end, or if `most` is 0."""
+        if not self._held:
+            self._held = memoryview(self._receive())
+        piece, self._held = self._held[:most], self._held[most:]
+        self._at += len(piece)
+        return piece
+
+    def read(self, size: int) -> bytes:
+        """Read the next bytes of a header, fewer at the end (tarfile.TarError: it is too long)."""
+        self.header_left -= size
+        if self.header_left < 0:
+            raise tarfile.TarError(f"what describes a file is longer than {MOST_HEADER} bytes")
+        parts = []
+        while size > 0 and (part := self.piece(size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def line(self) -> bytes:
+        """Read the next line, without its newline, or the beginning of a long one."""
+        return b"".join(islice(iter(lambda: self.read(1).strip(b"\n"), b""), MOST_LINE))
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, position: int) -> None:
+        while self._at < position and self.piece(position - self._at):
+            pass
+
 
 WHOLE = "whole"  # the last member of an archive, which marks it as complete
 FOLDER = "folder"  # first line of a stream that is a packed folder
@@ -222,3 +301,87 @@ def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path)
 def part_name() -> str:
     """Return a name for a file that is not complete yet: hidden, random and short."""
     return f".{secrets.token_hex(6)}.part"
+
+
+class Quoted(NamedTuple):
+    """A path on a host, quoted."""
+
+    to: str
+    part: str
+    folder: str
+
+
+def _quoted(path: str) -> Quoted:
+    target = PurePosixPath(path)
+    if target.name in ("", ".."):
+        raise ShellError(f"{path!r} could not be written: it names no file or folder.")
+    part = target.with_name(part_name())
+    return Quoted(*(shlex.quote(str(word)) for word in (target, part, target.parent)))
+
+
+def file_script(path: str, size: int, mode: int) -> str:
+    """Return the script that reads a file from standard input, and renames it into place.
+
+    The size is checked: a broken connection looks like the end. ShellError: it is no file's path.
+    """
+    quoted = _quoted(path)
+    return (
+        f"{_begin(quoted)}(umask 077 && cat > {quoted.part}) || exit; "
+        f"[ $(wc -c < {quoted.part}) -eq {size} ] || {_NOT_WHOLE}; "
+        f"chmod -- {mode:o} {quoted.part} && mv -fT -- {quoted.part} {quoted.to}"
+    )
+
+
+def folder_script(path: str, source: str = "") -> str:
+    """Return the script that unpacks standard input, or the output of `source` (ShellError)."""
+    quoted = _quoted(path)
+    inner, whole = f"{quoted.part}/{INSIDE}", f"{quoted.part}/{WHOLE}"
+    unpack = f"tar -C {quoted.part} -xpof -"
+    if source:
+        unpack = f"mkdir -- {inner} && {{ {source} && : > {whole}; }} | tar -C {inner} -xpof -"
+    return (
+        f"{_MERGE}{_begin(quoted)}mkdir -m 700 -- {quoted.part} || exit; "
+        f"{unpack} || exit; [ -e {whole} ] || {_NOT_WHOLE}; "
+        # Two names may be one host: another transfer may have made the folder meanwhile.
+        f"[ -d {quoted.to} ] || mv -fT -- {inner} {quoted.to} || [ -d {quoted.to} ] || exit; "
+        f"[ ! -d {inner} ] || merge {inner} {quoted.to}"
+    )
+
+
+def _begin(quoted: Quoted) -> str:
+    """Make the parent folder, and remove the partial file however the script ends."""
+    clean = shlex.quote(f"rm -rf -- {quoted.part}")
+    return f"mkdir -p -- {quoted.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
+
+
+_EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell killed by a signal runs no EXIT trap
+_NOT_WHOLE = "{ echo 'it did not arrive whole' >&2; exit 1; }"
+# Each file is renamed: readers see the old or the new one, and a running program keeps the old.
+_MERGE = """merge() {
+  case $1 in -*) set -- "./$1" "$2" ;; esac
+  find "$1" -mindepth 1 -maxdepth 1 ! -type d -exec mv -f -t "$2" -- {} + || return
+  for e in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    if [ ! -d "$e" ] || [ -L "$e" ]; then continue; fi
+    if [ -d "$2/${e##*/}" ]; then (merge "$e" "$2/${e##*/}")
+    else mv -fT -- "$e" "$2/${e##*/}"; fi || return
+  done
+}
+"""
+
+
+def fetch_script(path: str) -> str:
+    """Return the script that prints `folder` and a packed folder, or a file's mode and content."""
+    quoted = shlex.quote(path)
+    return (
+        f"export LC_ALL=C; "
+        f"if [ -d {quoted} ]; then echo {FOLDER} && exec tar -C {quoted} -chf - .; fi; "
+        f"if [ -e {quoted} ] && [ ! -f {quoted} ]; then"
+        " echo 'it is neither a file nor a folder' >&2; exit 1; fi; "
+        f"stat -L -c %a -- {quoted} && exec cat -- {quoted}"
+    )
+
+
+def only_grew(message: str) -> bool:
+    """Return whether tar complains only about files that changed, as those of a running job do."""
+    lines = message.splitlines()
+    return bool(lines) and all(line.endswith("file changed as we read it") for line in lines)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.analysis.statistics.compare import Comparison
+from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.reports.plots import Picture
-from cluster.reports.table import Table
+from cluster.reports.table import Table, summaries_table
+from cluster.reports.tables import comparison_tables
 from cluster.reports.words.verdict import Answer
 
 if TYPE_CHECKING:
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
 PROLOGUE = re.compile(rb".*?(?=<svg)", re.DOTALL)
 WORDS = ("NORMAL", "LOW", "IMPOSSIBLE", "FAILED", "PLAUSIBLE", "UNKNOWN")  # of verdicts
 COMMAND = re.compile(r"(?:^|(?<=: ))cluster .+$")  # at the end of a next step
+COLOURS = {"normal": "#2e9e4f", "low": "#c77700", "impossible": "#d0453b", "failed": "#d0453b"}
+"""Colours of verdicts, readable on white and on black; other verdicts have no colour."""
+MOST_ROWS = 60  # of a table in a notebook
 
 
 class PageLink(Value, frozen=True, kw_only=True):
@@ -98,3 +105,27 @@ def _places(sections: Sequence[PageSection]) -> dict[str, str]:
 def _split_step(step: str) -> tuple[str, str]:
     match = COMMAND.search(step)
     return (step[: match.start()], match[0]) if match else (step, "")
+
+
+def judgement_html(judged: Answer) -> str:
+    colour = COLOURS.get(judged.word, "inherit")
+    word = f'<b style="color: {colour}">{judged.word.upper()}</b>'
+    next_ = f" {next_html(judged.next_step)}" if judged.next_step else ""
+    return f"<p>{word} {escape(judged.answer)}.{next_}</p>"
+
+
+def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
+    first = summaries[:MOST_ROWS]
+    more = len(summaries) - len(first)
+    rest = [f"And {more} more: run.summary() has all."] if more else []
+    table = summaries_table(first, title=name, notes=(*notes, *rest))
+    return judgement_html(judged) + tables_html([table])
+
+
+def comparison_html(comparison: Comparison) -> str:
+    differing, cells = comparison_tables(comparison)
+    return tables_html([cells, differing])
+
+
+def tables_html(tables: Sequence[Table]) -> str:
+    return "\n".join(map(table_html, tables))

@@ -61,7 +61,7 @@ class RunList(Sequence["Run"]):
         return "\n".join([f"<RunList of {len(self)}>", *lines])
 
     def _repr_html_(self) -> str:
-        from cluster.reports.notebook import tables_html  # noqa: PLC0415 - only for notebooks
+        from cluster.reports.html_page import tables_html  # noqa: PLC0415 - only for notebooks
         from cluster.reports.table import Table  # noqa: PLC0415
 
         table = Table(

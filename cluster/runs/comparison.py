@@ -44,7 +44,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return "\n".join(table_text(table) for table in comparison_tables(self))
 
     def _repr_html_(self) -> str:
-        from cluster.reports.notebook import comparison_html  # noqa: PLC0415 - only for notebooks
+        from cluster.reports.html_page import comparison_html  # noqa: PLC0415 - only for notebooks
 
         return comparison_html(self)
 

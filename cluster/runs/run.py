@@ -78,7 +78,7 @@ class Run(Value, frozen=True, kw_only=True):
         )
 
     def _repr_html_(self) -> str:
-        from cluster.reports.notebook import run_html  # noqa: PLC0415 - it imports matplotlib
+        from cluster.reports.html_page import run_html  # noqa: PLC0415 - it imports matplotlib
 
         return run_html(self.name, self.judge(), self.summary(), self.record.notes)
 

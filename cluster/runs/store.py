@@ -11,7 +11,7 @@ from typing import IO
 
 import msgspec
 
-from cluster.core import decoders, jsonl
+from cluster.core import decoders, files
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.fleet import FleetVerdict, Reason
 from cluster.core.model.logs import Parsed
@@ -95,7 +95,7 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
     """Add measurements to a run, after removing a last line that a crash has truncated."""
     if text := _lines(measurements):
         with _writing(folder):
-            jsonl.append(folder / MEASUREMENTS, text)
+            files.append(folder / MEASUREMENTS, text)
 
 
 def _lines(values: Iterable[Measurement | Parsed]) -> bytes:
@@ -176,7 +176,7 @@ def read(folder: Path) -> Run:
     warnings: tuple[str, ...] = ()
     if text and not text.endswith(b"\n"):
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
-    numbered = enumerate(jsonl.complete_lines(text), 1)
+    numbered = enumerate(files.complete_lines(text), 1)
     values = tuple(_measurement(folder, number, line) for number, line in numbered)
     return Run(
         folder=folder,
@@ -211,7 +211,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
         return
     from cluster.core.model.logs import Parsed  # noqa: PLC0415 - few runs are imported
 
-    for number, line in enumerate(jsonl.complete_lines(text), 1):
+    for number, line in enumerate(files.complete_lines(text), 1):
         try:
             result = decoders.decode(line, dict[str, object])
             if isinstance(notes := result.get("notes"), list):  # texts in older folders

@@ -34,12 +34,12 @@ from cluster.cli.show import LaunchesAnswer, RunAnswer
 from cluster.core import plugins
 from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.fleet import FleetVerdict
+from cluster.core.model.hosts import HostUsage
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.placement import Placement
 from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import SpecOptions
-from cluster.core.model.usage import HostUsage
 from cluster.orchestration.bench.bench import BenchCall
 from cluster.orchestration.bench.bench_methods import Bench
 from cluster.orchestration.files.sync import SyncReport

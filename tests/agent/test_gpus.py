@@ -14,9 +14,9 @@ from msgspec import structs
 from cluster.agent import gpus
 from cluster.agent.counters import watch
 from cluster.agent.facts import host_facts
-from cluster.agent.gpu_state import FIELDS
+from cluster.agent.gpus import STATE_FIELDS as FIELDS
 from cluster.cli.commands.top import usage_text
-from cluster.core.model.usage import GpuUsage
+from cluster.core.model.hosts import GpuUsage
 from cluster.runs import store
 from tests.conftest import answer, command
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cluster.agent import facts as agent_facts
-from cluster.agent.host_settings import read_tuning, storage
+from cluster.agent.facts import read_tuning, storage
 from cluster.analysis.statistics.factors import differing_factors
 from cluster.core.model.hosts import Tuning
 from cluster.core.model.records import Record

@@ -6,23 +6,23 @@ from itertools import chain, repeat
 
 import pytest
 
-from cluster.agent import probes
+from cluster.agent import peers
 from tests.conftest import until
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask more often than for users."""
-    monkeypatch.setattr(probes, "BETWEEN", 0.01)
-    monkeypatch.setattr(probes, "AGAIN", 0.01)
-    monkeypatch.setattr(probes, "SILENT", 0.05)
+    monkeypatch.setattr(peers, "BETWEEN", 0.01)
+    monkeypatch.setattr(peers, "AGAIN", 0.01)
+    monkeypatch.setattr(peers, "SILENT", 0.05)
 
 
 def test_a_live_kernel_answers_also_where_nobody_listens() -> None:
     """Port 9 of this machine is closed; a refusal is an answer."""
-    family, *_, address = socket.getaddrinfo("127.0.0.1", probes.PORT)[0]
+    family, *_, address = socket.getaddrinfo("127.0.0.1", peers.PORT)[0]
 
-    assert probes._answers(family, address, 3.0)
+    assert peers._answers(family, address, 3.0)
 
 
 def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watched(
@@ -34,9 +34,9 @@ def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watch
         "10.0.0.2": repeat(False),
         "10.0.0.3": repeat(True),
     }
-    monkeypatch.setattr(probes, "_answers", lambda _, address, _within: next(answers[address[0]]))
+    monkeypatch.setattr(peers, "_answers", lambda _, address, _within: next(answers[address[0]]))
     lost = threading.Event()
-    watch = probes.Probes(lost.set)
+    watch = peers.Probes(lost.set)
     for number in (1, 2, 3):
         watch.watch(f"{number}.mpi.x", f"10.0.0.{number}")
     watch.watch("4.mpi.x", "no-such-name.invalid")
@@ -56,12 +56,12 @@ def test_questions_share_the_seconds_that_a_host_may_be_silent(
         asked.append(within)
         return len(asked) == 1 or lost.wait(within)
 
-    monkeypatch.setattr(probes, "_answers", answers)
+    monkeypatch.setattr(peers, "_answers", answers)
     lost = threading.Event()
-    watch = probes.Probes(lost.set)
+    watch = peers.Probes(lost.set)
     watch.watch("1.mpi.x", "10.0.0.1")
 
     until(lost.is_set, "a host is lost")
     assert asked[1:]
-    assert sum(asked[1:]) <= probes.SILENT - probes.BETWEEN
+    assert sum(asked[1:]) <= peers.SILENT - peers.BETWEEN
     watch.end()

@@ -11,8 +11,8 @@ import pytest
 
 from cluster.agent import task
 from cluster.agent.kernel_files import read_text
+from cluster.core.model.hosts import FIGURES
 from cluster.core.model.jobs import TaskEnd, TaskSpec
-from cluster.core.model.usage import FIGURES
 from tests.conftest import until
 
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cluster.analysis.hang import diagnose
-from cluster.analysis.hang.processes import with_ranks
+from cluster.analysis.hang.situation import with_ranks
 from cluster.core.model.hang import Count, Frame, HangAnswer, Membership, Operation, Snapshot
 from tests.analysis.test_hang import NOW, absent, job, last
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.agent.gpu_state import GpuState
+from cluster.agent.gpus import GpuState
 from cluster.benchmarks.gpu import Gpu, GpuParams, host
 from cluster.core.errors import SpecError
 from cluster.core.units import Sizes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core import jsonl
+from cluster.core import files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 def test_a_cut_off_line_makes_room(
     tmp_path: Path, before: bytes, kept: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl, "CHUNK", chunk)
+    monkeypatch.setattr(files, "CHUNK", chunk)
     path = tmp_path / "file"
     path.write_bytes(before)
-    jsonl.append(path, b"new\n", sync=True)
+    files.append(path, b"new\n", sync=True)
 
     assert path.read_bytes() == kept + b"new\n"
 
@@ -40,4 +40,4 @@ def test_a_cut_off_line_makes_room(
     [(b"", []), (b"a\nb\n", [b"a", b"b"]), (b"a\nb", [b"a"]), (b"a", []), (b"\n\n", [b"", b""])],
 )
 def test_whole_lines(text: bytes, found: list[bytes]) -> None:
-    assert jsonl.complete_lines(text) == found
+    assert files.complete_lines(text) == found

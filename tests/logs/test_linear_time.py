@@ -23,8 +23,13 @@ from cluster import logs
 from cluster.core import plugins
 from cluster.core.errors import ClusterError
 from cluster.logs import parsers
-from cluster.logs.hosts import host_lines, nics_of_results, nodes_of_results, read_host_values
-from cluster.logs.participants import Participants
+from cluster.logs.hosts import (
+    Participants,
+    host_lines,
+    nics_of_results,
+    nodes_of_results,
+    read_host_values,
+)
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 from cluster.logs.text import LONGEST

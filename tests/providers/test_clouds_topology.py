@@ -12,8 +12,12 @@ from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.orchestration.launch.launch import launch
-from cluster.orchestration.provider_topology import ask_topology, topology_groups
-from cluster.orchestration.proximity import judge_placement, newest_placement
+from cluster.orchestration.proximity import (
+    ask_topology,
+    judge_placement,
+    newest_placement,
+    topology_groups,
+)
 from cluster.runs import store
 from tests.conftest import ROOT, command
 from tests.fakes.aws import Fault

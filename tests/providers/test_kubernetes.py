@@ -19,7 +19,7 @@ from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota, SpecError, Timeout
 from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spec
 from cluster.orchestration.launch.orphans import find_orphans, remove
-from cluster.orchestration.provider_topology import ask_topology
+from cluster.orchestration.proximity import ask_topology
 from cluster.providers.kubernetes import RUN, KubernetesProvider
 from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import Object as ServerObject

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.providers.slurm import mark_of
 from cluster.providers.slurm.client import SlurmClient
-from cluster.providers.slurm.partitions import parse_partitions, why_closed
+from cluster.providers.slurm.node_states import parse_partitions, why_closed
 from cluster.providers.slurm.states import (
     ENDED,
     KNOWN,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import LargeDownload
-from cluster.remote.environment import beside, wheels
+from cluster.remote.environment import benchmark_libraries, wheels
 from tests.remote.test_environment import WHEEL_FILE
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
 
 
 def here(on_download: Callable[[str], None], *, large: bool) -> None:
-    beside.install_beside(("toy==1.0",), "training", on_download, large=large)
+    benchmark_libraries.install_beside(("toy==1.0",), "training", on_download, large=large)
 
 
 def for_hosts(on_download: Callable[[str], None], *, large: bool) -> None:

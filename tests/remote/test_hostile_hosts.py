@@ -18,7 +18,7 @@ from cluster.remote import transfer
 from cluster.remote.parallel import try_each
 from cluster.remote.remote_shell import MOST_OUTPUT
 from cluster.remote.shells.ssh import SshShell
-from cluster.remote.streams import ChunkWriter, StreamReader
+from cluster.remote.transfer import ChunkWriter, StreamReader
 from tests.conftest import LONG, command, run
 from tests.contracts.sshd import Sshd, servers, sshd
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.agent import probes
+from cluster.agent import peers
 from cluster.core.errors import Unreachable
 from cluster.core.model.hosts import Machine
-from cluster.remote.kernel_watch import KernelWatch
-from cluster.remote.shells.srun import SrunShell
+from cluster.remote.shells.srun import KernelWatch, SrunShell
 from tests.conftest import processes, until
 
 if TYPE_CHECKING:
@@ -42,13 +41,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]  # closed, as port 9 is, and only of this test
-    monkeypatch.setattr(probes, "PORT", port)
+    monkeypatch.setattr(peers, "PORT", port)
     for name, text in (("timeout", TIMEOUT), ("srun", STEP)):
         (tmp_path / name).write_text(text.format(folder=tmp_path, port=port))
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     for name in ("BETWEEN", "ANSWERS_WITHIN", "SILENT"):
-        monkeypatch.setattr(probes, name, 1.0)
+        monkeypatch.setattr(peers, name, 1.0)
     return tmp_path
 
 
@@ -60,7 +59,7 @@ def machine(address: str = "127.0.0.1", node: str = "node7") -> Machine:
 
 def nobody_asks() -> bool:
     """Tell whether no script asks."""
-    return not processes(f"\0{probes.PORT}\0001\0001\0001")
+    return not processes(f"\0{peers.PORT}\0001\0001\0001")
 
 
 def asked(folder: Path) -> int:

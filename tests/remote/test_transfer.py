@@ -17,8 +17,7 @@ import pytest
 
 from cluster.core.errors import ShellError
 from cluster.remote import transfer
-from cluster.remote.streams import ChunkWriter, StreamReader
-from cluster.remote.transfer_scripts import file_script, folder_script, only_grew
+from cluster.remote.transfer import ChunkWriter, StreamReader, file_script, folder_script, only_grew
 from tests.conftest import run
 
 if TYPE_CHECKING:

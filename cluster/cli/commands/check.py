@@ -337,8 +337,7 @@ def _replace(
 def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...]:
     """Find which hosts share a switch; empty if neither --groups nor the provider names them."""
     from cluster.orchestration.check.fleet_check import known_groups, read_groups  # noqa: PLC0415
-    from cluster.orchestration.provider_topology import topology_groups  # noqa: PLC0415
-    from cluster.orchestration.proximity import placed_groups  # noqa: PLC0415
+    from cluster.orchestration.proximity import placed_groups, topology_groups  # noqa: PLC0415
 
     if source is None:
         return known_groups(cluster.spec, cluster.machines)

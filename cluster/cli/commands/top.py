@@ -19,8 +19,7 @@ from cluster.cli import flags
 from cluster.cli.console import console
 from cluster.cli.flags import option
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import SIMULATED
-from cluster.core.model.usage import GpuUsage, HostUsage
+from cluster.core.model.hosts import SIMULATED, GpuUsage, HostUsage
 from cluster.core.printable import printable
 from cluster.core.units import format_seconds, format_value, parse_seconds
 from cluster.orchestration.cluster import attach

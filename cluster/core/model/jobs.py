@@ -2,11 +2,13 @@
 
 from typing import Literal
 
-from cluster.core.model.usage import TaskUsage
+from cluster.core.model.hosts import TaskUsage
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 
 State = Literal["starting", "running", "done", "failed", "stopped", "lost", "unreachable"]
 MOST_OUTPUT = 1 << 30  # bytes
+BATCH = "batch"  # the provider of a run whose hosts a batch system lent to a script
 
 
 class TaskSpec(Value, frozen=True, kw_only=True):
@@ -85,3 +87,23 @@ class NamedJob(Value, frozen=True, kw_only=True):
     port: int = 29500  # at the first host, where the ranks of torch.distributed meet
     restarts: int = 0  # how often it may be started again after the loss of a host
     attempts: tuple[Attempt, ...] = ()  # its earlier starts
+
+
+class BatchRequest(Value, frozen=True, kw_only=True):
+    """What a batch script measures."""
+
+    benchmark: str  # its name
+    params: dict[str, str] = {}  # of it, as text
+    starter: str  # of the ranks, such as `srun` or `srun:pmix`
+    hosts: int  # how many
+    ranks_per_host: int = 1  # ranks of each
+    timeout: float = 600.0  # seconds that the ranks may take
+    name: str = "batch"  # under which the run is kept
+    describe: str = ""  # what the run is for
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """The cluster that a run of it records."""
+        return ClusterSpec(
+            name=self.name, provider=BATCH, hosts=self.hosts, ranks_per_host=self.ranks_per_host
+        )

@@ -12,7 +12,6 @@ from contextlib import suppress
 
 import msgspec
 
-from cluster.measure.pairs.conditions import Conditions
 from cluster.measure.pairs.messages import (
     AllreduceOutcome,
     BeginTest,
@@ -21,7 +20,7 @@ from cluster.measure.pairs.messages import (
     Ready,
     TestOutcome,
 )
-from cluster.measure.pairs.transfer import TransferError, exit_quietly, receive, send
+from cluster.measure.pairs.transfer import Conditions, TransferError, exit_quietly, receive, send
 
 ALLREDUCE = "cluster.measure.pairs.allreduce"
 

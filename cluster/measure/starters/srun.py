@@ -6,7 +6,7 @@ from typing import ClassVar
 from cluster.core.model.hosts import Layout
 from cluster.measure.addresses import ADDRESSES
 from cluster.measure.open_mpi_variables import network_variables
-from cluster.measure.srun_step import step_words
+from cluster.measure.pmi import step_words
 from cluster.measure.starters import Starter
 
 

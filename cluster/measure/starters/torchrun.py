@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from cluster.core.model.hosts import Layout
 from cluster.measure.open_mpi_variables import open_mpi_variables
-from cluster.measure.srun_step import step_words
+from cluster.measure.pmi import step_words
 from cluster.measure.starters import Starter
 
 PORT = 29500  # torchrun's own default

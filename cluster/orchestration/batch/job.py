@@ -26,8 +26,8 @@ from cluster.agent.kernel_files import read_text
 from cluster.core import decoders, plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
-from cluster.core.model.batch import BatchRequest
 from cluster.core.model.hosts import Allocation, Facts, Layout, Machine, machine_name
+from cluster.core.model.jobs import BatchRequest
 from cluster.core.model.records import Condition, JobRecord
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private

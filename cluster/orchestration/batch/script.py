@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.model.batch import BatchRequest
+from cluster.core.model.jobs import BatchRequest
 from cluster.core.model.value import Value
 
 MARGIN = 60  # seconds of the job's time that are left to collect what the ranks wrote

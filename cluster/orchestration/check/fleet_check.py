@@ -36,7 +36,7 @@ from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import switch_groups
 from cluster.fleet.simulation import FleetSimulator
 from cluster.orchestration.check.simulated import simulator_of
-from cluster.orchestration.provider_topology import ask_topology
+from cluster.orchestration.proximity import ask_topology
 from cluster.reports.words.fleet import answer_line, with_words
 from cluster.runs import verdict_files
 from cluster.runs.run import PAIRS, Run

@@ -131,9 +131,11 @@ def install_beside(
 
     on_state(machine.name, "libraries")
     on_download = partial(on_state, machine.name)
-    from cluster.remote.environment import beside  # noqa: PLC0415 - few benchmarks want any
+    from cluster.remote.environment import benchmark_libraries  # noqa: PLC0415 - few want any
 
-    return str(beside.install_beside(libraries, benchmark, on_download, large=large) or "")
+    return str(
+        benchmark_libraries.install_beside(libraries, benchmark, on_download, large=large) or ""
+    )
 
 
 def install(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.core import decoders, journal, jsonl
+from cluster.core import decoders, files, journal
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 
@@ -25,7 +25,7 @@ def note(zone: str, instance: str) -> None:
     path = _path()
     make_private(path.parent)
     entry = Shortage(zone=zone, instance=instance, at=time.time())
-    jsonl.append(path, msgspec.json.encode(entry) + b"\n")
+    files.append(path, msgspec.json.encode(entry) + b"\n")
 
 
 def zones(instance: str) -> frozenset[str]:
@@ -35,7 +35,7 @@ def zones(instance: str) -> frozenset[str]:
         text = _path().read_bytes()
     except OSError:
         return frozenset()
-    shortages = (decoders.decode(line, Shortage) for line in jsonl.complete_lines(text))
+    shortages = (decoders.decode(line, Shortage) for line in files.complete_lines(text))
     return frozenset(s.zone for s in shortages if s.instance == instance and s.at > since)
 
 

@@ -39,7 +39,7 @@ from cluster.providers import (
     refuse,
 )
 from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of, lab_machines
-from cluster.providers.slurm.node_states import LOST, words_on_node
+from cluster.providers.slurm.node_states import LOST, why_closed, words_on_node
 from cluster.providers.slurm.options import (
     ASKED,
     MINUTE,
@@ -48,7 +48,6 @@ from cluster.providers.slurm.options import (
     own_allocation,
     time_limit,
 )
-from cluster.providers.slurm.partitions import why_closed
 from cluster.providers.slurm.refusals import NoSuchNodesNow, PartitionClosed
 from cluster.providers.slurm.states import (
     COMPLETING,

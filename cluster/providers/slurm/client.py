@@ -13,9 +13,8 @@ from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import Access, Completed, Machine, parse_access, ssh_words
 from cluster.core.model.value import Value
-from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
+from cluster.providers.slurm.node_states import Partition, SlurmNode, parse_nodes, parse_partitions
 from cluster.providers.slurm.options import SlurmOptions
-from cluster.providers.slurm.partitions import Partition, parse_partitions
 from cluster.providers.slurm.refusals import (
     NO_COMMANDS,
     NoSuchJob,

@@ -1,6 +1,7 @@
-"""Nodes as `scontrol --oneliner show node` prints them, and their states in words."""
+"""Nodes and partitions as `scontrol --oneliner` prints them, and their states in words."""
 
 import re
+from collections.abc import Sequence
 
 from cluster.core.model.value import Value
 
@@ -21,6 +22,12 @@ FLAGS = {
 # The marks that sinfo, and scontrol before version 21.08, put after a state.
 MARKS = {"*": "NOT_RESPONDING", "$": "MAINTENANCE", "@": "REBOOT_ISSUED", "^": "REBOOT_ISSUED"}
 LOST = frozenset({"DOWN", "ERROR", "FUTURE", "UNKNOWN"})  # states in which a node runs nothing
+UP = "UP"
+CLOSED = {  # scontrol(1), "State" of a partition
+    "DOWN": "jobs wait in it until it is UP",
+    "DRAIN": "it takes no new jobs",
+    "INACTIVE": "it takes no new jobs, and starts none",
+}
 
 
 class SlurmNode(Value, frozen=True, kw_only=True):
@@ -64,3 +71,39 @@ def words_on_node(node: SlurmNode) -> str:
     noticed = node.state in LOST or bool(why)
     still = "" if noticed else "still "
     return f"Slurm {still}calls {node.name} {node.state}{': ' if why else ''}{'; '.join(why)}"
+
+
+class Partition(Value, frozen=True, kw_only=True):
+    """A partition, as scontrol prints it."""
+
+    name: str  # in Slurm
+    state: str  # such as `UP`; any word
+    default: bool = False  # whether jobs that name none go there
+
+
+def parse_partitions(text: str) -> tuple[Partition, ...]:
+    """Read what `scontrol --oneliner show partition` prints, in lines with name and state."""
+    rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
+    return tuple(
+        Partition(
+            name=row["PartitionName"], state=row["State"], default=row.get("Default") == "YES"
+        )
+        for row in rows
+        if row.get("PartitionName") and row.get("State")
+    )
+
+
+def why_closed(partitions: Sequence[Partition], requested: str) -> str:
+    """Say why a job would not start in its partitions, such as `gpu,cpu`, or empty for the default.
+
+    Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them is up,
+    or none is known.
+    """
+    names = requested.split(",")
+    matching = [p for p in partitions if (p.name in names if requested else p.default)]
+    if any(p.state == UP for p in matching):
+        return ""
+    return "; ".join(
+        f"the partition {p.name} is {p.state}: {CLOSED.get(p.state, 'not known here')}"
+        for p in matching
+    )

@@ -1,14 +1,22 @@
-"""Libraries that a benchmark needs on the hosts, such as torch: a folder inside the environment.
+"""Libraries that a benchmark needs, such as torch.
 
-Benchmarks need different libraries, so they have no line in the marker: the folder's name says
-which are in it, and it goes when the environment is made again.
+On hosts, a folder inside the environment: benchmarks need different ones, so they have no line in
+the marker; the folder's name says which are in it, and it goes when the environment is made again.
+On this machine, a folder in the cache for each set of libraries and Python: nobody asked us to
+change our own environment, which ranks of `--provider local` use.
 """
 
 import hashlib
 import re
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
 
+from cluster.core.errors import SpecError, tail
+from cluster.core.extras import install_command
+from cluster.core.paths import cache_folder, make_private
 from cluster.remote.environment import downloads, wheels
 
 FOLDER = "env/libraries"  # in the machine's folder
@@ -49,6 +57,8 @@ PYTHONPATH="$here/libraries/{name}${{PYTHONPATH:+:$PYTHONPATH}}"
 export PYTHONPATH
 exec "$here/bin/python3" -m torch.distributed.run "$@"
 """
+TIMEOUT = 1800.0  # seconds; torch alone has hundreds of megabytes
+TAIL = 3  # lines of pip's output in an error
 
 
 def names(libraries: Sequence[str]) -> tuple[str, ...]:
@@ -76,3 +86,49 @@ def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
             f' || {{ [ -z "$from" ] && get {shlex.join(source)}; }}' for source in other
         ),
     )
+
+
+def install_beside(
+    requirements: Sequence[str],
+    extra: str,
+    on_download: Callable[[str], None] | None = None,
+    *,
+    large: bool = True,
+) -> Path | None:
+    """Install libraries that this Python lacks, and return the folder for `PYTHONPATH`.
+
+    None if this Python has all of them, in whatever version. SpecError: the index lacks one, or
+    (LargeDownload) there is more to download than is done unasked, and not `large`.
+    """
+    missing = tuple(
+        sorted(requirement for requirement in requirements if not _is_here(requirement))
+    )
+    if not missing:
+        return None
+    words = "\n".join((sys.version, *missing))
+    digest = hashlib.blake2s(words.encode(), digest_size=6).hexdigest()
+    place = cache_folder() / "libraries" / digest
+    from filelock import FileLock  # noqa: PLC0415 - slow to import
+
+    make_private(place.parent)
+    with FileLock(place.with_name(f"{digest}.lock")):
+        if not place.exists():
+            if not large:
+                downloads.check_size((), missing, TIMEOUT)
+            with downloads.new_folder(place) as part:
+                argv = ("install", *downloads.QUIETLY, "--target", str(part), *missing)
+                result = downloads.run_pip(argv, missing, TIMEOUT, on_download)
+                if result.status != 0:
+                    raise SpecError(
+                        f"The ranks need {', '.join(missing)}, which could not be installed.",
+                        means=tail(result.stderr or result.stdout, TAIL),
+                        remedy=f"Type: {install_command(extra)}",
+                    )
+    return place
+
+
+def _is_here(requirement: str) -> bool:
+    try:
+        return all(metadata.version(name) for name in names((requirement,)))
+    except metadata.PackageNotFoundError:
+        return False

@@ -22,7 +22,7 @@ from cluster.core.model.hosts import Completed, Machine
 from cluster.remote import transfer
 from cluster.remote.remote_shell import read
 from cluster.remote.shells import Shell
-from cluster.remote.streams import CHUNK, StreamReader
+from cluster.remote.transfer import CHUNK, StreamReader
 
 _log = logging.getLogger(__name__)
 POLL = 0.2  # seconds

@@ -9,13 +9,18 @@ Where Slurm tracks processes by cgroups, what a command leaves in the background
 from __future__ import annotations
 
 import contextlib
+import platform
 import shlex
-from collections.abc import Iterator
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Self
 
+from cluster.agent import peers
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import Machine, ssh_command
-from cluster.remote.kernel_watch import KernelWatch
 from cluster.remote.process_command import ProcessCommand, ProcessShell
 from cluster.remote.remote_shell import ENDS_WITHIN
 
@@ -37,6 +42,28 @@ ABOUT_STATUS, NO_BINDING = ": task 0: ", "srun: cluster configuration lacks supp
 # What a command starts is no part of the step: mpirun would start its daemons by srun.
 FORGET = "unset $(env | sed -n 's/^\\(SLURM[A-Z0-9_]*\\)=.*/\\1/p')"
 ENVIRONMENT = "HOME,USER,LOGNAME,SHELL,LANG,PATH"  # as SSH sets it; srun would pass on all of ours
+# The host where srun is may have no Python, and may be old: bash and coreutils are enough.
+# $1 a host, $2 a port; seconds: $3 between two questions, $4 for an answer, $5 of silence.
+# It ends with its standard input, as when this process or the connection has ended.
+ASK = """\
+read -r place _ < <(getent ahosts "$1") || exit
+port=$2
+answers() {
+  said=$(LC_ALL=C timeout "$1" bash -c ': <> "/dev/tcp/$0/$1"' "$place" "$port" 2>&1) ||
+    [[ $said == *refused* ]]
+}
+answers "$4" || exit
+while read -r -t "$3"; [ $? -gt 128 ]; do
+  SECONDS=0
+  while left=$(($5 - SECONDS)); [ "$left" -gt 0 ]; do # timeout takes 0 for no limit
+    answers $((left < $4 ? left : $4)) && continue 2
+    sleep 0.2
+  done
+  echo silent
+  exit
+done
+"""
+SILENT = "silent"
 
 
 class SrunShell(ProcessShell):
@@ -137,3 +164,59 @@ class SrunCommand(ProcessCommand):
 def _is_noise(line: str) -> bool:
     ended = line.startswith("srun: error: ") and ABOUT_STATUS in line
     return ended or line.startswith(NO_BINDING)
+
+
+class KernelWatch:
+    """Asks a host's kernel, while a block runs, whether it is there.
+
+    A host that does not answer the first question is not watched: a firewall may drop it. Nor is
+    this machine itself. The question comes from the host in `machine.access`; `lost` is called in
+    another thread after `peers.SILENT` seconds, and `why` then says what happened.
+    """
+
+    def __init__(self, machine: Machine, lost: Callable[[], object]) -> None:
+        self._machine = machine
+        self._lost = lost
+        self._process: subprocess.Popen[str] | None = None
+        self.why = ""
+
+    def __enter__(self) -> Self:
+        here, _, _ = platform.node().partition(".")
+        if self._machine.access is None and self._machine.id.partition(".")[0] == here:
+            return self
+        with suppress(OSError):  # there is no bash, or no ssh: the host is not watched
+            self._process = subprocess.Popen(
+                _as_words(self._machine),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is None:
+            return
+        if self._process.stdin:
+            self._process.stdin.close()  # the script ends; ssh may wait for a dead host
+        self._process.terminate()
+        self._process.wait()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            if line.strip() == SILENT:
+                self.why = f"{self._machine.address} has not answered for {peers.SILENT:g} s"
+                self._lost()
+        if process.stdout:
+            process.stdout.close()
+
+
+def _as_words(machine: Machine) -> list[str]:
+    """Return the command that asks; its seconds are whole numbers, as bash counts them."""
+    seconds = (peers.BETWEEN, peers.ANSWERS_WITHIN, peers.SILENT)
+    words = ["bash", "-c", ASK, "bash", machine.address, str(peers.PORT)]
+    words += [f"{value:.0f}" for value in seconds]
+    return words if machine.access is None else ssh_command(machine.access, shlex.join(words))

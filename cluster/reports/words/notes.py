@@ -1,7 +1,7 @@
 """Notes in words, what logs of pairs leave open, and why a pair has no value."""
 
+from cluster.core.model.fleet import AssumptionCode, NoValue, PairAssumption
 from cluster.core.model.notes import Note, NoteKind
-from cluster.core.model.pair_logs import AssumptionCode, NoValue, PairAssumption
 from cluster.core.units import format_size, format_value
 
 MOST_TIMES = 1000.0  # that are counted in a message

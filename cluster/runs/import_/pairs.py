@@ -11,11 +11,10 @@ import msgspec
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError
 from cluster.core.files import LARGEST, MIB
-from cluster.core.model.fleet import DeviceKind, PairMetric
+from cluster.core.model.fleet import DeviceKind, PairLogs, PairMetric
 from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Definition
 from cluster.core.model.notes import Note
-from cluster.core.model.pair_logs import PairLogs
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import __version__, revision

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from cluster.core import decoders, jsonl
+from cluster.core import decoders, files
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
@@ -94,7 +94,7 @@ def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
     """Read what became of all attempts, in order, but for a line cut off (ParseError)."""
     path = where / name / LOG
     try:
-        lines = jsonl.complete_lines(path.read_bytes())
+        lines = files.complete_lines(path.read_bytes())
         return tuple(decoders.decode(line, WatchEvent) for line in lines)
     except FileNotFoundError:
         return ()
@@ -111,7 +111,7 @@ def note(where: Path, name: str, event: WatchEvent) -> None:
     try:
         with path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # a skipped attempt writes beside the one that runs
-            jsonl.append(path, msgspec.json.encode(event) + b"\n", sync=True)
+            files.append(path, msgspec.json.encode(event) + b"\n", sync=True)
     except OSError as error:
         raise _unwritable(path, error) from error
 

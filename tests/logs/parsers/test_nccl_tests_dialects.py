@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.core.model.notes import Note
-from cluster.logs.parsers.nccl_tests.metrics import SHARED
+from cluster.logs.parsers.nccl_tests.perf_test import SHARED
 from cluster.logs.reader import read
 from tests.logs.parsers.nccl import HEAD, NEW, OLD, RANKS
 from tests.logs.samples import kinds, values

@@ -15,7 +15,7 @@ from cluster.cli import flags
 from cluster.cli.flags import Command, argument, group, make_command, option, param_flags
 from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.batch import BatchRequest
+from cluster.core.model.jobs import BatchRequest
 from cluster.core.model.value import Value
 from cluster.core.units import parse_seconds
 from cluster.measure.benchmark import Benchmark

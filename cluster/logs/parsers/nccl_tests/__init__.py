@@ -17,14 +17,17 @@ import msgspec
 from cluster.core import decoders
 from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import Parser, numbers
-from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
 from cluster.logs.parsers.nccl_tests.perf_test import (
     ABSENT,
+    ALGBW,
+    AVERAGE,
     AVERAGE_LINE,
+    BUSBW,
     ENDS,
     FAILED,
     FOOT,
     RANK,
+    TIME,
     PerfTest,
 )
 

@@ -12,9 +12,8 @@ from pkgutil import iter_modules
 from typing import NamedTuple, Protocol, cast
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import PairMetric
+from cluster.core.model.fleet import PairAssumption, PairLogs, PairMetric
 from cluster.core.model.logs import Parsed, Reading, Topology
-from cluster.core.model.pair_logs import PairAssumption, PairLogs
 from cluster.reports.words.devices import KINDS
 
 NAMED = 3  # files in a message

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.core.errors import SpecError
+from cluster.core.model.fleet import LoggedPair, PairAssumption, PairLogs
 from cluster.core.model.logs import NUMA, Parsed, Topology
 from cluster.core.model.measurements import Measurement
-from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.logs.hosts import nodes_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
 from cluster.runs.import_.devices.numa import distance

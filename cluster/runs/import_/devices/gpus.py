@@ -3,8 +3,8 @@
 from cluster.analysis.topology.gpu_paths import UNKNOWN
 from cluster.analysis.topology.topology import gpu_topology
 from cluster.core.errors import SpecError
+from cluster.core.model.fleet import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.core.model.logs import Parsed
-from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.runs.import_.devices import SAME_NUMBERS, DeviceLogs, only_matrix
 
 SLOWER = PairAssumption("slower_direction")

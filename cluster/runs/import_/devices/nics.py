@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from cluster.analysis.topology.gpu_paths import OLD, speed
+from cluster.core.model.fleet import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.core.model.logs import Device, Parsed, Topology
-from cluster.core.model.pair_logs import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import PairResult, pair_logs
 from cluster.logs.hosts import nics_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog

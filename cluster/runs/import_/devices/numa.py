@@ -1,9 +1,8 @@
 """NUMA nodes of a host, with the distance between each two."""
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import PairMetric
+from cluster.core.model.fleet import LoggedPair, PairAssumption, PairLogs, PairMetric
 from cluster.core.model.logs import NUMA, Parsed, Topology
-from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.runs.import_.devices import DeviceLogs, only_matrix
 
 METRICS: dict[PairMetric, str] = {"bandwidth": "memory_bandwidth", "latency": "memory_latency"}
