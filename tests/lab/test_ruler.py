@@ -25,11 +25,11 @@ LARGE = "10MB"  # so that what a shaper lets pass at once does not count
 SLOW = 0.25  # Gbit/s
 FASTER = (5.0,)  # Gbit/s; other tests read 1 Gbit/s
 GBIT = 1e9 / 8
-ATTEMPTS = 5
+ATTEMPTS = 8
 
 
 def test_one_way_of_100_mb_agrees_with_the_bound(lab: Cluster) -> None:
-    """The median of a launch does, of one launch in five where others use the machine, too."""
+    """The median of a launch does, of one launch in eight where others use the machine, too."""
     for _ in range(ATTEMPTS):
         run = lab.bench("p2p", metrics=["oneway_time"], sizes="100MB", iterations=7)
         received = next(s for s in run.summary() if s.params["rank"] == 1)
