@@ -97,7 +97,21 @@ class _Host:
         elif devices == NUMA:
             self._between_nodes()
         else:
-            self._between_cores()
+            from cluster.fleet.rounds import planned_rounds  # noqa: PLC0415 - slow: numpy
+            from cluster.measure.within.copies import CoreCopies  # noqa: PLC0415
+            from cluster.measure.within.processors import core_path  # noqa: PLC0415
+
+            units = {core.number: core for core in self.cores}
+            numbers = list(units)
+            rounds = planned_rounds((0,) * len(numbers), ROUNDS) if len(numbers) >= SEVERAL else []
+            pairs_by_unit = dict.fromkeys((int(a), int(b)) for pairs in rounds for a, b in pairs)
+            pairs = [
+                _Pair(numbers[a], numbers[b], core_path(units[numbers[a]], units[numbers[b]]))
+                for unit in pairs_by_unit
+                for a, b in (unit, unit[::-1])
+            ]
+            memory = CoreCopies(self._params.size or SIZES[CORES])
+            self._time(CORES, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
 
     def _devices(self) -> str:
         """Choose what is compared: the first of which there are several."""
@@ -121,23 +135,6 @@ class _Host:
         pairs = [_Pair(a, b, node_distance(units[a], units[b])) for a in units for b in units]
         memory = CoreCopies(self._params.size or SIZES[NUMA])
         self._time(NUMA, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
-
-    def _between_cores(self) -> None:
-        from cluster.fleet.rounds import planned_rounds  # noqa: PLC0415 - slow: numpy
-        from cluster.measure.within.copies import CoreCopies  # noqa: PLC0415
-        from cluster.measure.within.processors import core_path  # noqa: PLC0415
-
-        units = {core.number: core for core in self.cores}
-        numbers = list(units)
-        rounds = planned_rounds((0,) * len(numbers), ROUNDS) if len(numbers) >= SEVERAL else []
-        pairs_by_unit = dict.fromkeys((int(a), int(b)) for pairs in rounds for a, b in pairs)
-        pairs = [
-            _Pair(numbers[a], numbers[b], core_path(units[numbers[a]], units[numbers[b]]))
-            for unit in pairs_by_unit
-            for a, b in (unit, unit[::-1])
-        ]
-        memory = CoreCopies(self._params.size or SIZES[CORES])
-        self._time(CORES, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
 
     def _between_gpus(self) -> None:
         from cluster.measure.within.copies import TorchCopies  # noqa: PLC0415

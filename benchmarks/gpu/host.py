@@ -75,7 +75,15 @@ class _GpuHost:
             copies = CudaCopies(self._torch, gpu, size)
             point: dict[str, Scalar] = {"gpu": gpu, "size": size}
             self._series(definitions.WITHIN_GPU, point, 2 * size, copies.within)
-        self._latencies(gpu)
+        launches = CudaLaunches(self._torch, gpu)
+        for own, times in (
+            (definitions.LAUNCH, launches.launch),
+            (definitions.ROUND_TRIP, launches.round_trip),
+            (definitions.EVENTS, launches.events),
+        ):
+            values = self._rank.begin(own, {"gpu": gpu})
+            values += times(self._params.kernels)
+            self._rank.end()
 
     def peers(self, gpu: int, peer_gpus: list[int]) -> None:
         for other in peer_gpus:
@@ -135,17 +143,6 @@ class _GpuHost:
                 f"GPU {gpu}: a copy of {size} B takes {events:.4g} s by CUDA's events and "
                 f"{wall:.4g} s by the wall clock, {difference:.0%} apart: do not trust its rates."
             )
-
-    def _latencies(self, gpu: int) -> None:
-        launches = CudaLaunches(self._torch, gpu)
-        for own, times in (
-            (definitions.LAUNCH, launches.launch),
-            (definitions.ROUND_TRIP, launches.round_trip),
-            (definitions.EVENTS, launches.events),
-        ):
-            values = self._rank.begin(own, {"gpu": gpu})
-            values += times(self._params.kernels)
-            self._rank.end()
 
     def _series(
         self,

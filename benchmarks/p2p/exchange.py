@@ -68,7 +68,16 @@ class Exchange:
         """Measure one metric at one size: warm up, repeat, and stop in agreement with the peer."""
         counts = self._counts(definition, size)
         if counts.seconds and definition in WINDOWED and size > LARGE:
-            self._shorten(definition, size)
+            # give windows fewer messages where a link is so slow that one would take too long
+            cell = definition.metric, size
+            self.data.shortened[cell] = 1
+            fitting = max(1, int(WINDOW_WITHIN / max(self._probe(definition, size), 1e-9)))
+            self.data.shortened[cell] = min(fitting, self.data.window)
+            if fitting < self.data.window:
+                windows = f"windows of {fitting} message(s), not {self.data.window}"
+                self.rank.note(
+                    f"{definition.metric} {format_size(size)}: {windows}, which take too long."
+                )
         messages = Messages(self.data, definition, size)
         repeat = self.loops.prepared(definition, messages)
         moved = self.data.moved(definition, size)
@@ -109,18 +118,6 @@ class Exchange:
             budget = counts.seconds * (1 + WARMING)
             total += min(most, max(budget, fewest * value)) if budget else most
         return total
-
-    def _shorten(self, definition: Definition, size: int) -> None:
-        """Give windows fewer messages where a link is so slow that one would take too long."""
-        cell = definition.metric, size
-        self.data.shortened[cell] = 1
-        fitting = max(1, int(WINDOW_WITHIN / max(self._probe(definition, size), 1e-9)))
-        self.data.shortened[cell] = min(fitting, self.data.window)
-        if fitting < self.data.window:
-            windows = f"windows of {fitting} message(s), not {self.data.window}"
-            self.rank.note(
-                f"{definition.metric} {format_size(size)}: {windows}, which take too long."
-            )
 
     def _counts(self, definition: Definition, size: int) -> Counts:
         small = size <= LARGE

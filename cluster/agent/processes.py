@@ -96,7 +96,16 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 def connections(folder: Path = SELF) -> tuple[Connection, ...]:
     """Find the TCP connections from a process to other hosts."""
-    mine = _sockets(folder)
+    # return the inodes of the sockets that a process has open
+    inodes = set()
+    for path in (folder / "fd").glob("*"):
+        try:
+            target = str(path.readlink())
+        except OSError:  # closed since it was listed, such as the descriptor of the listing itself
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target.removeprefix("socket:[").rstrip("]"))
+    mine = inodes
     rows = (
         line.split()
         for table in ("tcp", "tcp6")
@@ -108,19 +117,6 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
         if len(row) > INODE and row[STATE] == ESTABLISHED and row[INODE] in mine
     )
     return tuple(sorted((c for c in ends if not _is_local(c)), key=lambda c: (c.there, c.here)))
-
-
-def _sockets(folder: Path) -> set[str]:
-    """Return the inodes of the sockets that a process has open."""
-    inodes = set()
-    for path in (folder / "fd").glob("*"):
-        try:
-            target = str(path.readlink())
-        except OSError:  # closed since it was listed, such as the descriptor of the listing itself
-            continue
-        if target.startswith("socket:["):
-            inodes.add(target.removeprefix("socket:[").rstrip("]"))
-    return inodes
 
 
 def _endpoint(text: str) -> str:

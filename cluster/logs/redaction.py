@@ -73,7 +73,15 @@ class _Redactor:
                 at = next((n for n in range(at, len(lines)) if shapes[n] not in self._plain), -1)
                 if at < 0:
                     break
-            lines[at] = self._cleaned(lines[at], shapes[at])
+            # clean a line, and remember its shape if there is nothing to clean
+            was_waiting = self._is_waiting
+            line = lines[at].decode("latin-1")  # any bytes, and back
+            cleaned = self._clean(line)
+            if cleaned == line and not was_waiting and not self._is_waiting:
+                if len(self._plain) > MOST:
+                    self._plain.clear()
+                self._plain.add(shapes[at])
+            lines[at] = cleaned.encode("latin-1")
             at += 1
         return b"\n".join(lines)
 
@@ -83,20 +91,13 @@ class _Redactor:
         is_inside = self._inside_key or bool(self._lines_of_key)
         return is_inside or self._variable or self._block is not None
 
-    def _cleaned(self, data: bytes, shape: bytes) -> bytes:
-        """Clean a line, and remember its shape if there is nothing to clean."""
-        was_waiting = self._is_waiting
-        line = data.decode("latin-1")  # any bytes, and back
-        cleaned = self._clean(line)
-        if cleaned == line and not was_waiting and not self._is_waiting:
-            if len(self._plain) > MOST:
-                self._plain.clear()
-            self._plain.add(shape)
-        return cleaned.encode("latin-1")
-
     def _clean(self, line: str) -> str:
         if self._inside_key or self._lines_of_key:
-            return self._key_line(line)
+            if self._lines_of_key:
+                self._lines_of_key -= 1
+            else:
+                self._inside_key = _END.search(line) is None
+            return ""
         if (self._block is not None or self._variable) and line.strip():
             if self._block is not None and _indentation(line) > self._block:
                 return line[: _indentation(line)] + GONE
@@ -106,13 +107,6 @@ class _Redactor:
         if has_token(line) or has_word(line.lower()):
             return self._suspect(line)
         return line
-
-    def _key_line(self, line: str) -> str:
-        if self._lines_of_key:
-            self._lines_of_key -= 1
-        else:
-            self._inside_key = _END.search(line) is None
-        return ""
 
     def _suspect(self, line: str) -> str:
         if _BEGIN.search(line):

@@ -170,7 +170,13 @@ class Jobs:
                 result = _watched(job, JobOutput(listener, run), revocation)
         except Unreachable as error:
             self.explain(error, self._hosts.machines[0].name)
-            _note_unreachable(run, error)
+            # note in a run that its host is unreachable, and since when; the job may still run
+            # there
+            since = time.strftime("%F %T UTC", time.gmtime())
+            with suppress(ClusterError):  # the folder may have been removed
+                record = store.record(run)
+                reason = f"Unreachable since {since}: {error.what}"
+                store.write(run, msgspec.structs.replace(record, reason=reason))
             raise
         finally:
             self.phases["run"] = time.monotonic() - start
@@ -341,12 +347,3 @@ def _known_reason(folder: Path) -> str:
     with suppress(ClusterError):  # the folder may have been removed
         return store.record(folder).reason
     return ""
-
-
-def _note_unreachable(folder: Path, error: Unreachable) -> None:
-    """Note in a run that its host is unreachable, and since when; the job may still run there."""
-    since = time.strftime("%F %T UTC", time.gmtime())
-    with suppress(ClusterError):  # the folder may have been removed
-        record = store.record(folder)
-        reason = f"Unreachable since {since}: {error.what}"
-        store.write(folder, msgspec.structs.replace(record, reason=reason))

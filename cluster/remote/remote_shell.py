@@ -181,7 +181,11 @@ class RemoteShell(Shell):
                     raise self._not_copied(path, errors.strip())
 
             try:
-                _keep(reader, mode, to, PurePosixPath(path).name, check)
+                if mode == transfer.FOLDER:
+                    transfer.unpack(reader, to)
+                elif mode:
+                    to.mkdir(parents=True, exist_ok=True)
+                    transfer.receive(reader, to / PurePosixPath(path).name, _mode(mode), good=check)
             except (OSError, ValueError, tarfile.TarError) as error:
                 if not pace.is_late and command.has_ended():  # not one that never stops sending
                     check()  # a broken connection is the cause of a broken archive
@@ -218,14 +222,6 @@ class RemoteShell(Shell):
             status, errors = command.end()
         if why or status != 0:
             raise _failed("written", to, why or errors.strip())
-
-
-def _keep(reader: StreamReader, mode: str, to: Path, name: str, check: Callable[[], None]) -> None:
-    if mode == transfer.FOLDER:
-        transfer.unpack(reader, to)
-    elif mode:
-        to.mkdir(parents=True, exist_ok=True)
-        transfer.receive(reader, to / name, _mode(mode), good=check)
 
 
 class _Pace:

@@ -148,18 +148,14 @@ def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Valu
     lines = _least_squares(sizes, seconds, importance)
     for _ in range(ROUNDS):
         error = np.abs(_errors(sizes, seconds, lines))
-        usual = _medians(np.where(inside, error, np.inf))
+        ordered = np.sort(np.where(inside, error, np.inf), axis=1)
+        count = np.isfinite(ordered).sum(axis=1)
+        middle = np.stack([(count - 1) // 2, count // 2], axis=1)
+        usual = np.asarray(np.take_along_axis(ordered, middle, axis=1).mean(axis=1))
         most = np.maximum(GRAIN, HUBER * PER_SPREAD * usual)[:, None]
         weights = most / np.maximum(error, most)
         lines = _least_squares(sizes, seconds, importance * weights)
     return lines, weights
-
-
-def _medians(rows: Values) -> Values:
-    ordered = np.sort(rows, axis=1)
-    count = np.isfinite(ordered).sum(axis=1)
-    middle = np.stack([(count - 1) // 2, count // 2], axis=1)
-    return np.asarray(np.take_along_axis(ordered, middle, axis=1).mean(axis=1))
 
 
 def _least_squares(sizes: Values, seconds: Values, importance: Values) -> Values:

@@ -117,7 +117,12 @@ def modes(ordered: Values) -> tuple[float, ...]:
         return ()
     logs = np.log(ordered)
     low, high = quantile(logs, 0.005), quantile(logs, 0.995)
-    width = _bandwidth(ordered, logs)
+    # return Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step
+    quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
+    spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
+    clock = _step(ordered) / quantile(ordered, 0.5)
+    silverman: float = BANDWIDTH * spread * len(ordered) ** -0.2
+    width = max(silverman, NARROWEST, clock)
     if high - low < width:
         return ()
     steps = int(np.clip((high - low) / width * STEPS, COARSEST, FINEST))
@@ -127,19 +132,19 @@ def modes(ordered: Values) -> tuple[float, ...]:
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
     density = np.convolve(counts, kernel)  # wider than the counts by the width of the kernel
     places = np.concatenate([np.zeros(reach), counts, np.zeros(reach)])
-    peaks = _peaks(density, places)
+    # merge neighbouring peaks until each valley is deep, and each peak has enough values
+    inner = density[1:-1]
+    tops = [int(i) + 1 for i in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
+    while len(tops) > 1:
+        valleys = [a + int(np.argmin(density[a:b])) for a, b in pairwise(tops)]
+        weak = _weakest(density, places, tops, valleys)
+        if weak is None:
+            break
+        tops.remove(weak)
+    peaks = tops
     if len(peaks) < 2:  # noqa: PLR2004 - one mode is the normal case
         return ()
     return tuple(float(math.exp(edges[0] + (peak - reach + 0.5) * step)) for peak in peaks)
-
-
-def _bandwidth(ordered: Values, logs: Values) -> float:
-    """Return Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step."""
-    quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
-    spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
-    clock = _step(ordered) / quantile(ordered, 0.5)
-    silverman: float = BANDWIDTH * spread * len(ordered) ** -0.2
-    return max(silverman, NARROWEST, clock)
 
 
 def _step(ordered: Values) -> float:
@@ -149,19 +154,6 @@ def _step(ordered: Values) -> float:
     above = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
     gaps = [abs(float(value) - middle) for value in (*below, *above)]
     return min(gaps, default=0.0)
-
-
-def _peaks(density: Values, counts: Values) -> list[int]:
-    """Merge neighbouring peaks until each valley is deep, and each peak has enough values."""
-    inner = density[1:-1]
-    tops = [int(i) + 1 for i in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
-    while len(tops) > 1:
-        valleys = [a + int(np.argmin(density[a:b])) for a, b in pairwise(tops)]
-        weak = _weakest(density, counts, tops, valleys)
-        if weak is None:
-            break
-        tops.remove(weak)
-    return tops
 
 
 def _weakest(density: Values, counts: Values, tops: list[int], valleys: list[int]) -> int | None:

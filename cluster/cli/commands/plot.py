@@ -160,7 +160,21 @@ def show_fits(
     chosen = _of_metric(fits, metric, names)
     answer = FitAnswer(fits=chosen)
     if collectives:
-        messages = _messages(fits)
+        single = [fit for fit in fits if fit.metric == MESSAGES]
+        kinds = dict.fromkeys(fit.of for fit in single)
+        if len(kinds) > 1:
+            raise SpecError(
+                f"These runs are {len(kinds)} kinds of messages: {', '.join(kinds)}.",
+                means="A prediction needs messages of one kind.",
+                remedy="Name the runs of one: cluster plot RUN --fit --collectives RUN",
+            )
+        if not single:
+            raise SpecError(
+                f"There is no sweep of {MESSAGES}, from which operations are predicted.",
+                means="Other metrics have several messages in flight, which hides the time of one.",
+                remedy="Measure it: cluster bench p2p --metrics latency --sizes 1:4MiB",
+            )
+        messages = single[0]
         operations = launch_of(store.read(store.find(where, collectives)))
         answer = _with_predictions(answer, messages, launches[0], operations)
     tables = [fits_table(chosen)]
@@ -178,24 +192,6 @@ def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) ->
             remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
         )
     return chosen
-
-
-def _messages(fits: Sequence[Fit]) -> Fit:
-    single = [fit for fit in fits if fit.metric == MESSAGES]
-    kinds = dict.fromkeys(fit.of for fit in single)
-    if len(kinds) > 1:
-        raise SpecError(
-            f"These runs are {len(kinds)} kinds of messages: {', '.join(kinds)}.",
-            means="A prediction needs messages of one kind.",
-            remedy="Name the runs of one: cluster plot RUN --fit --collectives RUN",
-        )
-    if not single:
-        raise SpecError(
-            f"There is no sweep of {MESSAGES}, from which operations are predicted.",
-            means="Other metrics have several messages in flight, which hides the time of one.",
-            remedy="Measure it: cluster bench p2p --metrics latency --sizes 1:4MiB",
-        )
-    return single[0]
 
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:

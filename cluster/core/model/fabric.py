@@ -167,7 +167,17 @@ def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
         raise _malformed(text) from error
     if fault.kind in PARTED and (match is None or match["part"] is None):
         raise _malformed(text)
-    _check_part(text, fault, fabric, hosts)
+    leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
+    spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
+    counts = dict.fromkeys(("leaf", "misroute", "link", "uplinks"), leaves) | {"spine": spines}
+    most = counts.get(fault.kind, hosts)
+    parts = {"nic": fabric.nics, "link": fabric.ports // 2 or fabric.spines}.get(fault.kind, 1)
+    if fault.number >= most or fault.part >= parts:
+        raise SpecError(
+            f"The fault {text!r} names a part that does not exist.",
+            means=f"Numbers begin at 0: there are {most}"
+            + (f", with {parts} each." if parts > 1 else "."),
+        )
     return fault
 
 
@@ -191,17 +201,3 @@ def _share(text: str, share: str) -> float:
             remedy="0.4 leaves 40% of the rate; 0 leaves nothing.",
         )
     return value
-
-
-def _check_part(text: str, fault: Fault, fabric: Fabric, hosts: int) -> None:
-    leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
-    spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
-    counts = dict.fromkeys(("leaf", "misroute", "link", "uplinks"), leaves) | {"spine": spines}
-    most = counts.get(fault.kind, hosts)
-    parts = {"nic": fabric.nics, "link": fabric.ports // 2 or fabric.spines}.get(fault.kind, 1)
-    if fault.number >= most or fault.part >= parts:
-        raise SpecError(
-            f"The fault {text!r} names a part that does not exist.",
-            means=f"Numbers begin at 0: there are {most}"
-            + (f", with {parts} each." if parts > 1 else "."),
-        )

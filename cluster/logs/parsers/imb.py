@@ -307,19 +307,15 @@ def _kind(test: str, column: str, *, counted: bool, pair: bool) -> Definition | 
     """Return the metric of a column; `counted` if there is one of messages per second."""
     name, _, unit = column.partition("[")
     if unit == "usec]":
-        return _time(test, name, counted=counted)
+        if name == "t" and counted:
+            return LATENCY if test in TO_AND_FRO else MEAN
+        # `t` is the time of the slowest rank, except in ping-pong tests
+        return _TIMES.get(name, LATENCY if test in TO_AND_FRO else SLOWEST)
     if column == "Mbytes/sec":
         return _rate(test, counted=counted, pair=pair)
     if column == "Msg/sec":
         return RATE
     return OVERLAP if name == "overlap" else None
-
-
-def _time(test: str, name: str, *, counted: bool) -> Definition:
-    if name == "t" and counted:
-        return LATENCY if test in TO_AND_FRO else MEAN
-    # `t` is the time of the slowest rank, except in ping-pong tests
-    return _TIMES.get(name, LATENCY if test in TO_AND_FRO else SLOWEST)
 
 
 def _rate(test: str, *, counted: bool, pair: bool) -> Definition:

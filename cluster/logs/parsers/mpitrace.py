@@ -281,49 +281,43 @@ class _Profile:
             builder = ResultBuilder(
                 "mpitrace", self._first, title + (f", {part.name}" if part.name else "")
             )
-            profile = self._profile(part)
-            self._fill(builder, profile)
+            totals = part.totals
+            profile = Profile(
+                rank=self._rank,
+                size=self._size,
+                region=self._region,
+                context=part.name,
+                routines=tuple(part.routines),
+                distributions=tuple(part.distributions),
+                communication=totals.get("total communication time", 0.0),
+                files=totals.get("total MPI-IO time", 0.0),
+                elapsed=totals.get("total elapsed time", 0.0),
+                user=totals.get("user cpu time", 0.0),
+                system=totals.get("system time", 0.0),
+                memory=totals.get("max resident set size", totals.get("maximum memory size", 0.0)),
+                roles=tuple(self._roles),
+                sections=tuple(
+                    ProfileSection(kind=kind, name=name, time=time, routines=tuple(rows))
+                    for kind, name, time, rows in part.sections
+                ),
+                tasks=tuple(self._tasks),
+                extremes=tuple(self._extremes),
+                complete="total communication time" in totals and "total elapsed time" in totals,
+            )
+            rank = max(self._rank, 0)
+            where = {"context": profile.context} if profile.context else {}
+            for routine in profile.routines:
+                builder.add(ROUTINE, routine.time, {**where, "routine": routine.name}, rank=rank)
+            if profile.complete:
+                builder.add(COMMUNICATION, profile.communication, where, rank=rank)
+                builder.add(ELAPSED, profile.elapsed, where, rank=rank)
+            elif not self._tasks:
+                builder.lack("no_profile_totals")
+            if self._rank < 0:
+                builder.lack("unknown_rank")
+            for doubt in _doubts(profile):
+                builder.note(doubt.kind, *doubt.values)
             yield builder.parsed(profile)
-
-    def _fill(self, builder: ResultBuilder, profile: Profile) -> None:
-        rank = max(self._rank, 0)
-        where = {"context": profile.context} if profile.context else {}
-        for routine in profile.routines:
-            builder.add(ROUTINE, routine.time, {**where, "routine": routine.name}, rank=rank)
-        if profile.complete:
-            builder.add(COMMUNICATION, profile.communication, where, rank=rank)
-            builder.add(ELAPSED, profile.elapsed, where, rank=rank)
-        elif not self._tasks:
-            builder.lack("no_profile_totals")
-        if self._rank < 0:
-            builder.lack("unknown_rank")
-        for doubt in _doubts(profile):
-            builder.note(doubt.kind, *doubt.values)
-
-    def _profile(self, part: _Part) -> Profile:
-        totals = part.totals
-        return Profile(
-            rank=self._rank,
-            size=self._size,
-            region=self._region,
-            context=part.name,
-            routines=tuple(part.routines),
-            distributions=tuple(part.distributions),
-            communication=totals.get("total communication time", 0.0),
-            files=totals.get("total MPI-IO time", 0.0),
-            elapsed=totals.get("total elapsed time", 0.0),
-            user=totals.get("user cpu time", 0.0),
-            system=totals.get("system time", 0.0),
-            memory=totals.get("max resident set size", totals.get("maximum memory size", 0.0)),
-            roles=tuple(self._roles),
-            sections=tuple(
-                ProfileSection(kind=kind, name=name, time=time, routines=tuple(rows))
-                for kind, name, time, rows in part.sections
-            ),
-            tasks=tuple(self._tasks),
-            extremes=tuple(self._extremes),
-            complete="total communication time" in totals and "total elapsed time" in totals,
-        )
 
 
 def _doubts(profile: Profile) -> Iterable[Note]:

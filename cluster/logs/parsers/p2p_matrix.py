@@ -85,11 +85,25 @@ class P2PMatrix(Parser):
         title = _TITLE.match(line) if "P2P=" in line else None
         peers = _PEERS.match(line) if "P2P C" in line else None
         if title or peers:
-            self._begin_matrix(title, lineno)
+            kinds = title.groups() if title else ("peers",)
+            if kinds in self._titles:
+                self._end()  # another run, whose first lines are missing
+            self._titles.add(kinds)
+            self._open(lineno)
+            self._untitle()
+            self._title, self._in_peers, self._columns = title, title is None, []
+            self._corners.clear()
             return True
         header = _HEADER.match(line)
         if header and (self._title or self._in_peers or header[1] == CORNER):
-            self._begin_rows(header, lineno)
+            self._untitle()
+            if header[1] in self._corners or not self._fits(header[1]):
+                self._title, self._in_peers = None, False  # of another matrix: its title is missing
+            self._corners.add(header[1])
+            self._rows.clear()
+            self._open(lineno)
+            self._columns = header[2].split()
+            self._by = header[1] if header[1] != CORNER else "GPU"
             return True
         device = _DEVICE.match(line) if "Device:" in line else None
         if device:
@@ -101,26 +115,6 @@ class P2PMatrix(Parser):
             self._open(lineno).fail(line.strip())
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
-
-    def _begin_matrix(self, title: re.Match[str] | None, lineno: int) -> None:
-        kinds = title.groups() if title else ("peers",)
-        if kinds in self._titles:
-            self._end()  # another run, whose first lines are missing
-        self._titles.add(kinds)
-        self._open(lineno)
-        self._untitle()
-        self._title, self._in_peers, self._columns = title, title is None, []
-        self._corners.clear()
-
-    def _begin_rows(self, header: re.Match[str], lineno: int) -> None:
-        self._untitle()
-        if header[1] in self._corners or not self._fits(header[1]):
-            self._title, self._in_peers = None, False  # of another matrix: its title is missing
-        self._corners.add(header[1])
-        self._rows.clear()
-        self._open(lineno)
-        self._columns = header[2].split()
-        self._by = header[1] if header[1] != CORNER else "GPU"
 
     def expects(self, line: str) -> bool:
         cells = line.split()

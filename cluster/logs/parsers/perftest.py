@@ -121,16 +121,13 @@ class Perftest(RunParser):
             return self._run is not None and self._read_note(self._run, line)
         return True
 
-    def _end_of_path(self, run: ResultBuilder, line: str) -> None:
-        """Keep the addresses of both ends: the same one twice is a test within a host."""
+    def _read_note(self, run: ResultBuilder, line: str) -> bool:
+        pairs, failed = _NAMED.findall(line), _FAILED.match(line)
+        # keep the addresses of both ends: the same one twice is a test within a host
         if end := _ADDRESS.match(line):
             self._ends.append(end[1] or end[2])
             if len(self._ends) == PAIR:
                 run.hosts = len(set(self._ends))
-
-    def _read_note(self, run: ResultBuilder, line: str) -> bool:
-        pairs, failed = _NAMED.findall(line), _FAILED.match(line)
-        self._end_of_path(run, line)
         for name, value in pairs:
             if name == "Number of qps" and count(value):
                 self._params = {"qps": int(value)}

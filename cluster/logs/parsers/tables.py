@@ -144,7 +144,11 @@ class Tables(RunParser):
         named = dict(zip(self._columns, cells, strict=False))
         params = _params(named, _settings(self._columns), commented=commented)
         if not commented:
-            self._tell_apart(params)
+            # number a row that differs from an earlier one only in its figures
+            key = tuple(params.items())
+            self._rows[key] = self._rows.get(key, 0) + 1
+            if self._rows[key] > 1:
+                params["row"] = self._rows[key]
         has_unit = "/s" in "".join(cells).lower()
         names = named if has_unit else _with_figures(tuple(named))
         rated = [name for name, cell in named.items() if _RATE.match(cell)]
@@ -160,13 +164,6 @@ class Tables(RunParser):
             for name in names
         ]
         return any(added)
-
-    def _tell_apart(self, params: dict[str, Scalar]) -> None:
-        """Number a row that differs from an earlier one only in its figures."""
-        key = tuple(params.items())
-        self._rows[key] = self._rows.get(key, 0) + 1
-        if self._rows[key] > 1:
-            params["row"] = self._rows[key]
 
     def _cell(
         self, builder: ResultBuilder, name: str, cell: str, params: dict[str, Scalar]

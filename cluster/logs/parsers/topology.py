@@ -39,7 +39,10 @@ class NvidiaTopology(RunParser):
             return True
         cells = _split(cells)
         if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
-            names = _devices(cells)
+            words = " ".join(cells)
+            for tail in _TAIL:
+                words = words.partition(f" {tail} A")[0].partition(f" {tail} I")[0]
+            names = words.split()
             if len(set(names)) < len(names):
                 return False  # the matrices cannot be separated
             self._end()
@@ -72,13 +75,6 @@ def _are_joined(cell: str) -> bool:
 
 def _is_header(cell: str) -> bool:
     return _NAME.fullmatch(cell) is not None and not PATH.fullmatch(cell)
-
-
-def _devices(header: list[str]) -> list[str]:
-    words = " ".join(header)
-    for tail in _TAIL:
-        words = words.partition(f" {tail} A")[0].partition(f" {tail} I")[0]
-    return words.split()
 
 
 class _Matrix:

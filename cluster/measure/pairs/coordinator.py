@@ -139,7 +139,15 @@ class Coordinator:
         batch = _TestBatch(self._links, ready, self._numbers, sides=sides, deadline=self._deadline)
         self._numbers += len(ready)
         if self._allreduce:
-            self._begin_allreduce(batch, limit)
+            # let one host of each pair start the ranks on both, and wait for their results
+            for number, (source, target) in batch.tests.items():
+                order = self._order("allreduce", number, target, limit)
+                own = self._addresses[source]
+                variables = tuple((k, v) for k, v in os.environ.items() if k.startswith(PREFIXES))
+                full = replace(order, own_address=own, size=self._allreduce, variables=variables)
+                self._links.send(source, full)
+            batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
+            self._end(batch)
         else:
             self._begin(batch, limit)
             self._give_up_silent_hosts(batch)
@@ -156,17 +164,6 @@ class Coordinator:
         for number, port in batch.ports.items():
             source, target = batch.tests[number]
             self._links.send(source, self._order("send", number, target, limit, port))
-        batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
-        self._end(batch)
-
-    def _begin_allreduce(self, batch: _TestBatch, limit: float) -> None:
-        """Let one host of each pair start the ranks on both, and wait for their results."""
-        for number, (source, target) in batch.tests.items():
-            order = self._order("allreduce", number, target, limit)
-            own = self._addresses[source]
-            variables = tuple((k, v) for k, v in os.environ.items() if k.startswith(PREFIXES))
-            full = replace(order, own_address=own, size=self._allreduce, variables=variables)
-            self._links.send(source, full)
         batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
         self._end(batch)
 

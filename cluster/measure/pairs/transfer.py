@@ -130,7 +130,17 @@ def send(
         link.sendall(HELLO)
         conditions.begin()
         if metric == "latency":
-            return _ping_pong(link, seconds)
+            best = float("inf")
+            began = time.perf_counter()
+            while (now := time.perf_counter()) - began < seconds:
+                link.sendall(HELLO)
+                _receive_exactly(link, len(HELLO))
+                after = time.perf_counter()
+                if now - began >= WARM_UP * seconds:
+                    best = min(best, after - now)
+            if best == float("inf"):
+                raise TransferError("no message came back in time")
+            return best / 2
         _send_for(link, seconds)
     return None
 
@@ -198,17 +208,7 @@ def _receive_rate(link: socket.socket, seconds: float) -> float:
             break
     if not marks:
         raise TransferError(HOLE)
-    return _rate(marks, seconds)
-
-
-def arrived_bytes(link: socket.socket) -> int:
-    """Return the bytes that arrived on a connection, read or not; 0 before Linux 4.1."""
-    data = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ARRIVED + 8)
-    return int(struct.unpack_from("Q", data, ARRIVED)[0]) if len(data) == ARRIVED + 8 else 0
-
-
-def _rate(marks: list[tuple[float, int]], seconds: float) -> float:
-    """Return bytes per second from a fifth of the time to its end, or of all but the first read."""
+    # return bytes per second from a fifth of the time to its end, or of all but the first read
     began = marks[0][0]
     window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - began <= seconds]
     for (opened, before), (closed, after) in ((m[0], m[-1]) for m in (window, marks) if m):
@@ -217,18 +217,10 @@ def _rate(marks: list[tuple[float, int]], seconds: float) -> float:
     raise TransferError("too little arrived to measure")
 
 
-def _ping_pong(link: socket.socket, seconds: float) -> float:
-    best = float("inf")
-    began = time.perf_counter()
-    while (now := time.perf_counter()) - began < seconds:
-        link.sendall(HELLO)
-        _receive_exactly(link, len(HELLO))
-        after = time.perf_counter()
-        if now - began >= WARM_UP * seconds:
-            best = min(best, after - now)
-    if best == float("inf"):
-        raise TransferError("no message came back in time")
-    return best / 2
+def arrived_bytes(link: socket.socket) -> int:
+    """Return the bytes that arrived on a connection, read or not; 0 before Linux 4.1."""
+    data = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ARRIVED + 8)
+    return int(struct.unpack_from("Q", data, ARRIVED)[0]) if len(data) == ARRIVED + 8 else 0
 
 
 def exit_quietly(status: int = 0) -> None:

@@ -121,7 +121,14 @@ def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
     except (ShellError, HostErrors) as error:
         result = _failed_with(result, _first_line(error))
     try:
-        _add_missing(job, folder)
+        # add values that were not streamed: a program printed them, or no process was watching
+        ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
+        output = Output(
+            stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
+        )
+        parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
+        keys = {m.key for m in store.read(folder).measurements}
+        store.append(folder, [m for m in parsed if m.key not in keys])
     except ParseError as error:
         result = _failed_with(result, error.what)
     reason = raw_text(folder, REASON).partition(ADVICE)[0]
@@ -170,17 +177,6 @@ def raise_unless_done(run: Run) -> Run:
         means=raw_text(run.folder, REASON).partition(ADVICE)[2],
         remedy=f"All it wrote is in {run.folder}",
     )
-
-
-def _add_missing(job: MpiJob, folder: Path) -> None:
-    """Add values that were not streamed: a program printed them, or no process was watching."""
-    ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
-    output = Output(
-        stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
-    )
-    parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
-    keys = {m.key for m in store.read(folder).measurements}
-    store.append(folder, [m for m in parsed if m.key not in keys])
 
 
 def _keep_measured(folder: Path) -> None:

@@ -48,7 +48,11 @@ def route(access: Access) -> list[fabric.Connection]:
     in the wrong order. Unreachable: the user's settings cannot be read.
     """
     try:
-        config = _config()
+        # return the settings of the user and the system; the files are read again, but parsed
+        # once
+        text = openssh_files.settings(Path("~/.ssh/config").expanduser())
+        text += openssh_files.settings(Path("/etc/ssh/ssh_config"))
+        config = fabric.Config(lazy=True, ssh_config=_parsed(text))
         target = fabric.Connection(
             access.host,
             user=access.user or None,
@@ -83,17 +87,6 @@ def _way_to(
     for before, hop in zip(hops, [*hops[1:], target], strict=True):
         hop.gateway = before
     return chain
-
-
-def _config() -> fabric.Config:
-    """Return the settings of the user and the system; the files are read again, but parsed once.
-
-    Each connection has its own object: Fabric's is empty for a moment when a value is set in it,
-    and other threads would find no settings.
-    """
-    text = openssh_files.settings(Path("~/.ssh/config").expanduser())
-    text += openssh_files.settings(Path("/etc/ssh/ssh_config"))
-    return fabric.Config(lazy=True, ssh_config=_parsed(text))
 
 
 @functools.lru_cache(maxsize=4)

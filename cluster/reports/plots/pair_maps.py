@@ -52,7 +52,16 @@ def pair_map(
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.ax.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     bar.ax.tick_params(labelsize="small")
-    _mark_bad(axes, order, verdict)
+    # mark the rows of hosts that are blamed as senders, and the columns of receivers
+    bad = [
+        (order.index(finding.place.host), finding.direction)
+        for finding in verdict.blamed
+        if finding.place.kind == "host"
+    ]
+    rows = [at for at, direction in bad if direction != "rx"]
+    columns = [at for at, direction in bad if direction != "tx"]
+    axes.plot([-1.5] * len(rows), rows, ">", color=IMPOSSIBLE, ms=5, clip_on=False)
+    axes.plot(columns, [-1.5] * len(columns), "v", color=IMPOSSIBLE, ms=5, clip_on=False)
     _separate_groups(axes, order, verdict)
     axes.set(xlim=(-0.5, hosts - 0.5), ylim=(hosts - 0.5, -0.5))
     axes.set(xlabel="host that receives", ylabel="host that sends")
@@ -65,19 +74,6 @@ def _lowest(shares: NDArray[np.float64]) -> float:
     import numpy as np  # noqa: PLC0415 - it is slow to import
 
     return min(LEAST, math.floor(10 * float(np.nanmin(shares))) / 10)
-
-
-def _mark_bad(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
-    """Mark the rows of hosts that are blamed as senders, and the columns of receivers."""
-    bad = [
-        (order.index(finding.place.host), finding.direction)
-        for finding in verdict.blamed
-        if finding.place.kind == "host"
-    ]
-    rows = [at for at, direction in bad if direction != "rx"]
-    columns = [at for at, direction in bad if direction != "tx"]
-    axes.plot([-1.5] * len(rows), rows, ">", color=IMPOSSIBLE, ms=5, clip_on=False)
-    axes.plot(columns, [-1.5] * len(columns), "v", color=IMPOSSIBLE, ms=5, clip_on=False)
 
 
 def _separate_groups(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:

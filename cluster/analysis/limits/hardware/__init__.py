@@ -139,7 +139,23 @@ def _by_name(name: str) -> Hardware:
     lowered = name.lower()
     host = listed_hosts().hosts.get(lowered) or listed_hosts().hosts.get(f"standard_{lowered}")
     if host is not None:
-        return _as_host(name, host)
+        maker = listed_hosts().makers[host.maker]
+        each = parse_rate(host.nic)
+        several = f"{host.nics} x " if host.nics > 1 else ""
+        hardware = Hardware(
+            name=name,
+            gpus=host.gpus,
+            nic=Figure(
+                rate=each * host.nics, source=f"{several}{format_rate(each)}: {name}, {host.source}"
+            ),
+            nics=host.nics,
+            rdma=host.rdma,
+            gpudirect=host.gpudirect,
+            both_ways=None if host.both_ways is None else host.both_ways.figure,
+            mtu=maker.mtu,
+            flow=None if maker.flow is None else maker.flow.figure,
+        )
+        return _with_gpu(hardware, host.gpu) if host.gpu else hardware
     key = lowered if lowered in listed_gpus() else _gpu_key(name)
     if key is None:
         raise SpecError(f"There is no hardware {name!r} in our lists.", remedy=_remedy())
@@ -152,26 +168,6 @@ def _remedy() -> str:
         f"GPUs: {', '.join(listed_gpus())}; hosts such as {hosts}; "
         "or describe it: --hardware nic=100gbit,gpus=8,gpu=a100"
     )
-
-
-def _as_host(name: str, host: HardwareHost) -> Hardware:
-    maker = listed_hosts().makers[host.maker]
-    each = parse_rate(host.nic)
-    several = f"{host.nics} x " if host.nics > 1 else ""
-    hardware = Hardware(
-        name=name,
-        gpus=host.gpus,
-        nic=Figure(
-            rate=each * host.nics, source=f"{several}{format_rate(each)}: {name}, {host.source}"
-        ),
-        nics=host.nics,
-        rdma=host.rdma,
-        gpudirect=host.gpudirect,
-        both_ways=None if host.both_ways is None else host.both_ways.figure,
-        mtu=maker.mtu,
-        flow=None if maker.flow is None else maker.flow.figure,
-    )
-    return _with_gpu(hardware, host.gpu) if host.gpu else hardware
 
 
 def _with_gpu(hardware: Hardware, key: str) -> Hardware:

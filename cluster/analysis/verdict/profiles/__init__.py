@@ -240,7 +240,16 @@ def findings(job: JobProfile) -> Iterator[ProfileFinding]:
         finding = rule(job)
         if finding:
             yield finding
-    yield from _negotiations(job)
+    # find messages too small to be data, in routines that take much of the time
+    for routine in job.routines:
+        rows = [row for row in job.bins if row.routine == routine.name]
+        row = max(rows, key=lambda r: r.calls, default=None)
+        if row is None or row.size > SMALL or row.calls < ENOUGH_CALLS or not routine.time:
+            continue
+        calls, time = row.calls / routine.calls, row.time / routine.time
+        if routine.share >= MUCH and calls >= MOST_CALLS and time >= MUCH:
+            faster = _faster(row, rows)
+            yield ProfileFinding(name="negotiation", of=routine, row=row, faster=faster)
 
 
 def _share(job: JobProfile) -> ProfileFinding:
@@ -337,19 +346,6 @@ def _extremes(job: JobProfile) -> Imbalance | None:
         return Imbalance(least=least, most=most, elapsed=elapsed, ranks=ranks)
     middle_time = median(rank.time for rank in times)
     return Imbalance(least=least, most=most, elapsed=elapsed, median=middle_time)
-
-
-def _negotiations(job: JobProfile) -> Iterator[ProfileFinding]:
-    """Find messages too small to be data, in routines that take much of the time."""
-    for routine in job.routines:
-        rows = [row for row in job.bins if row.routine == routine.name]
-        row = max(rows, key=lambda r: r.calls, default=None)
-        if row is None or row.size > SMALL or row.calls < ENOUGH_CALLS or not routine.time:
-            continue
-        calls, time = row.calls / routine.calls, row.time / routine.time
-        if routine.share >= MUCH and calls >= MOST_CALLS and time >= MUCH:
-            faster = _faster(row, rows)
-            yield ProfileFinding(name="negotiation", of=routine, row=row, faster=faster)
 
 
 def _faster(small: Bin, rows: Sequence[Bin]) -> Bin | None:

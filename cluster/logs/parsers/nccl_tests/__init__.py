@@ -104,21 +104,18 @@ class NcclTests(Parser):
             self._begin(text, lineno)
             return True
         if _COLUMNS.match(text):
-            self._columns(text, lineno)
+            # read the names of the columns; below rows, they are those of the next test
+            test = self._test
+            if test is not None and test.is_begun and test.is_columned:
+                test = self._new(lineno)
+                test.follows = True
+            (test or self._open(lineno)).header(text)
             return True
         command = _COMMAND.search(text) if "_perf" in text else None
         if command:
             self._command = command[1]
             return True
         return False
-
-    def _columns(self, text: str, lineno: int) -> None:
-        """Read the names of the columns; below rows, they are those of the next test."""
-        test = self._test
-        if test is not None and test.is_begun and test.is_columned:
-            test = self._new(lineno)
-            test.follows = True
-        (test or self._open(lineno)).header(text)
 
     def _markdown(self, text: str, lineno: int) -> bool:
         """Read a line of a Markdown table; tables of other programs have no such rows."""

@@ -213,7 +213,12 @@ class PerfTest:
         self.headed = True
         self._columned += 1
         self._counts = counts
-        self._width, self._scale = _layout(text)
+        # return the width of each half of a row, and how many times per second its clock ticks
+        words = text.lstrip("# ").split()
+        starts = [at for at, word in enumerate(words) if word in _TIMES]
+        ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
+        width = ends[0] - starts[0] if starts and ends else HALF
+        self._width, self._scale = width, MILLI if _OLDEST in words else MICRO
 
     def take(self, text: str, lineno: int = 0) -> bool:
         rank = RANK.match(text)
@@ -379,15 +384,6 @@ class PerfTest:
         yield self._alone, "each_alone"
         yield ranks == 1 and bool(self._halves), "one_rank"
         yield self._partial, "partial_algbw"
-
-
-def _layout(header: str) -> tuple[int, float]:
-    """Return the width of each half of a row, and how many times per second its clock ticks."""
-    words = header.lstrip("# ").split()
-    starts = [at for at, word in enumerate(words) if word in _TIMES]
-    ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
-    width = ends[0] - starts[0] if starts and ends else HALF
-    return width, MILLI if _OLDEST in words else MICRO
 
 
 def operation(program: str, family: str) -> str:
