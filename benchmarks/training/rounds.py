@@ -18,7 +18,7 @@ from cluster.core.units import format_bytes
 from cluster.measure import torch_group
 from cluster.measure.buffers import place_on_host
 from cluster.measure.rank import Rank
-from cluster.measure.training import digits, shards
+from cluster.measure.training import digits, sources
 from cluster.measure.training.digits import Digits
 from cluster.measure.training.loader import Batch, Loader, Stages, stages_of
 from cluster.measure.training.sources import MemorySource, ShardSource
@@ -97,7 +97,9 @@ def _set_up(
 ) -> _Setting:
     """Write the data where they are asked for, and keep this rank's first shards in memory."""
     memory = MemorySource()
-    shard_source = shards.opened(rank, params.source, params.folder, real, params.dataset) or memory
+    shard_source = (
+        sources.opened(rank, params.source, params.folder, real, params.dataset) or memory
+    )
     names = [digits.shard_name(n) for n in range(rank.number, params.dataset.shards, rank.size)]
     in_memory = names[:KEPT]
     resident = []

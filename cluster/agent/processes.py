@@ -96,7 +96,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 def connections(folder: Path = SELF) -> tuple[Connection, ...]:
     """Find the TCP connections from a process to other hosts."""
-    # return the inodes of the sockets that a process has open
+    # the inodes of the sockets that a process has open
     inodes = set()
     for path in (folder / "fd").glob("*"):
         try:

@@ -20,8 +20,7 @@ from cluster.cli.commands import down, plot, up
 from cluster.cli.flags import option
 from cluster.cli.repeat import LAUNCHER, BenchOptions
 from cluster.core import journal
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError, SpecError, on_failure
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, parse_size

@@ -28,8 +28,7 @@ from cluster.core.errors import ClusterError, JobError, LargeDownload, SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import PLAIN, Trial, compare_conditions, run_alternating
-from cluster.orchestration.bench.bench import TIMEOUT
-from cluster.orchestration.bench.variables import variable
+from cluster.orchestration.bench.bench import TIMEOUT, variable
 from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.orchestration.cluster import Cluster
 from cluster.reports.ci import Case, comparison_cases, judgement_cases

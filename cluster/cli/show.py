@@ -48,7 +48,7 @@ from cluster.runs.store import read
 
 if TYPE_CHECKING:
     from cluster.analysis.verdict.evidence import Sign
-    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.limits import Hardware
     from cluster.orchestration.cluster import Cluster
 
 

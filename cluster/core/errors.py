@@ -19,7 +19,8 @@ ClusterError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Self
 
 from cluster.core.messages import for_reader
@@ -191,3 +192,12 @@ class ParseError(ClusterError):
 def tail(text: str, lines: int = TAIL_LINES) -> str:
     """Return the last lines of a text, without its last newline, or the zero of prterun's text."""
     return "\n".join(text.rstrip("\n\0").splitlines()[-lines:])
+
+
+@contextmanager
+def on_failure(clean_up: Callable[[], object]) -> Iterator[None]:
+    """Clean up if the block fails, also by Ctrl-C or SIGTERM, then re-raise its exception."""
+    with ExitStack() as stack:
+        stack.callback(clean_up)
+        yield
+        stack.pop_all()

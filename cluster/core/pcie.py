@@ -2,7 +2,7 @@
 
 import re
 
-from cluster.core.model.hardware import Figure
+from cluster.core.model.limits import Figure
 
 # One lane, by the transfers per second of its generation: 8 of 10 bits are data in generations 1
 # and 2, 128 of 130 in 3 to 5; 6 and later send flits, of which 242 of 256 bytes are packets.

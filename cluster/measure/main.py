@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from cluster.agent.protocol import ADVICE, REASON, WORKDIR
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, on_failure
 from cluster.core.messages import for_command_line
 from cluster.core.options import convert
 from cluster.measure.addresses import ADDRESSES, RANKS

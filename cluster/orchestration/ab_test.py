@@ -19,9 +19,8 @@ from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.bench.bench import RUN_OPTIONS, TIMEOUT
+from cluster.orchestration.bench.bench import RUN_OPTIONS, TIMEOUT, all_variables, variable
 from cluster.orchestration.bench.plan import check_bench
-from cluster.orchestration.bench.variables import all_variables, variable
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.orchestration.notebook import default_listener

@@ -16,7 +16,7 @@ from cluster.runs.watch import store as watches
 
 if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict
-    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.limits import Hardware
     from cluster.core.model.placement import Placement
     from cluster.reports.words.verdict import Answer
     from cluster.runs.watch.series import WatchedSeries

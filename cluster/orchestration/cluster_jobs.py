@@ -170,8 +170,7 @@ class Jobs:
                 result = _watched(job, JobOutput(listener, run), revocation)
         except Unreachable as error:
             self.explain(error, self._hosts.machines[0].name)
-            # note in a run that its host is unreachable, and since when; the job may still run
-            # there
+            # the job may still run there
             since = time.strftime("%F %T UTC", time.gmtime())
             with suppress(ClusterError):  # the folder may have been removed
                 record = store.record(run)

@@ -30,7 +30,7 @@ from cluster.fleet.proximity import (
 )
 from cluster.providers import KnowsTopology, Provider
 from cluster.reports.words.placement import comparison_words, nearness_words, no_groups
-from cluster.runs import store, verdict_files
+from cluster.runs import store
 from cluster.runs.import_.logs import NAME
 from cluster.runs.run import PAIRS, Run
 
@@ -62,7 +62,7 @@ def judge_placement(run: Run) -> Placement:
     latency = _matrix(len(names), tests)
     placement = _placement(names, latency, near_groups(latency), _topology(run))
     placement = msgspec.structs.replace(placement, run=str(run.folder), simulated=record.simulated)
-    verdict_files.write_placement(run.folder, placement)
+    store.write_placement(run.folder, placement)
     return placement
 
 
@@ -81,7 +81,7 @@ def newest_placement(where: Path, state: ClusterState) -> Placement:
     """Return the newest placement since machines were launched or switched on (SpecError)."""
     identity = _identity(state.spec, state.machines)
     for folder in reversed(store.folders(where)):
-        if placement := verdict_files.placement(folder):
+        if placement := store.placement(folder):
             record = store.record(folder)
             is_same = _identity(record.spec, record.machines) == identity
             if is_same and record.at >= max((state.at, *state.power)):
@@ -112,7 +112,7 @@ def _topology(run: Run) -> ProviderTopology:
     """Ask the provider where the hosts are, unless it has answered: machines end."""
     if run.record.spec.provider == NAME:
         return ProviderTopology(reason="the hosts are those of a log")
-    placement = verdict_files.placement(run.folder)
+    placement = store.placement(run.folder)
     if placement and placement.topology.layers:
         return placement.topology
     return ask_topology(run.record.spec, run.record.machines)

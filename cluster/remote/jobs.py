@@ -36,7 +36,7 @@ from cluster.core.model.records import JobRecord
 from cluster.core.model.value import Value
 from cluster.remote.parallel import on_each, try_each
 from cluster.remote.shells import Shell
-from cluster.remote.silence import Silence
+from cluster.remote.tasks import Silence
 from cluster.remote.tmux import tmux_on
 
 COMMAND_TIMEOUT = 60.0  # seconds for a command that should end at once

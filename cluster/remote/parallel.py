@@ -11,7 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
 from functools import partial
 from typing import NoReturn, TypeVar
 
-from cluster.core.cleanup import on_failure
 from cluster.core.errors import (
     STATES,
     ClusterError,
@@ -19,6 +18,7 @@ from cluster.core.errors import (
     ShellError,
     Timeout,
     Unreachable,
+    on_failure,
     raise_all,
 )
 from cluster.remote.shells import Shell

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import shutil
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +21,6 @@ from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.jobs import Task, TaskOutput, TaskSpec, TaskState
 from cluster.remote.leftovers import MARK
 from cluster.remote.shells import Shell
-from cluster.remote.silence import Silence
 from cluster.remote.tmux import tmux_on
 
 TIMEOUT = 60.0  # seconds for a command that should end at once
@@ -135,3 +137,35 @@ class HostTasks:
 
     def _state(self, text: str) -> TaskState:
         return decoders.decode(text, TaskState)
+
+
+class Silence:
+    """Calls `end` once, in another thread, if `restart` is not called for some seconds in a block.
+
+    `came` says whether that happened.
+    """
+
+    def __init__(self, seconds: float, end: Callable[[], object]) -> None:
+        self._seconds = seconds
+        self._end = end
+        self._last = 0.0
+        self._over = threading.Event()
+        self.came = False
+
+    def __enter__(self) -> Self:
+        self.restart()
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def restart(self) -> None:
+        self._last = time.monotonic()
+
+    def _listen(self) -> None:
+        while (remaining := self._last + self._seconds - time.monotonic()) > 0:
+            if self._over.wait(remaining):
+                return
+        self.came = True
+        self._end()

@@ -15,8 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, cast
 
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ShellError
+from cluster.core.errors import ShellError, on_failure
 
 CHUNK = 1 << 18  # bytes that are read from a file at a time
 MOST_HEADER = 1 << 20  # bytes of the headers of one file, such as its name and owner

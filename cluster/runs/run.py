@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cluster.analysis.models.step_limits import TrainingVerdict
     from cluster.analysis.verdict.evidence import Evidence, Sign
     from cluster.analysis.verdict.judgement import Judgement
-    from cluster.core.model.hardware import Figure, Hardware
+    from cluster.core.model.limits import Figure, Hardware
     from cluster.reports.html_page import PageLink
     from cluster.reports.page import ReportRun
     from cluster.reports.plots import Picture

@@ -13,13 +13,16 @@ import msgspec
 
 from cluster.core import decoders, files
 from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict, Reason
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement
+from cluster.core.model.placement import Placement
 from cluster.core.model.records import Record
+from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.runs import run as of_runs
-from cluster.runs import shared_file, verdict_files
+from cluster.runs import shared_file
 from cluster.runs.run import PAIRS, RAW, WITHIN, Run
 
 RECORD, MEASUREMENTS = of_runs.RECORD, of_runs.MEASUREMENTS
@@ -27,6 +30,8 @@ VERSION = 1  # of the format of run.json
 RESULTS = "results.jsonl"  # of imported logs, without their measurements
 DEFAULT_ROOT = "runs"
 DEEPEST = 20  # levels of a benchmark's parameters
+VERDICT = "verdict.json"  # of a check of a fleet
+PLACEMENT = "placement.json"  # which hosts are near one another
 
 
 def root(own: str | Path | None = None) -> Path:
@@ -184,7 +189,7 @@ def read(folder: Path) -> Run:
         measurements=values,
         warnings=warnings,
         results=tuple(_results(folder)),
-        fleet=verdict_files.verdict(folder) or _without_verdict(folder, stored),
+        fleet=verdict(folder) or _without_verdict(folder, stored),
     )
 
 
@@ -300,3 +305,29 @@ def _writing(path: Path) -> Iterator[None]:
             f"The run folder cannot be written: {path}: {error.strerror}.",
             remedy="Choose another place: --runs DIR",
         ) from error
+
+
+def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
+    """Write the verdict of a check of a fleet (ClusterError)."""
+    _write(folder / VERDICT, verdict)
+
+
+def verdict(folder: Path) -> FleetVerdict | None:
+    """Read the verdict of a check; None if the run is no check, or the file is damaged."""
+    return decoders.decode_file(folder / VERDICT, FleetVerdict)
+
+
+def write_placement(folder: Path, judged: Placement) -> None:
+    """Write which hosts of a run are near one another (ClusterError)."""
+    _write(folder / PLACEMENT, judged)
+
+
+def placement(folder: Path) -> Placement | None:
+    """Read which hosts of a run are near one another; None if not judged, or damaged."""
+    from cluster.core.model.placement import Placement  # noqa: PLC0415 - of few runs
+
+    return decoders.decode_file(folder / PLACEMENT, Placement)
+
+
+def _write(path: Path, value: Value) -> None:
+    write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

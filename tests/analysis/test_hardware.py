@@ -10,7 +10,7 @@ from cluster.analysis.limits import hardware
 from cluster.analysis.limits.hardware import contradicting_gpu, names, of_devices, with_logged_gpus
 from cluster.cli.commands.judge import find_hardware
 from cluster.core.errors import SpecError
-from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.limits import Figure, Hardware
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from cluster.logs.parsers.nccl_tests.perf_test import BUSBW
 from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:
-    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.limits import Hardware
     from cluster.core.model.measurements import Definition, Summary
     from cluster.core.model.value import Scalar
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.analysis.limits.devices import with_hardware_bound
-from cluster.analysis.limits.hardware.from_run import of_measured
+from cluster.analysis.limits.hardware import of_measured
 from cluster.analysis.limits.link import Route
 from cluster.analysis.limits.usual import usual
 from cluster.analysis.statistics.summarize import summarize

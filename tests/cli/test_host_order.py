@@ -12,7 +12,7 @@ from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.bench.plan import in_order
 from cluster.orchestration.hosts.setup import ReadyHosts
-from cluster.runs import store, verdict_files
+from cluster.runs import store
 from tests.conftest import answer, command
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def test_the_run_records_the_order(snapshot: Snapshot, home: Path) -> None:
     )
     bench = ("bench", "collectives", "here", *QUICK, "--order", "near")
     flat = store.read(store.find(store.root(), answer(*bench)["run"])).record
-    known = verdict_files.placement(placed)
+    known = store.placement(placed)
     assert known is not None
-    verdict_files.write_placement(placed, msgspec.structs.replace(known, order=(0, 2, 1)))
+    store.write_placement(placed, msgspec.structs.replace(known, order=(0, 2, 1)))
     near = store.read(store.find(store.root(), answer(*bench)["run"])).record
 
     assert [machine.name for machine in near.machines] == ["0.mpi.here", "2.mpi.here", "1.mpi.here"]

@@ -13,7 +13,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch
 from cluster.orchestration.proximity import judge_placement, placed_groups
 from cluster.providers.sim import SimProvider
-from cluster.runs import store, verdict_files
+from cluster.runs import store
 from tests.conftest import answer, command
 from tests.snapshots import Snapshot
 
@@ -82,7 +82,7 @@ def test_a_run_without_latencies_is_refused(home: Path, snapshot: Snapshot) -> N
 def test_a_damaged_placement_is_none(home: Path, snapshot: Snapshot) -> None:
     command("up", "big", *FABRIC)
     folder = Path(answer("check", "--near", "big")["run"])
-    (folder / verdict_files.PLACEMENT).write_text("{")
+    (folder / store.PLACEMENT).write_text("{")
     with snapshot.raises(SpecError):
         placed_groups(store.root(), attach("big").state)
 

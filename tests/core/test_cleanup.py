@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.core.cleanup import on_failure
+from cluster.core.errors import on_failure
 
 
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt, SystemExit])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.core.host_names import full_names
+from cluster.core.model.hosts import full_names
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.core.model import hardware, hosts, measurements, records, resources, spec
+from cluster.core.model import hosts, limits, measurements, records, resources, spec
 from cluster.core.model.hosts import Layout, Machine
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.spec import ClusterSpec, check_count, check_name
@@ -18,7 +18,7 @@ from tests.snapshots import Snapshot
 
 VALUES = [
     kind
-    for module in (resources, hardware, hosts, measurements, records, spec)
+    for module in (resources, limits, hosts, measurements, records, spec)
     for _, kind in inspect.getmembers(module, inspect.isclass)
     if issubclass(kind, Value) and kind.__module__ == module.__name__
 ]

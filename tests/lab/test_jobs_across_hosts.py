@@ -10,7 +10,7 @@ import pytest
 
 import cluster
 from cluster.orchestration.proximity import judge_placement
-from cluster.runs import store, verdict_files
+from cluster.runs import store
 from tests.conftest import answer, command, launcher, run, runs_folder
 from tests.lab.conftest import must
 
@@ -53,10 +53,10 @@ def test_ranks_follow_the_placement() -> None:
     """All of them are equally near here, so that the order is written by hand."""
     with cluster.launch("four", provider="lab", hosts=4) as four:
         judge_placement(four.bench("pairs", metric="latency", rounds=0, alone=0, milliseconds=20))
-        [folder] = [one for one in store.folders(runs_folder()) if verdict_files.placement(one)]
-        known = verdict_files.placement(folder)
+        [folder] = [one for one in store.folders(runs_folder()) if store.placement(one)]
+        known = store.placement(folder)
         assert known is not None
-        verdict_files.write_placement(folder, msgspec.structs.replace(known, order=(0, 2, 3, 1)))
+        store.write_placement(folder, msgspec.structs.replace(known, order=(0, 2, 3, 1)))
         near = four.bench("faulty", order="near")
 
     hosts = {m.rank: m.host for m in near.measurements}

@@ -15,7 +15,7 @@ from cluster.orchestration.ab_test import (
     run_alternating,
     trials,
 )
-from cluster.orchestration.bench.variables import variable
+from cluster.orchestration.bench.bench import variable
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, sessions
 from tests.snapshots import Snapshot

@@ -19,7 +19,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.orchestration.launch.replacement import finish_replacement
 from cluster.providers._cloud.tags import EXPIRES, timestamp
-from cluster.runs import store, verdict_files
+from cluster.runs import store
 from tests import killed_processes
 from tests.clouds import AWS, GCP, NAME, World
 from tests.conftest import answer, command
@@ -274,7 +274,7 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
     assert machines() == [one["new"] if n == bad else id_ for n, id_ in enumerate(old)]
     assert in_cloud(world) == set(machines())
     assert made(hosts, world) == 2
-    assert json.loads((Path(verdict["run"]) / verdict_files.VERDICT).read_text()) == verdict
+    assert json.loads((Path(verdict["run"]) / store.VERDICT).read_text()) == verdict
     tests = tuple(pair_tests(store.read(Path(one["run"])).measurements))
     assert {bad} < {end for test in tests for end in (test.source, test.target)}
     assert all(bad in (test.source, test.target) and test.alone for test in tests)

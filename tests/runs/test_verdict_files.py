@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.runs import verdict_files
+from cluster.runs import store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdict": "FAULTY"', '{"verdict": "X"}'])
 def test_a_damaged_verdict_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / verdict_files.VERDICT).write_text(text)
+    (tmp_path / store.VERDICT).write_text(text)
 
-    assert verdict_files.verdict(tmp_path) is None
+    assert store.verdict(tmp_path) is None

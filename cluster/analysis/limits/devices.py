@@ -26,8 +26,7 @@ from cluster.analysis.limits.network import (
     verbs,
 )
 from cluster.analysis.limits.rates import factor
-from cluster.core.model.hardware import SAID, Figure, Hardware
-from cluster.core.model.limits import Assumption, Limit, LimitKind
+from cluster.core.model.limits import SAID, Assumption, Figure, Hardware, Limit, LimitKind
 from cluster.core.model.measurements import Definition, Factor, Medium, Summary
 from cluster.core.model.value import Scalar
 

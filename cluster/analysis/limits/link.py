@@ -11,9 +11,8 @@ from typing import Literal
 import msgspec
 
 from cluster.analysis.limits.rates import factor
-from cluster.core.model.hardware import Figure
 from cluster.core.model.hosts import HEADER_BYTES, Link
-from cluster.core.model.limits import Limit
+from cluster.core.model.limits import Figure, Limit
 from cluster.core.model.measurements import Definition, Measurement, Summary
 from cluster.core.model.value import Scalar, Value
 

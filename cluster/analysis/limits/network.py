@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from cluster.analysis.limits.hardware import is_efa
 from cluster.analysis.limits.link import goodput
 from cluster.analysis.limits.rates import factor
-from cluster.core.model.hardware import SAID, Figure, Hardware
 from cluster.core.model.hosts import HEADER_BYTES, Link
-from cluster.core.model.limits import Assumption, Limit, LimitKind
+from cluster.core.model.limits import SAID, Assumption, Figure, Hardware, Limit, LimitKind
 from cluster.core.model.measurements import Definition, Factor
 from cluster.core.model.value import Scalar
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.network import PAIR, network_share
-from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.limits import Figure, Hardware
 from cluster.core.model.measurements import Definition, Medium
 from cluster.core.model.value import Scalar, Value
 

@@ -117,7 +117,7 @@ def modes(ordered: Values) -> tuple[float, ...]:
         return ()
     logs = np.log(ordered)
     low, high = quantile(logs, 0.005), quantile(logs, 0.995)
-    # return Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step
+    # Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step
     quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
     spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
     clock = _step(ordered) / quantile(ordered, 0.5)

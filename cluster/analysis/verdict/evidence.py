@@ -6,9 +6,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Facts, Interface, RankProcess
-from cluster.core.model.limits import IN_MEMORY
+from cluster.core.model.limits import IN_MEMORY, Hardware
 from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, Profile, Symptoms
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value

@@ -34,10 +34,9 @@ from cluster.analysis.verdict.reasons import (
 )
 from cluster.analysis.verdict.verdict import Verdict, is_too_small, verdicts
 from cluster.core.model.fleet import FleetVerdict, FleetWord
-from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
 from cluster.core.model.jobs import BATCH
-from cluster.core.model.limits import Limit, LimitKind
+from cluster.core.model.limits import Hardware, Limit, LimitKind
 from cluster.core.model.measurements import Definition, Medium, Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value

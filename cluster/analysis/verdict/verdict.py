@@ -21,8 +21,7 @@ from cluster.analysis.verdict.reasons import (
     Reason,
     TooSmall,
 )
-from cluster.core.model.hardware import Hardware
-from cluster.core.model.limits import Limit
+from cluster.core.model.limits import Hardware, Limit
 from cluster.core.model.measurements import Definition, Medium, Summary
 from cluster.core.model.value import Scalar, Value
 

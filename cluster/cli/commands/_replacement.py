@@ -13,8 +13,7 @@ import msgspec
 from cluster.cli.confirm import ask, price_words
 from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ProvisionError, SpecError
+from cluster.core.errors import ProvisionError, SpecError, on_failure
 from cluster.orchestration.hosts.new_machines import can_replace
 from cluster.orchestration.launch.replacement import (
     TestPairs,
@@ -24,7 +23,7 @@ from cluster.orchestration.launch.replacement import (
     replace_hosts,
     replacement_plan,
 )
-from cluster.runs import verdict_files
+from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def replace(
     else:
         result = irreplaceable(cluster, bad)
     changed = msgspec.structs.replace(verdict, replaced=result)
-    verdict_files.write_verdict(run.folder, changed)
+    store.write_verdict(run.folder, changed)
     return changed
 
 

@@ -30,7 +30,7 @@ from cluster.cli.show import (
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there, read_file
 from cluster.core.model.hang import HangAnswer
-from cluster.core.model.hardware import Hardware
+from cluster.core.model.limits import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Status

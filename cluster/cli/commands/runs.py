@@ -22,7 +22,7 @@ from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.logbook import Entry, logbook, missing_series
 from cluster.reports.table import Column, Columns
 from cluster.reports.words.verdict import is_unlimited
-from cluster.runs import object_store, store, verdict_files
+from cluster.runs import object_store, store
 from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import RAW
 
@@ -104,7 +104,7 @@ def _subject(row: RunRow) -> str:
 
 def _judged(folder: Path) -> tuple[str, str]:
     """Return the figure that decides the verdict on a run, and the verdict; of a check, its own."""
-    if fleet := verdict_files.verdict(folder):
+    if fleet := store.verdict(folder):
         return "", fleet.verdict
     run = store.read(folder)
     summaries = run.summary()

@@ -1,6 +1,7 @@
 """Hosts: how they are reached, what they are, how ranks are laid out on them."""
 
 import math
+from collections.abc import Iterable
 
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
@@ -329,3 +330,25 @@ class HostUsage(Value, frozen=True, kw_only=True):
     # of what tests proved that the link carries; none where no test did
     sent_share: float | None = None
     received_share: float | None = None
+
+
+def full_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the longest name of each host, by each of its names among these.
+
+    `n1.a.org` and `n1.b.org` are two hosts; `n1` beside both of them is neither. Names without a
+    letter, such as addresses, are what they are.
+    """
+    unique = set(names)
+    longer: dict[str, list[str]] = {name: [] for name in unique}
+    for name in unique:
+        labels = name.split(".")
+        for count in range(1, len(labels)):
+            short = ".".join(labels[:count])
+            if short in unique and any(map(str.isalpha, short)):
+                longer[short].append(name)
+    full = {}
+    for name, longer_names in longer.items():  # the longest, if all are parts of it
+        longest = max(longer_names, key=len, default=name)
+        is_one = all(f"{longest}.".startswith(f"{other}.") for other in longer_names)
+        full[name] = longest if is_one else name
+    return full

@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import SIMULATED, Facts, Machine
+from cluster.core.model.limits import Hardware
 from cluster.core.model.measurements import Definition, Planned
 from cluster.core.model.resources import Receipt
 from cluster.core.model.spec import ClusterSpec

@@ -208,7 +208,7 @@ def _receive_rate(link: socket.socket, seconds: float) -> float:
             break
     if not marks:
         raise TransferError(HOLE)
-    # return bytes per second from a fifth of the time to its end, or of all but the first read
+    # bytes per second from a fifth of the time to its end, or of all but the first read
     began = marks[0][0]
     window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - began <= seconds]
     for (opened, before), (closed, after) in ((m[0], m[-1]) for m in (window, marks) if m):

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT, Wrote
-from cluster.analysis.limits.hardware.from_run import of_measured
+from cluster.analysis.limits.hardware import of_measured
 from cluster.analysis.statistics.slowdown import find_slowdown
 from cluster.core import decoders, plugins
 from cluster.core.errors import HostErrors, JobError, ParseError, ShellError, SpecError

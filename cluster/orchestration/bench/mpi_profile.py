@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
-from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
+from cluster.remote.environment.steps import PROGRAM as IN_IMAGE
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from cluster.orchestration.hosts.setup import ReadyHosts, needs_every_host
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.providers import Provider, gpu_advice
 from cluster.remote import libfabric, open_mpi
-from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
+from cluster.remote.environment.steps import PROGRAM as IN_IMAGE
 from cluster.remote.hosts import distinct, place_of
 from cluster.remote.jobs import script
 from cluster.remote.leftovers import MARK

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from cluster.analysis.limits.link import goodput
 from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.host_names import full_names
 from cluster.core.model.fleet import (
     DeviceKind,
     Drift,
@@ -23,7 +22,7 @@ from cluster.core.model.fleet import (
     Part,
     Reason,
 )
-from cluster.core.model.hosts import Machine
+from cluster.core.model.hosts import Machine, full_names
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
@@ -38,7 +37,7 @@ from cluster.fleet.simulation import FleetSimulator
 from cluster.orchestration.check.simulated import simulator_of
 from cluster.orchestration.proximity import ask_topology
 from cluster.reports.words.fleet import answer_line, with_words
-from cluster.runs import verdict_files
+from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
 
 LOOPBACK = "127.0.0.1"
@@ -88,7 +87,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
     confirmed = confirmations(diagnosed, tests) if params.confirm else {}
     is_complete = len(record.environment) == len(record.machines)
     differences = drifts(dict(enumerate(record.environment))) if is_complete else ()
-    before = verdict_files.verdict(run.folder)
+    before = store.verdict(run.folder)
     risen = counter_changes(diagnosed, tests)
     complete = partial(_with_step, params, record.spec.name, confirmed, differences)
     findings = [
@@ -117,7 +116,7 @@ def written(verdict: FleetVerdict, run: Run) -> FleetVerdict:
         verdict=verdict.verdict if ended else "UNDECIDED",
         answer=answer_line(verdict, run.status, run.record.reason),
     )
-    verdict_files.write_verdict(run.folder, verdict)
+    store.write_verdict(run.folder, verdict)
     return verdict
 
 

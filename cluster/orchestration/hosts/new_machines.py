@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from cluster.core import idle_watch, journal, plugins
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import SpecError, Timeout, tail
+from cluster.core.errors import SpecError, Timeout, on_failure, tail
 from cluster.core.model.hosts import Machine
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.ssh_keys import KNOWN

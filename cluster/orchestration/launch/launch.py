@@ -11,8 +11,14 @@ from msgspec import structs
 
 from cluster.core import journal, plugins
 from cluster.core.claims import this_process
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import Capacity, ClusterError, HostErrors, LaunchLeft, SpecError
+from cluster.core.errors import (
+    Capacity,
+    ClusterError,
+    HostErrors,
+    LaunchLeft,
+    SpecError,
+    on_failure,
+)
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, Group, SpecOptions, group_words

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, SpecError, raise_all
+from cluster.core.errors import ClusterError, SpecError, on_failure, raise_all
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, Value, ignore

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.core import journal
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ProvisionError
+from cluster.core.errors import ProvisionError, on_failure
 from cluster.core.model.gate import Gate
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.cluster import Cluster

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from cluster.core import journal, plugins
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import SpecError
+from cluster.core.errors import SpecError, on_failure
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
 from cluster.core.model.resources import Plan
 from cluster.core.model.value import StateCallback

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import msgspec
 
 from cluster.core import decoders, journal, ssh_keys
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
+from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError, on_failure
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster, Resource

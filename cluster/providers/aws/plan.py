@@ -25,7 +25,7 @@ from cluster.providers._cloud.options import (
 )
 from cluster.providers._cloud.reservations import other_lines, zones_to_try
 from cluster.providers._cloud.tags import Tags, new_tags
-from cluster.providers.aws import efs, images, quotas, reservations
+from cluster.providers.aws import efs, images, quotas
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.network_cards import adapter_of, cards_of, efa_layout, layout_line
@@ -66,7 +66,7 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
 def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
-    reserved = reservations.choose(region, spec, options)
+    reserved = quotas.choose(region, spec, options)
     zones = _zones(region, spec, options, reserved)
     interfaces = efa_layout(kind) if options.efa else ()
     addresses = sum(interface.has_address for interface in interfaces) or 1
@@ -75,11 +75,11 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
-    ends = reservations.block_end(reserved, region.now()) if reserved else None
+    ends = quotas.block_end(reserved, region.now()) if reserved else None
     ttl = ttl if ends is None else min(ttl, ends)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
-    now, read = region.now(), partial(reservations.list_reservations, region)
+    now, read = region.now(), partial(quotas.list_reservations, region)
     unused = [] if reserved else other_lines(read, spec.instance or "", now, LISTS_RESERVATIONS)
     lines = (
         _description(spec, options, sites, vpc, allow),
@@ -91,7 +91,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         *([_score_line(region, spec)] if spec.spot else []),
         *unknown,
         *([reserved.line(region.now())] if reserved else unused),
-        reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
+        quotas.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
         *idle_lines(spec),
         "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),
         *([_elastic_line(spec.hosts)] if options.elastic_ip else []),

@@ -14,8 +14,7 @@ import msgspec
 
 from cluster import providers
 from cluster.core import decoders, journal
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.errors import ClusterError, ProvisionError, SpecError, on_failure
 from cluster.core.kubectl import parse_namespace, parse_pod
 from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.hosts import Machine

@@ -22,8 +22,7 @@ from typing import ClassVar
 import msgspec
 
 from cluster.core import decoders, idle_watch, journal
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
+from cluster.core.errors import ProvisionError, SpecError, Timeout, on_failure, tail
 from cluster.core.model.hosts import Access, Machine
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource

@@ -19,8 +19,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from cluster.core import decoders, journal
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError
+from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError, on_failure
 from cluster.core.model.hosts import Access, Machine, machine_name, ssh_command
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import paramiko
 
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ShellError, Unreachable
+from cluster.core.errors import ShellError, Unreachable, on_failure
 from cluster.core.model.hosts import Access, Machine
 from cluster.remote.remote_shell import ENDS_WITHIN, LINGERS, RemoteCommand, RemoteShell
 from cluster.remote.ssh import connection

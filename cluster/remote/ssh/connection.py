@@ -48,8 +48,8 @@ def route(access: Access) -> list[fabric.Connection]:
     in the wrong order. Unreachable: the user's settings cannot be read.
     """
     try:
-        # return the settings of the user and the system; the files are read again, but parsed
-        # once
+        # The files are read again, but parsed once. Each connection has its own object: Fabric's is
+        # empty for a moment when a value is set in it, and other threads would find no settings.
         text = openssh_files.settings(Path("~/.ssh/config").expanduser())
         text += openssh_files.settings(Path("/etc/ssh/ssh_config"))
         config = fabric.Config(lazy=True, ssh_config=_parsed(text))

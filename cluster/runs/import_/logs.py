@@ -18,10 +18,9 @@ from cluster.analysis.limits import hardware
 from cluster.analysis.limits.devices import OR
 from cluster.analysis.limits.network import FACTORS
 from cluster.analysis.topology.gpu_paths import nvlinks
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ParseError, SpecError
+from cluster.core.errors import ParseError, SpecError, on_failure
 from cluster.core.files import LARGEST, MIB, open_file
-from cluster.core.model.hardware import Hardware
+from cluster.core.model.limits import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, Reading, Topology, first_cause
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.notes import Note

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from cluster.core.errors import ParseError, SpecError
-from cluster.core.host_names import full_names
 from cluster.core.model.fleet import LoggedPair, NoValue, PairAssumption, PairLogs, PairMetric
-from cluster.core.model.hosts import Machine
+from cluster.core.model.hosts import Machine, full_names
 from cluster.core.model.logs import Reading
 from cluster.fleet.pair_logs import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.logs.hosts import (

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import SpecError
+from cluster.core.errors import SpecError, on_failure
 from cluster.core.files import LARGEST, MIB
 from cluster.core.model.fleet import DeviceKind, PairLogs, PairMetric
 from cluster.core.model.hosts import Machine

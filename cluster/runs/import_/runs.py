@@ -6,8 +6,7 @@ from pathlib import Path, PurePath
 
 from msgspec.structs import replace
 
-from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, on_failure
 from cluster.core.model.records import Record
 from cluster.runs import store
 

@@ -15,7 +15,6 @@ import msgspec
 
 from cluster.agent.facts import SYSCTLS
 from cluster.core.model.fleet import ClassShare, FleetFinding, FleetVerdict, Part, Reason, Suspect
-from cluster.core.model.hardware import Figure, Hardware
 from cluster.core.model.hosts import (
     SIMULATED,
     Connection,
@@ -26,6 +25,7 @@ from cluster.core.model.hosts import (
     RankProcess,
     Tuning,
 )
+from cluster.core.model.limits import Figure, Hardware
 from cluster.core.model.logs import (
     Device,
     NcclEdge,

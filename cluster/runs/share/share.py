@@ -16,7 +16,7 @@ from cluster.core.model.records import Record
 from cluster.core.version import __version__
 from cluster.logs.redaction import GONE, NAME, redact
 from cluster.reports.words.notes import note_words
-from cluster.runs import raw_files, store, verdict_files
+from cluster.runs import raw_files, store
 from cluster.runs.run import MEASUREMENTS, RAW, RECORD, Run
 from cluster.runs.share.fields import Names, shared, shared_definitions, shared_json
 from cluster.runs.shared_file import FORMAT, VERSION, SharedPart, SharedRun, digest, summed
@@ -78,7 +78,7 @@ def _texts(run: Run, names: Names) -> dict[str, str]:
         fleet = shared(run.fleet, names)
         bad = ", ".join(part.name or part.part for part in fleet.blamed) or "nothing is blamed"
         answer = f"{fleet.verdict}: {bad}, by {fleet.tests} tests in {fleet.rounds} rounds"
-        texts[verdict_files.VERDICT] = _json(replace(fleet, answer=answer))
+        texts[store.VERDICT] = _json(replace(fleet, answer=answer))
     raw = run.folder / RAW
     for process in raw_files.rank_processes(raw):
         texts[f"{RAW}/{PROCESS_FILE.format(rank=process.rank)}"] = _json(shared(process, names))

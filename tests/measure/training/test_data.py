@@ -1,4 +1,4 @@
-"""Digits in shards, the places where they are kept, and the loader: none of it needs torch."""
+"""Digits in sources, the places where they are kept, and the loader: none of it needs torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cluster.core.errors import ClusterError
-from cluster.measure.training import digits, shards, sources
+from cluster.measure.training import digits, sources
 from cluster.measure.training.digits import Dataset, Digits
 from cluster.measure.training.loader import Loader, Stages, stages_of
 from cluster.measure.training.sources import DiskSource, MemorySource, ShardSource, StoreSource
@@ -41,7 +41,7 @@ def stages(source: ShardSource, prepare: Callable[[Digits], Digits] = digits.pre
 
 
 def written(source: ShardSource, real: Digits) -> ShardSource:
-    shards.write(source, real, DATASET)
+    sources.write(source, real, DATASET)
     return source
 
 
@@ -152,11 +152,11 @@ def test_a_flipped_bit_is_found_by_the_checksum(real: Digits) -> None:
 
 def test_data_are_written_once_and_again_if_they_are_others(real: Digits, tmp_path: Path) -> None:
     source = DiskSource(tmp_path / "data")
-    shards.write(source, real, DATASET)
+    sources.write(source, real, DATASET)
     first = (tmp_path / "data" / NAMES[0]).stat().st_ino
-    shards.write(source, real, DATASET)
+    sources.write(source, real, DATASET)
     same = (tmp_path / "data" / NAMES[0]).stat().st_ino
-    shards.write(source, real, Dataset(samples=96, shard=32, seed=4))
+    sources.write(source, real, Dataset(samples=96, shard=32, seed=4))
 
     assert first == same != (tmp_path / "data" / NAMES[0]).stat().st_ino
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from cluster.analysis.limits import hardware, published
 from cluster.analysis.limits.published import PublishedResult
-from cluster.core.model.hardware import Hardware
+from cluster.core.model.limits import Hardware
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Scalar, Value
 

@@ -7,7 +7,7 @@ from statistics import median
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.devices import bound
 from cluster.analysis.verdict.evidence import Confidence, Evidence, Finding, count
-from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.limits import Figure, Hardware
 from cluster.core.model.logs import NcclEdge, NcclLog
 from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Scalar

@@ -213,7 +213,6 @@ class PerfTest:
         self.headed = True
         self._columned += 1
         self._counts = counts
-        # return the width of each half of a row, and how many times per second its clock ticks
         words = text.lstrip("# ").split()
         starts = [at for at, word in enumerate(words) if word in _TIMES]
         ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
