@@ -31,7 +31,7 @@ from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.provider import CloudProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
@@ -69,6 +69,7 @@ class ToyDeletion(Deletion[CloudResource]):
     """What exists in it, and its end."""
 
     kinds: ClassVar[str] = "machines"
+    types: ClassVar[Sequence[Any]] = ()
 
     def _machines(self) -> Sequence[CloudResource]:
         found = self._client.instances.items()
@@ -79,8 +80,8 @@ class ToyDeletion(Deletion[CloudResource]):
             return tags.launch in self._whose.launches
         return tags.owner == self._whose.owner and self._whose.name in ("", tags.name)
 
-    def _other_lists(self) -> Sequence[Callable[[], Sequence[CloudResource]]]:
-        return ()
+    def _listed(self, type_: Any) -> Sequence[CloudResource]:
+        raise AssertionError(f"it has no {type_}")
 
     def _unlisted(self) -> tuple[Resource, ...]:
         return ()

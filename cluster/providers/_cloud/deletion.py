@@ -40,6 +40,8 @@ class Deletion(ABC, Generic[R]):
 
     kinds: ClassVar[str]
     """The kinds of resources that are searched for, for a person: `instances, disks, ...`."""
+    types: ClassVar[Sequence[Any]]
+    """Those besides machines, in the order in which they can be deleted."""
     place: ClassVar[str] = "{}"
     """How messages name a place, such as `the project {}`."""
 
@@ -56,8 +58,8 @@ class Deletion(ABC, Generic[R]):
         """List the machines that exist."""
 
     @abstractmethod
-    def _other_lists(self) -> Sequence[Callable[[], Sequence[R]]]:
-        """Return function that lists each other kind, in the order in which they can be deleted."""
+    def _listed(self, type_: Any) -> Sequence[R]:  # noqa: ANN401 - each cloud has its own
+        """List the resources of one of the `types`."""
 
     @abstractmethod
     def _delete(self, listed: Sequence[R]) -> None:
@@ -66,7 +68,7 @@ class Deletion(ABC, Generic[R]):
     def resources(self) -> tuple[R, ...]:
         return (
             *self._machines(),
-            *(resource for list_ in self._other_lists() for resource in list_()),
+            *(resource for type_ in self.types for resource in self._listed(type_)),
         )
 
     @abstractmethod
@@ -117,9 +119,9 @@ class Deletion(ABC, Generic[R]):
             return machines
         remaining: tuple[Resource, ...] = ()
         refused: list[Failure] = []
-        for list_ in self._other_lists():
+        for type_ in self.types:
             try:
-                remaining += self._attempt(list_())
+                remaining += self._attempt(self._listed(type_))
             except Failure as failure:
                 if failure.kind in PASSING:
                     raise

@@ -259,6 +259,9 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         """Delete all machines of the launch, and wait until they are gone."""
         self.deletion(self.client, self._whose).delete_machines()
 
+    def leave(self, site: Site) -> None:
+        """Delete what else was made for a site alone: the machines will be at another."""
+
     def machine(self, number: int, view: InstanceView) -> Machine:
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
         return machine(self.name(number), view, self.options, known_hosts, self.offer.link)
@@ -299,6 +302,8 @@ def create_machines(launches: Sequence[AnyLaunch[M]]) -> tuple[Machine, ...]:
             if site == sites[-1]:
                 raise with_places(failure, [item.zone for item in sites]) from failure
         first.delete()
+        for launch in launches:
+            launch.leave(site)
     raise AssertionError("an offer has a site")
 
 

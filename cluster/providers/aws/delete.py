@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -138,6 +138,7 @@ class AwsDeletion(Deletion[AwsResource]):
         "instances, volumes, network interfaces, Elastic IPs, key pairs, placement groups, "
         "security groups, virtual networks"
     )
+    types: ClassVar[Sequence[AwsResourceType]] = RESOURCE_TYPES
 
     def __init__(
         self, client: Region, selection: Selection, entries: Entries | None = None
@@ -164,9 +165,6 @@ class AwsDeletion(Deletion[AwsResource]):
         alive = [instance for instance in listed if state_of(instance) not in GONE]
         self._alive = {instance["InstanceId"] for instance in alive}
         return [_instance(instance) for instance in alive]
-
-    def _other_lists(self) -> list[Callable[[], Sequence[AwsResource]]]:
-        return [partial(self._listed, type_) for type_ in RESOURCE_TYPES]
 
     def _listed(self, type_: AwsResourceType) -> list[AwsResource]:
         list_ = partial(self._region.all, type_.describe, type_.key)

@@ -97,30 +97,40 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                 where = {"region": self.offer.region} if collection == "subnetworks" else {}
                 self._make_all(collection, kind, bodies, **where)
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
+        body = request(
+            self._spec,
+            self.options,
+            self.offer,
+            self._tags,
+            login.public,
+            self._stem,
+            label(self._tags) + self.suffix,
+            nics or (fabrics.nics(fabric, self._tags, site.zone) if fabric else ()),
+        )
         operation = self.client.begin(
             "instances",
             "bulk_insert",
             zone=site.zone,
             request_id=token.partition("/")[2],
-            bulk_insert_instance_resource_resource=request(
-                self._spec,
-                self.options,
-                self.offer,
-                self._tags,
-                login.public,
-                self._stem,
-                label(self._tags) + self.suffix,
-                nics or (fabrics.nics(fabric, self._tags, site.zone) if fabric else ()),
-            ),
+            bulk_insert_instance_resource_resource=body,
         )
         self._since = operation.insert_time
         return self._names(created(self.client.finish(self.operation, operation)))
+
+    def leave(self, site: Site) -> None:
+        """Delete the networks for RDMA: they are of the zone, and count against the quota."""
+        if self.offer.fabric and not (self.offer.nics or self._added):
+            nics = fabrics.nics(self.offer.fabric, self._tags, site.zone)
+            of_zone = [nic for nic in nics if nic.kind != fabrics.GVNIC]
+            names = {name for nic in of_zone for name in (nic.network, nic.subnet)}
+            self.deletion(self.client, self._whose).delete_networks(names)
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[Instance]]:
         listed: tuple[Instance, ...] = self.client.all(
             "instances", zone=site.zone, filter=filter_of(self._whose)
         )
-        own = sorted(filter(self._is_own, listed), key=lambda instance: instance.name)
+        ours = (row for row in listed if is_of(self._whose, row.description))
+        own = (row for row in ours if row.name.rpartition("-")[0] == self._stem)
         return [
             ListedMachine(
                 instance=instance,
@@ -129,7 +139,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                 state=instance.status,
                 ready=self._is_ready(instance),
             )
-            for number, instance in enumerate(own)
+            for number, instance in enumerate(sorted(own, key=lambda row: row.name))
         ]
 
     def check(self, site: Site, listed: Sequence[ListedMachine[Instance]], seconds: float) -> None:
@@ -222,10 +232,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         own = label(self._tags) + self.suffix
         return f"{own}-r{self._tags.launch[:4]}" if self._added else own
 
-    def _is_own(self, instance: Instance) -> bool:
-        begins = instance.name.rpartition("-")[0] == self._stem
-        return begins and is_of(self._whose, instance.description)
-
     def _is_ready(self, instance: Instance) -> bool:
         connected = private(instance) and (public(instance) or not self.options.is_public)
         return instance.status == "RUNNING" and bool(connected)
@@ -237,7 +243,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
     ) -> None:
         self._insert(collection, kind, bodies, **where)
         for body in bodies:
-            self._record_created(collection, body, where.get("region", ""))
+            self._record_created(collection, body, *where.values())
 
     def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.
@@ -252,10 +258,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             raise name_taken_error(self._spec.name, f"the project {self.client.name}")
         self._record_created(collection, body)
 
-    def _record_created(self, collection: str, body: dict[str, Any], region: str = "") -> None:
-        scope = f"{region}/" if region else ""
+    def _record_created(self, collection: str, body: dict[str, Any], *scope: str) -> None:
         token = request_id(self._tags, f"{collection}/{body['name']}")
-        self.journal.record_created(token, f"{scope}{body['name']}")
+        self.journal.record_created(token, "/".join((*scope, body["name"])))
 
     def _insert(
         self, collection: str, kind: str, bodies: Sequence[dict[str, Any]], **where: str

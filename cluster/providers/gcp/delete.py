@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import ignoring
-from cluster.providers._cloud.deletion import CloudResource, Deletion, Entries, listing_delay
+from cluster.providers._cloud.deletion import (
+    CloudResource,
+    Deletion,
+    Entries,
+    delete_until_gone,
+    listing_delay,
+)
 from cluster.providers.gcp.api import Project, is_done
 from cluster.providers.gcp.errors import check_operations
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
@@ -61,25 +66,10 @@ class GcpResource(CloudResource, frozen=True, kw_only=True):
     name: str  # of the resource
 
 
-class PendingDeletion(NamedTuple):
-    """The operation of a deletion, and when it was started on the monotonic clock, in seconds."""
-
-    operation: Operation
-    at: float
-
-
-class OpenCall(Value, frozen=True, kw_only=True):
-    """A call for machines whose result is not in the journal."""
-
-    zone: str  # of the machines
-    request: str  # the request id of the call
-    at: float  # when it was sent, in seconds since the epoch
-
-
 class GcpUnlisted(Value, frozen=True, kw_only=True):
     """Machines that Google may not list yet, or no longer under the launch's labels."""
 
-    open_calls: tuple[OpenCall, ...] = ()  # calls whose result is not known
+    open_calls: tuple[journal.Requested, ...] = ()  # for machines, whose result is not known
     # when machines of unknown calls are listed at the latest, in seconds since the epoch
     until: float = 0.0
     # names of the machines that Google reported as created, by zone; their disks have the same
@@ -90,19 +80,20 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
         """Return the machines that may still appear in a list, until every call is over."""
-        open_ = [call for call in self.open_calls if _may_bring(project, call)]
-        late = [Resource(kind=INSTANCE, id=f"of a call to {order.zone}") for order in open_]
+        zones = [zone for call in self.open_calls if (zone := _may_bring(project, call))]
+        late = [Resource(kind=INSTANCE, id=f"of a call to {zone}") for zone in zones]
         if time.time() < self.until:
             late.append(Resource(kind=INSTANCE, id="of a call that no journal knows of"))
         return tuple(late)
 
 
-def _may_bring(project: Project, order: OpenCall) -> bool:
-    """Tell whether a call may still create machines, also if Google has not received it yet."""
-    condition = f"clientOperationId = {order.request}"
-    if operations := project.all("zone_operations", zone=order.zone, filter=condition):
-        return not all(is_done(operation) for operation in operations)
-    return time.time() < order.at + listing_delay()
+def _may_bring(project: Project, call: journal.Requested) -> str:
+    """Return the zone in which a call may still create machines; Google may not have it yet."""
+    zone, _, request = call.token.partition("/")
+    operations = project.all("zone_operations", zone=zone, filter=f"clientOperationId = {request}")
+    may_come = time.time() < call.at + listing_delay()
+    is_over = all(map(is_done, operations)) if operations else not may_come
+    return "" if is_over else zone
 
 
 class GcpDeletion(Deletion[GcpResource]):
@@ -113,6 +104,7 @@ class GcpDeletion(Deletion[GcpResource]):
     """
 
     kinds: ClassVar[str] = "instances, disks, placement policies, firewall rules, subnets, networks"
+    types: ClassVar[Sequence[GcpResourceType]] = OTHER_TYPES
     place: ClassVar[str] = "the project {}"
 
     def __init__(
@@ -121,15 +113,28 @@ class GcpDeletion(Deletion[GcpResource]):
         super().__init__(client, selection, entries)
         self._project = client
         self._expected = GcpUnlisted() if entries is None else _unlisted(entries)
-        self._begun: dict[tuple[str, str], PendingDeletion] = {}
+        # the operation of each deletion, and when it was started on the monotonic clock, in seconds
+        self._begun: dict[tuple[str, str], tuple[Operation, float]] = {}
         self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
 
-    def _machines(self) -> list[GcpResource]:
-        return self._labelled(INSTANCE_TYPE)
+    def delete_networks(self, names: Collection[str]) -> None:
+        """Delete networks and subnets of some names, and wait until they are gone (Failure)."""
+        *_, subnets, networks = OTHER_TYPES
 
-    def _labelled(self, type_: GcpResourceType) -> list[GcpResource]:
-        """List resources by their labels, and those of the journal that have lost theirs."""
-        listed = self._listed(type_)
+        def remaining() -> list[GcpResource]:
+            listed = (*self._listed(subnets), *self._listed(networks))
+            return [resource for resource in listed if resource.name in names]
+
+        delete_until_gone(lambda: self._attempt(remaining()), self._where)
+
+    def _machines(self) -> list[GcpResource]:
+        return self._listed(INSTANCE_TYPE)
+
+    def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
+        """List resources by their tags, and those of the journal that have lost their labels."""
+        listed = self._tagged(type_)
+        if not type_.labelled:
+            return listed
         listed_ids = {(resource.kind, resource.id) for resource in listed} | self._missing
         for zone, names in self._expected.machines.items():
             if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
@@ -150,13 +155,7 @@ class GcpDeletion(Deletion[GcpResource]):
         tags = parse_description(row.description)
         return tags is None or is_of(self._whose, row.description)
 
-    def _other_lists(self) -> list[Callable[[], Sequence[GcpResource]]]:
-        return [
-            partial(self._labelled if type_.labelled else self._listed, type_)
-            for type_ in OTHER_TYPES
-        ]
-
-    def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
+    def _tagged(self, type_: GcpResourceType) -> list[GcpResource]:
         filters = {"filter": filter_of(self._whose)} if type_.labelled else {}
         listed = self._project.all(type_.collection, **filters)
         pairs = [(_resource(type_, row), row) for row in listed]
@@ -185,9 +184,9 @@ class GcpDeletion(Deletion[GcpResource]):
             if begun is None:
                 where = {**dict(resource.scope), resource.type.param: resource.name}
                 operation = self._project.begin(resource.type.collection, "delete", **where)
-                self._begun[key] = PendingDeletion(operation=operation, at=time.monotonic())
-            elif time.monotonic() > begun.at + LOOK_AGAIN:
-                self._look(resource, begun.operation)
+                self._begun[key] = operation, time.monotonic()
+            elif time.monotonic() > begun[1] + LOOK_AGAIN:
+                self._look(resource, begun[0])
 
     def _look(self, resource: GcpResource, operation: Operation) -> None:
         """Check the operation of a deletion; if it failed, the next round starts it again."""
@@ -209,12 +208,7 @@ def _unlisted(entries: Entries) -> GcpUnlisted:
         zone = token.partition("/")[0]
         machines[zone] = (*machines.get(zone, ()), *answers.get(token, ()))
     return GcpUnlisted(
-        open_calls=tuple(
-            OpenCall(zone=zone, request=request, at=entry.at)
-            for entry in launches
-            if entry.token not in answers
-            for zone, _, request in [entry.token.partition("/")]
-        ),
+        open_calls=tuple(entry for entry in launches if entry.token not in answers),
         machines=machines,
         resources=frozenset(
             (entry.kind, id_)

@@ -46,14 +46,6 @@ def family(instance: str) -> str:
     return instance.partition("-")[0]
 
 
-def is_compact(instance: str) -> bool:
-    return family(instance) not in NOT_COMPACT
-
-
-def can_migrate(instance: str) -> bool:
-    return family(instance) not in FIXED
-
-
 def has_tier_1(instance: str, cpus: int) -> bool:
     return family(instance) in TIER_1 and cpus >= FEWEST_FOR_TIER_1
 

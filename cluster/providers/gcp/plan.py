@@ -193,7 +193,7 @@ def _check_kind(
     kind: MachineType,
     requested: RequestedAccelerators | None,
 ) -> None:
-    if spec.placement and not machine_types.is_compact(kind.name):
+    if spec.placement and machine_types.family(kind.name) in machine_types.NOT_COMPACT:
         instead = (
             "a2-highgpu-1g: --accelerator a100:1" if requested else ", ".join(machine_types.COMPACT)
         )

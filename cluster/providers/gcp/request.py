@@ -116,8 +116,8 @@ def _interface(options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, An
 def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
     # Machines with one of these properties have no live migration.
     fixed = bool(offer.gpus) or spec.spot or spec.placement or offer.is_bound
+    fixed = fixed or machine_types.family(offer.instance) in machine_types.FIXED
     usual = "RESERVATION_BOUND" if offer.is_bound else "STANDARD"
-    fixed = fixed or not machine_types.can_migrate(offer.instance)
     return {
         "automatic_restart": False,
         "on_host_maintenance": "TERMINATE" if fixed else "MIGRATE",

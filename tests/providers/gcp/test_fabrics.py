@@ -73,6 +73,28 @@ def test_a_fabric_takes_as_many_calls_for_more_hosts(gcp: Cloud) -> None:
     clear("down", "c5")
 
 
+@pytest.mark.parametrize("instance", ["a3-ultragpu-8g", "h4d-standard-192"])
+def test_networks_of_a_zone_without_room_are_gone_before_the_next_is_tried(
+    gcp: Cloud, instance: str
+) -> None:
+    """They count against the quota: it has room for those of one zone at a time."""
+    first, second = "us-central1-a", "us-central1-b"
+    own = fabrics.fabric_of(instance)
+    assert own
+    profiles = {f"{zone}-{own.profile}" for zone in (first, second)}
+    for name in profiles:
+        gcp.resources[f"projects/{PROJECT}/global/networkProfiles/{name}"] = {"name": name}
+    before = gcp.things()
+    gcp.set(capacity={first: 0}, quotas={"NETWORKS": 2 + own.networks})
+    machines = create(spec_of(instance=instance, zone="us-central1", placement=False))
+    made = [call.params["name"] for call in gcp.calls(NETWORKS)]
+
+    assert {machine.id.partition("/")[0] for machine in machines} == {second}
+    assert len(made) == 2 + 2 * own.networks
+    clear("down", "c5")
+    assert gcp.things() == before
+
+
 def test_a_plan_says_what_is_made_and_what_programs_need(gcp: Cloud) -> None:
     lines = provider().plan(with_fabric("a3-megagpu-8g")).lines
     without = provider().plan(with_fabric("a3-megagpu-8g", fabric="0")).lines
