@@ -1,19 +1,25 @@
-"""What counters say of a part: those that went up in its low tests, and in no good ones."""
+"""What explains a bad part: counters that went up in its low tests alone, settings of its own."""
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+import msgspec
 import numpy as np
 
+from cluster.analysis.statistics.factors import IDENTITY, flat
 from cluster.core.model.fleet import (
     CounterChange,
+    Drift,
     FleetFinding,
     FleetVerdict,
     PairTest,
     Suspect,
     Way,
 )
+from cluster.core.model.hosts import Facts
+from cluster.core.units import format_rate
 
 Readings = Sequence[Mapping[str, float]]  # what went up in each test
 FEWEST = 3  # tests of each kind that can be compared
@@ -23,6 +29,13 @@ STEADY = 0.1  # by which the middle half of low tests may differ, if a rate limi
 SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders find its rate
 RATE = "rate"
 """The name of no counter: low tests that are equal, and met nothing that would slow them."""
+UNLIKE = {"physical_cores", "gpu_slots", "variables"}  # alike hosts number and set these otherwise
+GIB = 1 << 30
+SLOWING = (
+    *("mtu of ", "speed of ", "slot of ", "duplex of ", "usable_cores", "cgroup_cpus"),
+    *("tuning.governor", "tuning.sysctls.net."),
+)
+"""How the names of settings begin that can make a link or its tests slow."""
 
 
 def blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding | Suspect) -> set[int]:
@@ -124,3 +137,51 @@ def _risen(own: Readings, good: Readings, own_good: Readings) -> Iterator[Counte
         least = next(limit for prefix, limit in LEAST.items() if name.startswith(prefix))
         if value >= least and value > TIMES * usual:
             yield CounterChange(counter=name, own=round(value, 4), usual=round(usual, 4))
+
+
+def drifts(facts: Mapping[int, Facts]) -> tuple[Drift, ...]:
+    """Return settings of which most hosts, by their numbers, have one value, and some another."""
+    values: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for host, fact in facts.items():
+        for name, value in _settings(fact):
+            values[name][host] = value
+    differences = (_drift(name, by_host) for name, by_host in values.items())
+    return tuple(sorted((d for d in differences if d), key=lambda d: (len(d.hosts), d.setting)))
+
+
+def _drift(setting: str, by_host: Mapping[int, str]) -> Drift | None:
+    (usual, count), *_ = Counter(by_host.values()).most_common(1)
+    odd = {host: value for host, value in by_host.items() if value != usual}
+    if not odd or 2 * count <= len(by_host):
+        return None
+    return Drift(
+        setting=setting,
+        usual=usual,
+        count=count,
+        of=len(by_host),
+        hosts=tuple(odd),
+        values=tuple(odd.values()),
+        slows=setting.startswith(SLOWING),
+    )
+
+
+def _settings(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Return the settings of a host that are the same on alike hosts."""
+    settings = msgspec.to_builtins(facts)
+    settings["memory"] = f"{facts.memory / GIB:.0f} GiB"
+    for name, value in flat("", settings, leave=IDENTITY | UNLIKE):
+        if value:
+            yield name, value
+    for interface in facts.interfaces:
+        yield f"mtu of {interface.name}", str(interface.mtu)
+        if interface.speed:
+            yield f"speed of {interface.name}", format_rate(interface.speed)
+        for name in ("slot", "duplex"):
+            if value := getattr(interface, name):
+                yield f"{name} of {interface.name}", value
+
+
+def causes(finding: FleetFinding, differences: Sequence[Drift]) -> tuple[Drift, ...]:
+    """Return the settings that can make the hosts of a finding slow, and that only they have."""
+    hosts = set(finding.reason.hosts or (finding.place.host,))
+    return tuple(d for d in differences if d.slows and hosts <= set(d.hosts))

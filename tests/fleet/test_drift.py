@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cluster.core.model.fleet import FleetFinding, Part, Reason
 from cluster.core.model.hosts import Facts, Interface, Tuning
-from cluster.fleet.drift import causes, drifts
+from cluster.fleet.evidence import causes, drifts
 from cluster.reports.words.fleet import drift_words
 from tests.plain_values import plain_facts
 from tests.snapshots import Snapshot

@@ -13,8 +13,7 @@ from cluster.benchmarks.pairs import BANDWIDTH
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason, Suspect
 from cluster.core.model.hosts import Interface
 from cluster.fleet.diagnosis import diagnose
-from cluster.fleet.drift import causes, drifts
-from cluster.fleet.evidence import counter_changes
+from cluster.fleet.evidence import causes, counter_changes, drifts
 from cluster.fleet.pair_measurements import measurement_of, pair_tests
 from cluster.fleet.rounds import SurveyPlan, survey
 from tests.fleet.fleets import Simulated

@@ -28,8 +28,7 @@ from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
 from cluster.fleet.diagnosis import diagnose
-from cluster.fleet.drift import causes, drifts
-from cluster.fleet.evidence import blamed_hosts, counter_changes, is_low, passes
+from cluster.fleet.evidence import blamed_hosts, causes, counter_changes, drifts, is_low, passes
 from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import switch_groups

@@ -20,7 +20,7 @@ from cluster.core.model.fleet import Drift
 from cluster.core.model.gate import Gate, GateCode
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.steps import NextStep
-from cluster.fleet.drift import drifts
+from cluster.fleet.evidence import drifts
 from cluster.fleet.gate import decide
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.check.fleet_check import known_groups
