@@ -58,7 +58,7 @@ def test_a_job_leaves_the_values_of_a_run() -> None:
 def test_jobs_end_one_after_the_other_as_they_are_told_to(snapshot: Snapshot) -> None:
     jobs = [FakeJob(status=3, stderr="rank 1 had enough\n"), FakeJob(status=None, reason="reboot")]
     with FakeHosts(jobs=jobs), cluster.launch("mine", provider="fake") as c:
-        with pytest.raises(cluster.JobError, match="exit status 3") as failed:
+        with pytest.raises(cluster.JobError) as failed:
             c.bench("p2p", metrics=["latency"], sizes=[8])
         snapshot(failed.value.stderr)
         with pytest.raises(cluster.JobError, match="reboot"):

@@ -78,7 +78,7 @@ def test_a_state_folder_of_another_user_is_never_executed(
     done = command(*words, status=None)
 
     assert done.returncode != 0
-    assert f"belongs to another user (uid {STRANGER}" in done.stderr
+    assert f"uid {STRANGER}" in done.stderr
     assert "CLUSTER_STATE=DIR" in done.stderr
     assert "Traceback" not in done.stderr
     assert not proof.exists()
@@ -125,7 +125,7 @@ def test_doctor_says_that_the_state_folder_is_not_ours(tmp_path: Path) -> None:
 
     done = command("doctor", status=None)
 
-    assert "belongs to another user" in done.stdout + done.stderr
+    assert f"uid {STRANGER}" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -152,7 +152,7 @@ def test_folders_above_are_private_too_and_old_ones_stay(tmp_path: Path) -> None
 
     assert reachable(tmp_path / "old") == [tmp_path / "old"]
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="File exists"):
+    with pytest.raises(FileExistsError):
         make_private(tmp_path / "file")
 
 
@@ -183,7 +183,7 @@ def test_wheels_that_another_user_has_put_there_are_not_taken(
     assert wheels.fetch(TARGET, libraries) == planted
     give_away(tmp_path / "cache" / part.format(folder=planted.name))
 
-    with pytest.raises(ClusterError, match="belongs to another user") as refused:
+    with pytest.raises(ClusterError, match=f"uid {STRANGER}") as refused:
         wheels.fetch(TARGET, libraries)
     assert "CLUSTER_CACHE=DIR" in str(refused.value)
 

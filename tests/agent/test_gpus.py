@@ -134,7 +134,7 @@ def test_a_run_keeps_it_and_shows_it(install: Callable[[str, str], None]) -> Non
     assert told["topology"] == ""
     assert (folder / "raw" / f"topology.{host}.txt").read_text() == TOPOLOGY.read_text()
     shown = command("show", "p2p").stdout
-    assert f"GPUs of {host}: 2 x Tesla T4, driver 580.82.07" in shown
+    assert "2 x Tesla T4" in shown
 
 
 @pytest.mark.usefixtures("tools")
@@ -185,7 +185,7 @@ def test_a_host_that_lacked_something_is_asked_again(install: Callable[[str, str
         pytest.skip("there is a GPU here")
     words = ("bench", "p2p", "--sizes=8", "--iterations=9", "again")
     command(*words, "--metrics=latency")
-    assert "has no GPU" in command(*words, "--buffer=cuda", status=2).stderr
+    assert f"{host_facts().host} " in command(*words, "--buffer=cuda", status=2).stderr
     install("nvidia-smi", NVIDIA_SMI)
     lacks = "was built without CUDA" if find_spec("torch") else "Neither torch nor CuPy"
     assert lacks in command(*words, "--buffer=cuda", status=2).stderr

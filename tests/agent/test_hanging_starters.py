@@ -62,5 +62,5 @@ def test_a_starter_whose_rank_0_has_begun_has_all_of_its_time(tmp_path: Path) ->
     first = f"echo '{begun}' > {PROGRESS}"
     assert run_job(tmp_path, 8, "srun", first, begin=4) == TIMED_OUT
     said = (tmp_path / REASON).read_text()
-    assert "It did not end within --timeout" in said
-    assert "50% was done; the last progress, of latency" in said
+    assert "--timeout" in said
+    assert "50%" in said

@@ -42,7 +42,7 @@ def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watch
     watch.watch("4.mpi.x", "no-such-name.invalid")
 
     until(lost.is_set, "a host is lost")
-    assert watch.silent() == {"1.mpi.x": "10.0.0.1 has not answered for 0.05 s"}
+    assert {name: why.split()[0] for name, why in watch.silent().items()} == {"1.mpi.x": "10.0.0.1"}
     watch.end()
 
 

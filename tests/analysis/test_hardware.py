@@ -140,7 +140,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("nic = [")
 
-    with pytest.raises(SpecError, match="not valid TOML"):
+    with pytest.raises(SpecError, match=r"mine\.toml"):
         find_hardware(str(file))
     file.write_text("nics = 'two'")
     with pytest.raises(SpecError, match="nics"):

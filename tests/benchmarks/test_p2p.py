@@ -53,7 +53,6 @@ def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
     assert definition.better == ("higher" if definition.unit == "B/s" else "lower")
     for words in (definition.what, definition.clock, definition.synchronisation):
         assert len(words) > 20
-    assert "not timed" in definition.warm_up
     assert re.fullmatch(rf"p2p\.{definition.metric}-[0-9a-f]{{8}}", definition.id)
 
 

@@ -72,7 +72,6 @@ def test_an_index_without_torch_is_told_with_what_to_type(
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     said = command("bench", "training", "--run-local", "--hosts=1", status=2).stderr
 
-    assert "could not be installed" in said
     assert "install 'cluster-ruler[training]'" in said
 
 

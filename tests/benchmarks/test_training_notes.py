@@ -34,10 +34,7 @@ def said(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
 
 
 def test_more_workers_than_cores_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (
-        "2 rank(s) with 3 worker(s) each are 14 threads on 2 core(s): loading takes time from "
-        "computing" in said(monkeypatch, disk=False, workers=3)
-    )
+    assert "14 threads on 2 core" in said(monkeypatch, disk=False, workers=3)
     assert "threads on" not in said(monkeypatch, disk=False, workers=0)
 
 

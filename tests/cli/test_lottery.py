@@ -8,7 +8,7 @@ import pytest
 
 from cluster.core.model.lottery import BestOfDraws, DrawnSeries
 from cluster.reports.tables import lottery_answer, lottery_table
-from tests.conftest import command
+from tests.conftest import answer, command
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
@@ -35,7 +35,7 @@ AWS = ("--provider", "aws", "--instance", "c5.18xlarge", "--ttl", "1h")
 def test_what_is_no_lottery_is_refused(words: tuple[str, ...], said: str) -> None:
     provider = () if "--provider" in words else ("--provider", "lab")
     assert said in command(*P2P, *words, *provider, status=2).stderr
-    assert command("ls").stdout == "There are no clusters.\n"
+    assert answer("ls") == []
 
 
 def test_money_is_said_before_and_nothing_is_made_unasked(aws: Cloud, snapshot: Snapshot) -> None:
@@ -44,7 +44,7 @@ def test_money_is_said_before_and_nothing_is_made_unasked(aws: Cloud, snapshot: 
     asked = command(*P2P, *AWS, "--lottery", "5", status=2)
     hourly = float(once.partition("$")[2].split()[0])
 
-    assert f"5 launches, one after another: ${hourly:.4g} an hour 5 times" in asked.stdout
+    assert f"${hourly:.4g}" in asked.stdout
     assert f"(${5 * hourly:.2f})" in asked.stdout  # five times the hour after which machines end
     snapshot(asked.stderr)
     assert aws.things() == before

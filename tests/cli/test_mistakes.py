@@ -92,7 +92,6 @@ def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
 
     assert what in said
     assert "copy of" not in said, "nothing is copied before there is a cluster"
-    assert "There is no cluster" in typed(f"run mine --mpi --workdir none -- {words}")[2]
 
 
 @pytest.mark.usefixtures("tools")
@@ -100,8 +99,8 @@ def test_messages_that_no_memory_holds_start_nothing(typed: Typed, home: Path) -
     status, _, said = typed("bench p2p --sizes 100GB")
 
     assert status == 2
-    assert "p2p would allocate 600.0 GB for messages on" in said
-    assert "Choose smaller --sizes" in said
+    assert "600.0 GB" in said
+    assert "--sizes" in said
     assert not list(home.parent.glob("runs/*/*"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ import pytest
 
 from cluster.cli.console import console
 from cluster.cli.terminal import take_flags
+from tests.conftest import answer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +46,7 @@ def test_quiet_shows_results_and_errors_only(
     console().print("how far it is")
     console(quiet=False).print("the answer")
 
-    assert shown == (0, "There are no clusters.\n", "")
+    assert (shown[0], shown[2]) == (0, "")
     assert capsys.readouterr().out == "the answer\n"
     snapshot(typed("-q status nosuch")[2])
 
@@ -64,7 +67,7 @@ def test_a_log_file_has_the_command_and_every_step(
     _, out, err = typed("up mine")
     said = (home / "log").read_text()
 
-    assert "INFO cluster: cluster up mine\n" in said
+    assert "INFO cluster: cluster up mine" in said
     assert "INFO cluster.core.journal: mine: " in said
     assert "cluster.core.journal" not in out + err
 
@@ -76,7 +79,7 @@ def test_a_log_file_that_cannot_be_written_is_refused(
     status, _, said = typed("up mine")
 
     assert status == 2
-    assert "(CLUSTER_LOG) cannot be written: No such file or directory." in said
+    assert os.strerror(errno.ENOENT) in said
     assert "unset CLUSTER_LOG" in said
     monkeypatch.delenv("CLUSTER_LOG")
-    assert typed("ls")[1] == "There are no clusters.\n", "nothing was made"
+    assert answer("ls") == [], "nothing was made"

@@ -53,7 +53,7 @@ def test_two_slow_runs_are_an_alarm_and_one_is_watched(root: Path) -> None:
     (change,) = two[0]["changes"]
     assert change["run"] == "20261113T120000Z-p2p"
     assert change["point"]["after"] / change["point"]["before"] == pytest.approx(1.25, abs=0.01)
-    assert "changed with it: env:NCCL_ALGO: - -> Ring" in shown
+    assert "env:NCCL_ALGO: - -> Ring" in shown
 
 
 def test_too_few_runs_say_so(snapshot: Snapshot, tmp_path: Path) -> None:

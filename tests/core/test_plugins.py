@@ -179,9 +179,8 @@ def test_what_is_no_python_file_is_no_plugin(mine: Path) -> None:
 def test_a_file_without_exactly_one_class_is_refused(mine: Path, text: str, count: int) -> None:
     (mine / "odd.py").write_text(text)
 
-    with pytest.raises(SpecError, match="exactly one") as caught:
+    with pytest.raises(SpecError, match=f"odd.* {count} "):
         plugins.load(Report, "odd")
-    assert caught.value.what == f"{mine / 'odd.py'} holds {count} classes derived from Report."
 
 
 def test_helpers_beside_the_one_class_are_fine(mine: Path) -> None:

@@ -50,9 +50,9 @@ def test_a_measurement_that_was_killed_leaves_nothing(
     """The cluster is as good as any other: it is listed, kept by gc, and taken down."""
     before = alone.left()
     alone.die_at(point, BENCH)
-    assert "Nothing was forgotten." in alone.command("more", "gc", "-y").stdout
+    assert alone.command("more", "gc", "-y", "--json").stdout == "[]\n"
 
-    assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
+    assert "; 0 left" in alone.command("down", "crash").stdout
     assert alone.left_in_the_end(before) == before
 
 
@@ -70,5 +70,5 @@ def test_a_down_that_was_killed_is_done_again(alone: Alone, point: str) -> None:
     alone.command("up", "crash", "--provider", "lab")
     alone.die_at(point, "from cluster.orchestration.cluster import attach; attach('crash').down()")
 
-    assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
+    assert "; 0 left" in alone.command("down", "crash").stdout
     assert alone.left_in_the_end(before) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import socket
 import urllib.request
@@ -114,7 +116,7 @@ def test_hosts_that_do_not_see_one_another_get_their_files_from_here(
     assert (report.sent_bytes, report.passed_on) == (4000, 0)
     assert digest(lab, f"{place}/code/data") == {sha256(home / "code" / "data")}
     assert digest(lab, f"{place}/file") == {sha256(home / "code" / "data")}
-    assert caplog.messages[0].startswith("1.mpi.shared gets its files from here: ")
+    assert caplog.messages[0].startswith("1.mpi.shared ")
 
 
 def test_of_a_large_file_only_blocks_that_differ_are_sent(
@@ -154,7 +156,7 @@ def test_a_full_disk_is_said_and_nothing_is_there_half(
     must(lab, 0, f"mkdir {place}/small && mount -t tmpfs -o size=1m none {place}/small")
     try:
         with pytest.raises(
-            ShellError, match=r"3\.000 MB more on 0\.mpi\.shared, where 1\.049 MB"
+            ShellError, match=r"3\.000 MB .* 0\.mpi\.shared, .* 1\.049 MB"
         ) as caught:
             lab.sync(home / "code", f"{place}/small/code")
         left = must(lab, 0, f"ls -A {place}/small")
@@ -217,22 +219,20 @@ def test_the_port_of_a_job_is_here(lab: Cluster) -> None:
             assert read(forward.address) == must(lab, 1, "cat /etc/hostname")
     finally:
         job.stop()
-    with pytest.raises(ShellError, match=r"Nothing listens at port 8126 of 1\.mpi\.shared"):
+    with pytest.raises(ShellError, match=r"8126 .* 1\.mpi\.shared"):
         job.forward(8126)
 
 
 def test_ports_that_cannot_be_forwarded_are_refused(lab: Cluster) -> None:
-    with pytest.raises(ShellError, match=r"Nothing listens at port 8125 of 0\.mpi\.shared"):
+    with pytest.raises(ShellError, match=r"8125 .* 0\.mpi\.shared"):
         lab.forward(8125)
-    with pytest.raises(SpecError, match="99999 is no port"):
+    with pytest.raises(SpecError, match="99999"):
         lab.forward(8125, 99999)
     port = lab.machines[0].access
     assert port is not None
     with socket.create_server(("127.0.0.1", 0)) as taken:
         used = taken.getsockname()[1]
-        with pytest.raises(
-            SpecError, match=f"Port {used} of this machine cannot be opened: Address already in use"
-        ):
+        with pytest.raises(SpecError, match=rf"{used} .*{os.strerror(errno.EADDRINUSE)}"):
             lab.forward(port.port or 22, used)
 
 
@@ -240,7 +240,7 @@ def test_a_host_that_is_lost_ends_its_forward(own: None) -> None:
     lost = cluster.launch("lost", provider="lab", hosts=1)
     with lost.forward(22, free_port()) as forward:
         alter(lost.machines[0], "cut")
-        with pytest.raises(Unreachable, match=r"Port 22 of 0\.mpi\.lost is forwarded no more"):
+        with pytest.raises(Unreachable, match=r"22 of 0\.mpi\.lost"):
             forward.wait()
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", forward.local))

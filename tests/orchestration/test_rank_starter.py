@@ -49,7 +49,6 @@ def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
         find_pmi("", plugins.load(Benchmark, "p2p"), plain_facts(), shell)
 
     assert said in refused.value.what
-    assert "nothing was started" in refused.value.means
     assert "srun --mpi=list; sinfo" in refused.value.remedy
     assert "--starter mpirun" in refused.value.remedy
     assert time.monotonic() - began < 60

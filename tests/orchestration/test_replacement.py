@@ -144,10 +144,10 @@ def test_hosts_that_another_process_replaced_meanwhile_are_left_alone(
 
 def test_one_process_replaces_at_a_time(home: Path) -> None:
     with simulated() as cluster:
-        with cluster.disk.journal.in_use(), pytest.raises(SpecError, match="right now"):
+        with cluster.disk.journal.in_use(), pytest.raises(SpecError, match="big"):
             replace_host("big")
         cluster.disk.record(journal.Replacing(kept=cluster.machines))
-        with cluster.disk.journal.in_use(), pytest.raises(SpecError, match="right now"):
+        with cluster.disk.journal.in_use(), pytest.raises(SpecError, match="big"):
             finish_replacement(cluster)
         finish_replacement(cluster)
         assert attach("big").state.machines_to_keep == ()

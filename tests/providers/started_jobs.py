@@ -29,7 +29,7 @@ def check_started_jobs(c: Cluster) -> None:
     ends = [state.end for state in job.states().values() if isinstance(state, TaskState)]
     assert [(end.state, end.reason) for end in ends if end] == [("stopped", "Enough.")] * hosts
     failing = c.hosts[0].start("exit 3", name="failing")
-    with pytest.raises(ClusterError, match="the job failing is failed, exit status 3"):
+    with pytest.raises(ClusterError, match=r"failing .* 3"):
         failing.wait()
     rows = {row["name"]: (row["state"], len(row["tasks"])) for row in answer("jobs", c.name)}
     assert rows == {"serve": ("stopped", hosts), "failing": ("failed", 1)}

@@ -74,7 +74,6 @@ def refused(cloud: str) -> Denied:
     world = AWS if cloud == "aws" else GCP
     with pytest.raises(Denied) as caught:
         plugins.load(Provider, cloud).plan(world.spec)
-    assert "Nothing was created." in caught.value.means
     return caught.value
 
 
@@ -116,7 +115,6 @@ def test_without_any_credentials_it_says_how_to_give_some(
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     error = refused("aws")
 
-    assert "no credentials" in error.what
     snapshot(error.means)
     assert "aws configure" in error.remedy
     assert not aws.calls()

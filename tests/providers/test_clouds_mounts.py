@@ -35,7 +35,7 @@ def test_hosts_that_cannot_mount_are_taken_down(
     spec = msgspec.structs.replace(world.spec, hosts=1, options=options)
 
     snapshot(plan_spec(spec)[1].lines[-1])
-    with pytest.raises(SpecError, match="cannot mount") as caught:
+    with pytest.raises(SpecError) as caught:
         launch_spec(spec)
     assert "--image" in caught.value.remedy
     assert cloud.things() == before

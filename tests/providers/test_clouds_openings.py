@@ -88,7 +88,7 @@ def test_a_subnet_with_ipv6_only_is_refused(aws: Cloud) -> None:
     subnet = next(iter(aws.region("us-east-1").backend.get_default_subnets().values()))
     subnet.ipv6_native = True
     spec = msgspec.structs.replace(AWS.spec, options={"subnet": subnet.id})
-    with pytest.raises(SpecError, match=f"{subnet.id} has IPv6 addresses only"):
+    with pytest.raises(SpecError, match=subnet.id):
         plugins.load(Provider, "aws").plan(spec)
     assert not aws.mutating()
 

@@ -106,7 +106,7 @@ def test_a_plan_says_where_and_what_a_region_lacks(cloud: Emulated[Any], world: 
     [other] = [line for line in lines if line.startswith(f"else {second}: make 2 x")]
     offer = next(iter(launch.provider()._choices(launch.spec).possible[1].offers.values()))
     assert other.endswith(price_line(offer.price, launch.spec.hosts, offer.ttl))
-    assert [line for line in lines if line.startswith(f"not in {LACKING[world.name]}: ")]
+    assert [line for line in lines if LACKING[world.name] in line]
     assert not cloud.mutating()
 
 

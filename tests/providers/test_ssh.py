@@ -85,7 +85,7 @@ def test_an_unknown_host_is_refused_until_it_is_trusted(sshd: Sshd, home: Path) 
     (sshd.folder / "other").replace(sshd.folder / "host")
     sshd.stop()
     sshd.start()
-    assert "has changed" in command("run", "mine", "--", "true", status=1).stderr
+    assert "ssh-keygen -R" in command("run", "mine", "--", "true", status=1).stderr
     command("down", "mine", status=1)
 
 
@@ -130,9 +130,7 @@ def test_files_go_there_and_come_home(mine: str, home: Path) -> None:
     assert (home / "back" / "0.mpi.mine" / "file").read_text() == "content"
     assert (home / "back" / "1.mpi.mine" / "file").read_text() == "content"
     failed = command("get", mine, "/no/such", "back", status=1).stderr
-    assert all(
-        f"/no/such of {host} could not be copied" in failed for host in ("127.0.0.1", "twin")
-    )
+    assert all(f"/no/such of {host} " in failed for host in ("127.0.0.1", "twin"))
 
 
 def test_hosts_as_a_table_as_json_and_for_ssh(mine: str, sshd: Sshd, home: Path) -> None:
@@ -181,5 +179,5 @@ def test_a_measured_run_over_ssh(sshd: Sshd, home: Path) -> None:
 
 def test_two_names_of_one_machine_are_not_two_hosts(mine: str) -> None:
     """Said before anything is started."""
-    with pytest.raises(cluster.SpecError, match=r"0\.mpi\.mine and 1\.mpi\.mine are one machine"):
+    with pytest.raises(cluster.SpecError, match=r"0\.mpi\.mine and 1\.mpi\.mine"):
         cluster.attach(mine).bench("p2p")

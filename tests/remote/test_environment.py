@@ -111,8 +111,8 @@ def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Pa
     assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
 
     lab.install()  # made anew without them
-    assert "No module named 'torch'" in run(*words, status=1).stderr
-    with pytest.raises(ShellError, match=r"0.mpi.lab has no /nowhere/python3 that cluster can use"):
+    assert "'torch'" in run(*words, status=1).stderr
+    with pytest.raises(ShellError, match=r"0\.mpi.lab .*/nowhere/python3"):
         lab.install(Environment(python="/nowhere/python3"))
 
 
@@ -162,10 +162,10 @@ def test_libraries_of_a_benchmark_are_beside_the_others(
     words = (f"{lab.bin()}/python3", "-P", "-c", rank)
     found = run("env", f"PYTHONPATH={there}", *words).stdout.strip()
     assert f"numpy=={found}" == wheels.pinned("numpy")
-    assert "No module named 'helper'" in run(*words, status=1).stderr
+    assert "'helper'" in run(*words, status=1).stderr
 
     missing = Environment(source=source, libraries=("toy==2.0",))
-    with pytest.raises(ClusterError, match=r"No matching distribution found for toy==2\.0"):
+    with pytest.raises(ClusterError, match=r"toy==2\.0"):
         lab.install(missing)
     assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
 from typing import TYPE_CHECKING
@@ -55,7 +57,7 @@ def test_a_full_disk_here(
 ) -> None:
     monkeypatch.setattr(transfer, "room", lambda _: 1 << 40)
     shell = SshShell(sshd.machine())
-    with pytest.raises(ShellError, match="No space left on device") as refused:
+    with pytest.raises(ShellError, match=os.strerror(errno.ENOSPC)) as refused:
         shell.fetch(str(source), small / "here")
     shell.close()
 

@@ -81,5 +81,5 @@ def test_output_that_is_cut_is_an_error_wherever_it_is(
 ) -> None:
     """Also within the mark at its end."""
     kubernetes.cuts.append(("out", cut))
-    with pytest.raises(ShellError, match="was cut"):
+    with pytest.raises(ShellError):
         shell.run(["sh", "-c", "echo five; exit 0"])

@@ -62,7 +62,7 @@ def test_a_file_that_came_is_renamed_and_half_of_one_is_removed(
     monkeypatch.setattr(pathlib.Path, "unlink", noted)
     monkeypatch.setattr(transfer, "part_name", lambda: ".half")
     (to := tmp_path / "home").mkdir()
-    with nullcontext() if whole else pytest.raises(tarfile.TarError, match="not arrive whole"):
+    with nullcontext() if whole else pytest.raises(tarfile.TarError):
         transfer.receive(reader(b"data"), to / "it", 0o644, 4 if whole else 5)
 
     assert [path.name for path in to.iterdir()] == (["it"] if whole else [])

@@ -79,7 +79,7 @@ def test_a_run_that_failed_says_why_and_one_without_words_is_named_by_its_condit
     snapshot(row["Storage"])
     assert row["Expected"] == ""
     assert row["Time (GMT)"] == "2001-09-09 01:46:40"
-    assert row["Servers"] == "not known" or row["Servers"].startswith("2: ")
+    assert row["Servers"][:2] in ("no", "2:")
 
 
 def test_a_shorter_time_is_more_than_was_expected(snapshot: Snapshot) -> None:

@@ -57,8 +57,8 @@ def test_slow_memory_of_a_node_is_named(tmp_path: Path) -> None:
     verdict = judged(tmp_path, slow, DISTANCES)
 
     assert [(one.part, one.kind) for one in verdict.blamed] == [("numa:0", "BAD")]
-    assert "its memory" in verdict.blamed[0].evidence
-    assert "its cores" not in verdict.blamed[0].evidence
+    assert "memory" in verdict.blamed[0].evidence
+    assert "cores" not in verdict.blamed[0].evidence
 
 
 def test_a_slow_link_between_two_good_nodes_is_named(tmp_path: Path) -> None:

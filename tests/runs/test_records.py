@@ -171,9 +171,8 @@ def test_a_record_of_another_version_is_a_parse_error(folder: Path, old: bytes, 
     assert old in text
     (folder / "run.json").write_bytes(text.replace(old, new))
 
-    with pytest.raises(ParseError, match=re.escape(str(folder / "run.json"))) as caught:
+    with pytest.raises(ParseError, match=re.escape(str(folder / "run.json"))):
         store.read(folder)
-    assert "another version" in caught.value.remedy
 
 
 def test_a_later_format_is_refused_by_its_number(tmp_path: Path, snapshot: Snapshot) -> None:

@@ -26,7 +26,8 @@ def test_a_run_is_one_line_and_its_verdict_another() -> None:
     folder = saved("one")
     run = cluster.load("one")
 
-    assert repr(run) == f"<Run one/{folder.name}: test on 2 x local, done, 16 series, 320 values>"
+    assert repr(run).startswith(f"<Run one/{folder.name}: ")
+    assert "16 series, 320 values" in repr(run)
     assert str(run.judge()).startswith("latency 8 B: 1.0")
     assert str(run.judge()).count("UNKNOWN") == 1
     assert repr(run.judge()) == f"<Judgement {run.judge()}>"

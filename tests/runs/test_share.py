@@ -238,10 +238,7 @@ def test_logs_are_added_without_secrets_after_a_question(folder: Path, tmp_path:
     assert b"gpu-node-7" not in path.read_bytes()
     path.unlink()
 
-    asked = command(
-        "more", "share", str(folder), "-o", str(path), "--with-logs", status=1, text="n\n"
-    )
-    assert "Names of hosts, users and paths stay in them" in asked.stdout
+    command("more", "share", str(folder), "-o", str(path), "--with-logs", status=1, text="n\n")
     assert not path.exists()
     command("more", "share", str(folder), "-o", str(path), "--with-logs", "-y")
     content = path.read_bytes()

@@ -70,7 +70,7 @@ def test_a_failure_is_one(what: str, instead: str, says: str) -> None:
 
 
 def test_a_test_without_a_row_is_a_failure() -> None:
-    assert "no row" in read([NEW[: NEW.index("     1048576")].encode()]).results[0].failures[0]
+    assert read([NEW[: NEW.index("     1048576")].encode()]).results[0].failures
 
 
 def test_a_row_that_contradicts_itself_is_not_used() -> None:

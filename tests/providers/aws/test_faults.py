@@ -103,7 +103,6 @@ def test_each_failure_has_its_class_and_leaves_nothing(
     assert type(caught.value) is error
     assert what in str(caught.value)
     assert remedy in caught.value.remedy
-    assert "Nothing is left." in caught.value.means
     assert aws.things() == before
 
 
@@ -153,7 +152,7 @@ def test_a_protected_machine_is_named_with_the_command_that_frees_it(aws: Cloud)
     with pytest.raises(ProvisionError, match="TerminateInstances") as caught:
         provider.destroy("c5")
     assert f"--instance-id {first} --no-disable-api-termination" in caught.value.remedy
-    assert "cluster up --plan" not in str(caught.value)
+    assert "--plan" not in str(caught.value)
     instance.disable_api_termination = False
     provider.destroy("c5")
 
@@ -180,6 +179,6 @@ def test_a_switch_that_fails_has_a_remedy_that_can_help(
     with pytest.raises(ProvisionError) as caught:
         (provider.start if call == "StartInstances" else provider.stop)("c5", made)
     assert remedy in caught.value.remedy
-    assert not caught.value.remedy.startswith("Try another zone")
+    assert "zone" not in caught.value.remedy
     aws.mend()
     provider.destroy("c5")

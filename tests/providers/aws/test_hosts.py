@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from cluster.analysis.limits.link import BELIEVABLE
 from cluster.cli.show import receipt_lines
 from cluster.core import journal, plugins, ssh_keys
 from cluster.core.errors import SpecError
@@ -55,7 +57,7 @@ def test_a_lottery_pays_for_each_draw_and_leaves_nothing(aws_hosts: Cloud) -> No
     assert [call.code for call in aws_hosts.calls("RunInstances") if call.mutating] == ["", ""]
     assert min(paid) > 0
     assert series["best"][1]["dollars"] == pytest.approx(sum(paid))
-    assert f"The draws cost ${sum(paid):.2f}. Nothing is left running" in found["answer"]
+    assert f"${sum(paid):.2f}" in found["answer"]
     assert len({record(Path(d["runs"][0]))["machines"][0]["id"] for d in found["draws"]}) == 2
 
 
@@ -66,12 +68,11 @@ def test_the_founding_command(aws_hosts: Cloud) -> None:
         *("--iters=5", "--data-mb=10"),
     ).stdout
 
-    assert "make 2 x c5.18xlarge in us-east-1a" in said
+    assert "2 x c5.18xlarge" in said
     assert "cluster connect c5" in said
     assert "transferred 10 MB in" in said
-    assert "of limit" in said
     assert "Receipt: create" in said
-    assert "c5 is down; 0 left (looked for instances" in said
+    assert "0 left" in said
     assert aws_hosts.things() == before
     assert answer("ls") == []
 
@@ -85,12 +86,10 @@ def test_the_founding_command(aws_hosts: Cloud) -> None:
 def test_the_link_of_a_placement_group_is_read_as_what_it_carries(aws_hosts: Cloud) -> None:
     """Hosts are shaped to what Amazon gives one connection there: no value is above its bound."""
     aws_hosts.set(rate="10gbit")
-    said = launcher(
-        "--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=20", "--yes"
-    ).stdout
+    launcher("--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=20", "--yes")
 
-    assert "of limit" in said
-    assert "faster than possible" not in said
+    shares = [one["share"] for one in answer("show", "latest")["summaries"] if one["share"]]
+    assert 0 < max(shares) < BELIEVABLE
 
 
 def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(
@@ -287,7 +286,7 @@ def test_machines_end_by_themselves_when_nobody_uses_them(
     monkeypatch.setattr("cluster.core.model.spec.SHORTEST_IDLE", 3.0)
     c = launch_spec(msgspec.structs.replace(SPEC, idle=3.0, max_cost=50.0))
     ids = [machine.id for machine in c.machines]
-    with pytest.raises(SpecError, match="launched with max_cost, and cannot be paused"):
+    with pytest.raises(SpecError, match="max_cost"):
         c.pause()
     c.run("true")
     assert all(aws_hosts.running(id_) for id_ in ids)
@@ -296,5 +295,4 @@ def test_machines_end_by_themselves_when_nobody_uses_them(
 
     c.down()
     cost = receipt_lines(c)[1]
-    assert cost.startswith("Cost: at most $")  # they ended before, and nobody knows when
-    assert ", of at most $50 (--max-cost)" in cost
+    assert re.search(r"\$[\d.]+.* \$50 .*--max-cost", cost)  # they ended before, nobody knows when

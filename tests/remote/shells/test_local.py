@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import select
@@ -99,14 +100,15 @@ def test_a_missing_program(on_line: OnLine) -> None:
     """The status is that of every shell, here and far away."""
     done = LocalShell().run(["/no/such program", "x"], on_line=on_line)
 
-    assert (done.status, done.stderr) == (127, "/no/such program: command not found")
+    assert done.status == 127
+    assert done.stderr.startswith("/no/such program: ")
 
 
 @BOTH_WAYS
 def test_a_file_that_is_no_program(tmp_path: Path, on_line: OnLine) -> None:
     (tmp_path / "text").write_text("")
 
-    with pytest.raises(ShellError, match="could not be run: Permission denied"):
+    with pytest.raises(ShellError, match=os.strerror(errno.EACCES)):
         LocalShell().run([str(tmp_path / "text")], on_line=on_line)
 
 
@@ -121,7 +123,7 @@ def test_a_command_has_a_session_of_its_own() -> None:
 def test_what_does_not_end_in_time_is_an_error_soon(on_line: OnLine) -> None:
     began = time.monotonic()
 
-    with pytest.raises(ShellError, match=r"sleep did not end within 0\.2 s"):
+    with pytest.raises(ShellError, match=r"0\.2 s"):
         LocalShell().run(["sleep", "60"], timeout=0.2, on_line=on_line)
     assert time.monotonic() - began < 20
 
@@ -295,7 +297,7 @@ def test_write_where_it_cannot(tmp_path: Path, way: str) -> None:
     (tmp_path / "folder" / "inside").mkdir(parents=True)
     path = tmp_path / "file" / "below" if way == "file" else tmp_path / "folder"
 
-    with pytest.raises(ShellError, match="could not be written") as caught:
+    with pytest.raises(ShellError, match=str(tmp_path)) as caught:
         LocalShell().write("new", str(path))
     assert str(path) in caught.value.what
     assert {beside.name for beside in tmp_path.iterdir()} >= {"file", "folder"}

