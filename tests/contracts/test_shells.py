@@ -275,9 +275,9 @@ def test_closing_ends_what_runs(shell: Shell) -> None:
 
 def test_what_cannot_be_put_is_an_error_and_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ShellError, match=str(tmp_path / "nothing")):
+    with pytest.raises(ShellError, match=str(tmp_path)):
         shell.put(tmp_path / "nothing", str(tmp_path / "there"))
-    with pytest.raises(ShellError, match=str(tmp_path / "file")):
+    with pytest.raises(ShellError, match=str(tmp_path)):
         shell.put(tmp_path / "file", str(tmp_path / "file" / "below"))
 
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["file"]
@@ -291,7 +291,7 @@ def test_put_never_removes_a_folder(shell: Shell, tmp_path: Path, to: str) -> No
     (place / "folder").mkdir(parents=True)
     (place / "folder" / "theirs").write_text("theirs")
     (place / "file").write_text("x")
-    with pytest.raises(ShellError, match=str(place)):
+    with pytest.raises(ShellError, match=rf"^({place}|/) "):
         shell.put(place / "file", to if to == "/" else f"{place}/{to}")
 
     assert (place / "folder" / "theirs").read_text() == "theirs"

@@ -27,6 +27,6 @@ def test_the_open_mpi_of_the_hosts_is_asked() -> None:
     words = ("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=5")
     refused = command(*words, "--ab", "mca:btl_sm_eager_limitt=1024,4096", status=2).stderr
 
-    assert "btl_sm_eager_limit?" in refused
+    assert "Did you mean btl_sm_eager_limit" in refused
     assert list(runs_folder().glob("*/*")) == []
     assert sessions() == []

@@ -46,7 +46,7 @@ def test_the_notebooks_run_and_show_what_they_measured(home: Path) -> None:
     assert answer("ls") == []
     measured, run, table, drawn = shown["first_look.py"]
     assert ["Hosts: " in text for text in map(json.dumps, measured)] == [True, False]
-    assert "<b" in measured[1]["data"]["text/html"], "no progress"
+    assert "The job has ended." in measured[1]["data"]["text/html"], "no progress"
     assert run[0]["data"]["text/plain"].startswith("<Run first_look/")
     assert len(run[0]["data"]["text/plain"].splitlines()) == 1
     assert "<b style=" in run[0]["data"]["text/html"]
