@@ -261,7 +261,7 @@ def test_hosts_that_do_not_answer_are_found_in_the_time_of_one() -> None:
     assert time.monotonic() - began < 10
     assert {name: (error.state, error.remedy) for name, error in dead.items()} == {
         "a": ("connecting", ""),
-        "c": ("", "Look at it."),
+        "c": ("refused", "Look at it."),
         "d": ("connecting", ""),
     }
     assert all(shell.closed.is_set() for shell in shells.values() if isinstance(shell, Silent))
