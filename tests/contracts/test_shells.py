@@ -291,7 +291,7 @@ def test_put_never_removes_a_folder(shell: Shell, tmp_path: Path, to: str) -> No
     (place / "folder").mkdir(parents=True)
     (place / "folder" / "theirs").write_text("theirs")
     (place / "file").write_text("x")
-    with pytest.raises(ShellError, match=rf"^({place}|'/')"):
+    with pytest.raises(ShellError, match=rf"^'?({place}|/)"):
         shell.put(place / "file", to if to == "/" else f"{place}/{to}")
 
     assert (place / "folder" / "theirs").read_text() == "theirs"
