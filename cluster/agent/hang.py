@@ -24,14 +24,7 @@ from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import read_text
 from cluster.agent.supervise import find_ranks
 from cluster.agent.task import marked
-from cluster.core.model.hang import (
-    DumpFile,
-    HostReport,
-    Membership,
-    Operation,
-    ProcessState,
-    Snapshot,
-)
+from cluster.core.model import hang
 from cluster.core.model.value import Value
 
 RANKS = (  # the variables of a rank; the first that any process has tell who the ranks are
@@ -40,7 +33,7 @@ RANKS = (  # the variables of a rank; the first that any process has tell who th
 )
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE")
 WRAPPERS = ("sh", "bash", "dash", "timeout")
-STATES: dict[str, ProcessState] = {
+STATES: dict[str, hang.ProcessState] = {
     "R": "running",
     "S": "sleeping",
     "I": "sleeping",
@@ -74,7 +67,7 @@ class _FoundRank(Value, frozen=True, kw_only=True):
     env: dict[str, str]
 
 
-def report(folder: Path, *, native: bool = False) -> HostReport:
+def report(folder: Path, *, native: bool = False) -> hang.HostReport:
     """Look at the ranks of a job, whose folder it is; `native` stops each for milliseconds."""
     pids = {*marked(folder), *find_ranks(folder)}
     ranks = _ranks(pids)
@@ -86,9 +79,9 @@ def report(folder: Path, *, native: bool = False) -> HostReport:
     files += [file for rank in ranks if native for file in _native(rank)]
     sizes = (rank.env.get(name, "") for rank in ranks for name in SIZES)
     size = max((int(text) for text in sizes if text.isdecimal()), default=0)
-    job = (Membership(group="", ranks=tuple(range(size))),) if size else ()
+    job = (hang.Membership(group="", ranks=tuple(range(size))),) if size else ()
     processes[:1] = [msgspec.structs.replace(first, groups=job) for first in processes[:1]]
-    return HostReport(snapshots=(*processes, *calls), files=(*files, *_ras(ranks)), size=size)
+    return hang.HostReport(snapshots=(*processes, *calls), files=(*files, *_ras(ranks)), size=size)
 
 
 def _ranks(pids: set[int]) -> list[_FoundRank]:
@@ -134,7 +127,7 @@ def _stat(pid: int) -> list[str]:
     return read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or ["X", "0"]
 
 
-def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> Snapshot:
+def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> hang.Snapshot:
     proc = Path(f"/proc/{rank.pid}")
     opened: list[str] = []
     full: list[str] = []
@@ -149,7 +142,7 @@ def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> Snapshot:
             if writes and room.f_blocks and not room.f_bavail:
                 full.append(path)
     wchan = read_text(proc / "wchan")
-    return Snapshot(
+    return hang.Snapshot(
         source="processes",
         rank=rank.rank,
         host=platform.node(),
@@ -167,7 +160,7 @@ def _process(rank: _FoundRank, addresses: tuple[str, ...]) -> Snapshot:
     )
 
 
-def _calls(found_rank: _FoundRank) -> Snapshot | None:
+def _calls(found_rank: _FoundRank) -> hang.Snapshot | None:
     """Read which MPI call a rank is in, as our profile library shows it."""
     name = f"/mpi_calls.{found_rank.rank}"
     mapped = read_text(Path(f"/proc/{found_rank.pid}/maps")).splitlines()
@@ -182,7 +175,7 @@ def _calls(found_rank: _FoundRank) -> Snapshot | None:
     if (pid, rank) != (found_rank.pid, found_rank.rank):
         return None
     every, begin = tuple(range(size)), 0
-    groups = [Membership(group=WORLD, ranks=every)]
+    groups = [hang.Membership(group=WORLD, ranks=every)]
     used = []
     for slot in slots[1:]:
         ranks = tuple(listed[begin : begin + slot[3]])
@@ -190,15 +183,15 @@ def _calls(found_rank: _FoundRank) -> Snapshot | None:
         group = WORLD if ranks == every else f"{slot[0]:016x}"
         if slot[1]:
             used.append((group, slot))
-            groups += [Membership(group=group, ranks=ranks)] if len(ranks) == slot[3] else []
-    return Snapshot(
+            groups += [hang.Membership(group=group, ranks=ranks)] if len(ranks) == slot[3] else []
+    return hang.Snapshot(
         source="mpi_calls",
         rank=rank,
         pid=pid,
         at=time.time(),
         call=_text(slots[0]) if slots[0][4] else "",
         operations=tuple(
-            Operation(
+            hang.Operation(
                 group=group, number=slot[1], name=_text(slot), done=not slot[4], since=slot[2] / 1e9
             )
             for group, slot in used
@@ -212,7 +205,7 @@ def _text(slot: tuple[int, int, int, int, int, bytes, int]) -> str:
     return slot[5].partition(b"\0")[0].decode(errors="replace")
 
 
-def _records(rank: _FoundRank) -> list[DumpFile]:
+def _records(rank: _FoundRank) -> list[hang.DumpFile]:
     """Read the Flight Recorder's dump of a rank, if it has written one."""
     cache = rank.env.get("XDG_CACHE_HOME", f"{rank.env.get('HOME', '')}/.cache")
     named = [f"{rank.env[name]}{rank.rank}" for name in RECORDS if name in rank.env]
@@ -225,7 +218,7 @@ def _records(rank: _FoundRank) -> list[DumpFile]:
     return []
 
 
-def _inspected(rank: _FoundRank) -> list[DumpFile]:
+def _inspected(rank: _FoundRank) -> list[hang.DumpFile]:
     """Read the end of what NCCL's inspector, which a rank has open, has written."""
     if "NCCL_INSPECTOR_ENABLE" not in rank.env:
         return []
@@ -240,18 +233,18 @@ def _inspected(rank: _FoundRank) -> list[DumpFile]:
             content = file.read(LATEST)
             whole = content.partition(b"\n")[2] if start else content
             at = link.stat().st_mtime
-            return [DumpFile(name=f"inspector_rank{rank.rank}.jsonl", content=whole, at=at)]
+            return [hang.DumpFile(name=f"inspector_rank{rank.rank}.jsonl", content=whole, at=at)]
     return []
 
 
-def _dump(name: str, path: Path) -> list[DumpFile]:
+def _dump(name: str, path: Path) -> list[hang.DumpFile]:
     with contextlib.suppress(OSError):
         if path.stat().st_size <= LARGEST:
-            return [DumpFile(name=name, content=path.read_bytes(), at=path.stat().st_mtime)]
+            return [hang.DumpFile(name=name, content=path.read_bytes(), at=path.stat().st_mtime)]
     return []
 
 
-def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
+def _stack(rank: _FoundRank, folder: Path) -> list[hang.DumpFile]:
     """Return a rank's Python stack: by py-spy, else by faulthandler if we have registered it."""
     name = f"stack_rank{rank.rank}.txt"
     if _stat(rank.pid)[0] in "TtDZX":
@@ -260,7 +253,7 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             words = [spy, "dump", "--nonblocking", "--full-filenames", "--pid", str(rank.pid)]
             result = subprocess.run(words, capture_output=True, timeout=WITHIN, check=True)
-            return [DumpFile(name=name, content=result.stdout, at=time.time())]
+            return [hang.DumpFile(name=name, content=result.stdout, at=time.time())]
     path = folder / STACKS / str(rank.pid)
     status = read_text(Path(f"/proc/{rank.pid}/status")).splitlines()
     caught = next((line.split()[1] for line in status if line.startswith("SigCgt")), "0")
@@ -274,10 +267,10 @@ def _stack(rank: _FoundRank, folder: Path) -> list[DumpFile]:
         size = path.stat().st_size
         time.sleep(0.02)
     content = path.read_bytes()[begin:]
-    return [DumpFile(name=name, content=content, at=time.time())] if content else []
+    return [hang.DumpFile(name=name, content=content, at=time.time())] if content else []
 
 
-def _native(rank: _FoundRank) -> list[DumpFile]:
+def _native(rank: _FoundRank) -> list[hang.DumpFile]:
     """Return a rank's native stack: eu-stack stops it for its addresses, and names come later."""
     unwind, name = shutil.which("eu-stack"), shutil.which("eu-addr2line")
     if not (unwind and name) or _stat(rank.pid)[0] in "TtDZX":
@@ -300,7 +293,7 @@ def _native(rank: _FoundRank) -> list[DumpFile]:
             )
         ]
         content = "\n".join([head, *lines]).encode()
-        return [DumpFile(name=f"native_rank{rank.rank}.txt", content=content, at=time.time())]
+        return [hang.DumpFile(name=f"native_rank{rank.rank}.txt", content=content, at=time.time())]
     if _stat(rank.pid)[0] == "T":  # eu-stack was ended while it held the process
         os.kill(rank.pid, signal.SIGCONT)
     return []
@@ -314,7 +307,7 @@ def _mapped_file(pid: int, address: int) -> str:
     return "?"
 
 
-def _ras(ranks: Sequence[_FoundRank]) -> list[DumpFile]:
+def _ras(ranks: Sequence[_FoundRank]) -> list[hang.DumpFile]:
     """Ask NCCL for the state of its communicators, if a process of it listens here."""
     for address in sorted({rank.env.get("NCCL_RAS_ADDR", RAS) for rank in ranks}):
         host, _, port = address.rpartition(":")
@@ -328,5 +321,5 @@ def _ras(ranks: Sequence[_FoundRank]) -> list[DumpFile]:
             while (piece := connection.recv(1 << 16)) and len(reply) < LARGEST:
                 reply += piece
         if reply:
-            return [DumpFile(name="nccl_ras.txt", content=reply, at=time.time())]
+            return [hang.DumpFile(name="nccl_ras.txt", content=reply, at=time.time())]
     return []

@@ -21,15 +21,7 @@ from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.units import parse_expected
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.ab_test import (
-    PLAIN,
-    Trial,
-    check_common,
-    check_launches,
-    check_toggles,
-    sharing_spec,
-    trials,
-)
+from cluster.orchestration import ab_test
 from cluster.orchestration.bench.plan import check_bench, check_plan, host_order
 from cluster.orchestration.bench.starter import check_starter
 from cluster.orchestration.cluster import Cluster, attach
@@ -44,11 +36,11 @@ def measure(
     benchmark: str,
     params: Mapping[str, object],
     options: BenchOptions,
-    trial: Trial = PLAIN,
+    trial: ab_test.Trial = ab_test.PLAIN,
 ) -> None:
     """Launch a cluster, benchmark it and show the results, also those until a failure."""
     _check_how(spec, options)
-    pair = trials(options.ab, benchmark, spec.provider) if options.ab else None
+    pair = ab_test.trials(options.ab, benchmark, spec.provider) if options.ab else None
     conditions = pair or (trial,)
     spec = msgspec.structs.replace(spec, options={**spec.options, **conditions[0].options})
     check_machines = check(spec, benchmark, params, options, conditions)
@@ -89,10 +81,10 @@ def measure(
 
 @contextmanager
 def _sharing(
-    cluster: Cluster, trial: Trial, live: JobProgress, options: BenchOptions
+    cluster: Cluster, trial: ab_test.Trial, live: JobProgress, options: BenchOptions
 ) -> Iterator[Cluster]:
     """Launch a cluster for the second condition on the same machines, if it has options."""
-    spec = sharing_spec(cluster, trial)
+    spec = ab_test.sharing_spec(cluster, trial)
     if spec is None:
         yield cluster
         return
@@ -109,7 +101,7 @@ def launched(
     spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
 ) -> Iterator[Cluster]:
     """Launch a cluster for a benchmark, and take it down afterwards if it costs money."""
-    check_machines = check(spec, benchmark, params, options, (PLAIN,))
+    check_machines = check(spec, benchmark, params, options, (ab_test.PLAIN,))
     live = JobProgress(stderr=options.json)
     cluster = _launch(spec, check_machines, live, options)
     try:
@@ -127,7 +119,7 @@ def check(
     benchmark: str,
     params: Mapping[str, object],
     options: BenchOptions,
-    conditions: Iterable[Trial],
+    conditions: Iterable[ab_test.Trial],
 ) -> Callable[[Plan], None]:
     """Refuse what cannot be measured; return a check of the plan's machines (ClusterError)."""
     conditions = tuple(conditions)
@@ -137,8 +129,8 @@ def check(
     ]
     for chosen, _ in checked:
         check_starter(options.starter, chosen)
-    check_common(checked, spec)
-    check_toggles(checked, conditions)
+    ab_test.check_common(checked, spec)
+    ab_test.check_toggles(checked, conditions)
 
     def check_machines(plan: Plan) -> None:
         for chosen, own in checked:
@@ -158,7 +150,7 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
     if options.launches is not None:
         check_count(options.launches, "--launches")
     if options.ab:
-        check_launches(options.launches or ENOUGH_LAUNCHES)
+        ab_test.check_launches(options.launches or ENOUGH_LAUNCHES)
     for flag, is_given in (("--launches", (options.launches or 1) > 1), ("--ab", options.ab)):
         if options.detach and is_given:
             raise SpecError(

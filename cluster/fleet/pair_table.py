@@ -10,19 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.core.model.fleet import Fleet, PairTest, Way
+from cluster.fleet import solver
 from cluster.fleet.simulation import FabricLinks, FleetSimulator, max_min_rates
-from cluster.fleet.solver import (
-    DEEP,
-    GROUP,
-    HOST,
-    LINK,
-    REFERENCE,
-    SPINE,
-    Blame,
-    PairTests,
-    solve,
-    usual_spread,
-)
 
 Numbers = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -53,7 +42,7 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: boo
     rx = np.where(over & (sizes[groups[target]] > 1), 2 * n + far_group + groups[target], -1)
     return Parts(
         paths=np.stack([source, far + target, tx, rx], axis=1),
-        kinds=np.repeat([HOST, GROUP], [2 * n, 2 * count]),
+        kinds=np.repeat([solver.HOST, solver.GROUP], [2 * n, 2 * count]),
         endpoints=n,
         groups=count,
     )
@@ -80,7 +69,9 @@ def routed_parts(
     over = np.where(top < 0, -1, top + first + links)[:, None]
     return Parts(
         paths=np.concatenate([parts.paths, ways, over], axis=1),
-        kinds=np.concatenate([parts.kinds, np.repeat([LINK, SPINE], [links, fabric_links.tops])]),
+        kinds=np.concatenate(
+            [parts.kinds, np.repeat([solver.LINK, solver.SPINE], [links, fabric_links.tops])]
+        ),
         endpoints=n,
         groups=parts.groups,
     )
@@ -129,8 +120,8 @@ class Diagnosed(NamedTuple):
 
     table: PairTable
     parts: Parts
-    tests: PairTests
-    blame: Blame
+    tests: solver.PairTests
+    blame: solver.Blame
     routes: FleetSimulator | None = None
 
 
@@ -203,10 +194,12 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
     parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
     paths = np.where(peers(table)[:, None], -1, parts.paths)
     events = None if table.foreign else _events(table)
-    tests = PairTests(paths, table.rates, _shares(table), parts.kinds, events, table.one_group)
+    tests = solver.PairTests(
+        paths, table.rates, _shares(table), parts.kinds, events, table.one_group
+    )
     parts = parts._replace(paths=paths)
     return _without_half_good_tests(
-        _without_limited_tests(Diagnosed(table, parts, tests, solve(tests)))
+        _without_limited_tests(Diagnosed(table, parts, tests, solver.solve(tests)))
     )
 
 
@@ -238,7 +231,7 @@ def _without_limited_tests(solution: Diagnosed) -> Diagnosed:
     than any link here: a receiver that was late then read what had waited in its memory.
     """
     rates = solution.table.rates
-    unbelievable = rates > BURST * solution.blame.references[HOST]
+    unbelievable = rates > BURST * solution.blame.references[solver.HOST]
     return _with_tests(
         solution, ~(solution.table.limited & ((solution.blame.low & (rates > 0)) | unbelievable))
     )
@@ -255,10 +248,10 @@ def _without_half_good_tests(solution: Diagnosed) -> Diagnosed:
     clean = table.alone & (table.rates > 0) & ~np.isin(solution.parts.paths, suspects).any(axis=1)
     if not clean.any():
         return solution
-    usual = float(np.percentile(table.rates[clean], REFERENCE))
+    usual = float(np.percentile(table.rates[clean], solver.REFERENCE))
     low = table.alone & (table.rates < usual * (1 - blame.tolerance))
     return _with_tests(
-        solution, ~(low & (table.rates >= blame.references[HOST] * (1 - blame.tolerance)))
+        solution, ~(low & (table.rates >= blame.references[solver.HOST] * (1 - blame.tolerance)))
     )
 
 
@@ -269,7 +262,7 @@ def _with_tests(solution: Diagnosed, usable: Flags) -> Diagnosed:
     paths = np.where(usable[:, None], solution.parts.paths, -1)
     tests = solution.tests._replace(paths=paths)
     parts = solution.parts._replace(paths=paths)
-    return solution._replace(parts=parts, tests=tests, blame=solve(tests))
+    return solution._replace(parts=parts, tests=tests, blame=solver.solve(tests))
 
 
 def _shares(table: PairTable) -> Flags:
@@ -288,10 +281,10 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
     parts = routed_parts(routes.fabric_links, table.source, table.target, paths)
     own, all_at_once = _expected(table, paths, routes)
     share = table.rates / all_at_once
-    tells = (all_at_once >= FREE * own) | (share < 1 - DEEP * usual_spread(share))
+    tells = (all_at_once >= FREE * own) | (share < 1 - solver.DEEP * solver.usual_spread(share))
     ways = np.where(tells[:, None], parts.paths, -1)
-    tests = PairTests(ways, table.rates, _shares(table), parts.kinds)
-    return Diagnosed(table, parts._replace(paths=ways), tests, solve(tests), routes)
+    tests = solver.PairTests(ways, table.rates, _shares(table), parts.kinds)
+    return Diagnosed(table, parts._replace(paths=ways), tests, solver.solve(tests), routes)
 
 
 def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:

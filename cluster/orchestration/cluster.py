@@ -12,6 +12,7 @@ from typing import Self
 
 import msgspec
 
+from cluster import providers
 from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
 from cluster.core.model.hosts import Completed, Facts, Machine
@@ -47,20 +48,6 @@ from cluster.orchestration.jobs.host_setup import read_script, repeat_setup, run
 from cluster.orchestration.jobs.job import Job
 from cluster.orchestration.jobs.registry import NamedJobs
 from cluster.orchestration.notebook import default_listener
-from cluster.providers import (
-    ENDED,
-    ExistingHosts,
-    PreparesHosts,
-    Provider,
-    ReportsStates,
-    RevokedAtOnce,
-    Simulates,
-    Stops,
-    gpu_advice,
-    mounts_of,
-    scope_of,
-    seconds_to_answer,
-)
 from cluster.remote.forward import Forward
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.leftovers import Leftovers
@@ -178,7 +165,7 @@ class Cluster:
     @property
     def looked_for(self) -> str:
         """Which kinds of resources are searched for, and where."""
-        return self._looked_for or scope_of(self._provider, self.name)
+        return self._looked_for or providers.scope_of(self._provider, self.name)
 
     def _standing_machines(self) -> tuple[Machine, ...]:
         """Return the machines; raise if they were taken down."""
@@ -191,13 +178,13 @@ class Cluster:
         )
 
     @property
-    def _provider(self) -> Provider:
-        return plugins.load(Provider, self.spec.provider)
+    def _provider(self) -> providers.Provider:
+        return plugins.load(providers.Provider, self.spec.provider)
 
     @property
-    def _switch(self) -> Stops:
+    def _switch(self) -> providers.Stops:
         provider = self._provider
-        if isinstance(provider, Stops):
+        if isinstance(provider, providers.Stops):
             return provider
         raise SpecError(
             f"The machines of {self.name} cannot be switched off and on: the provider "
@@ -211,7 +198,7 @@ class Cluster:
         Empty if it has none, or they cost nothing. ProvisionError: it does not say.
         """
         provider = self._provider
-        if not (isinstance(provider, ReportsStates) and self.costs and self.machines):
+        if not (isinstance(provider, providers.ReportsStates) and self.costs and self.machines):
             return ()
         return provider.states(self.name, self.machines)
 
@@ -353,7 +340,7 @@ class Cluster:
                 repeat_setup(self.hosts[place].group, self.hosts)
             return tuple(self.machines[place].name for place in places)
         shells = {name: shell for name, shell in self.shells().items() if name in names}
-        connect_all(shells, seconds_to_answer(self._provider, self.spec))
+        connect_all(shells, providers.seconds_to_answer(self._provider, self.spec))
         return ()
 
     def end_jobs(self, reason: str) -> None:
@@ -429,10 +416,10 @@ class Cluster:
             expires = began + self.state.ttl if self.state.ttl else None
             self.disk.record(journal.Switched(on=True, at=began))
             self.disk.record(journal.Created(machines=machines, expires=expires))
-        within = seconds_to_answer(self._provider, self.spec)
+        within = providers.seconds_to_answer(self._provider, self.spec)
         with self._unless_revoked() as check:
             connect_all(self.shells(), within, on_state, between=check)
-            mount_all(self.shells(), mounts_of(self._provider, self.spec))
+            mount_all(self.shells(), providers.mounts_of(self._provider, self.spec))
 
     def install(
         self,
@@ -470,7 +457,9 @@ class Cluster:
         """Install what is missing; return the environment, which hosts that use ours lack."""
         provider = self._provider
         environment = (
-            provider.environment(self.spec) if isinstance(provider, PreparesHosts) else None
+            provider.environment(self.spec)
+            if isinstance(provider, providers.PreparesHosts)
+            else None
         )
         if environment is None:
             return None
@@ -501,7 +490,7 @@ class Cluster:
         self._standing_machines()
         request = make_request(self.state, name, options, params)
         listener = options.listener or default_listener()
-        if isinstance(self._provider, Simulates):
+        if isinstance(self._provider, providers.Simulates):
             return with_verdict(simulate(self.state, request, listener))
         with self.bench_jobs.claimed(replace=options.replace):
             if not options.busy:
@@ -544,7 +533,7 @@ class Cluster:
         if not host_setup.have(facts, benchmark.programs, need):
             silent = self.remote.absent
             facts = host_setup.examine(self.shells(), machines, benchmark.programs)
-            host_setup.check_gpus(facts, need, gpu_advice(type(self._provider)))
+            host_setup.check_gpus(facts, need, providers.gpu_advice(type(self._provider)))
             if len(facts) > 1:
                 machines = host_setup.with_common_addresses(machines, facts, silent)
                 self.disk.note_machines(machines)
@@ -637,7 +626,7 @@ class Cluster:
             self.launch_phases = {**self.state.phases, **self.launch_phases}
             ended = 0
             with suppress(ClusterError):  # then the deletion fails, too, and says what remains
-                ended = self.machine_states().count(ENDED)
+                ended = self.machine_states().count(providers.ENDED)
             destroy(self._provider, self.name, again=f"cluster down {self.name}")
             newest = self.state.jobs[-1:]
             self.disk.end(time.time(), ended)
@@ -655,17 +644,17 @@ class Cluster:
         provider = self._provider
         errors: tuple[type[ClusterError], ...] = ()
         revoked = None
-        if isinstance(provider, RevokedAtOnce):
+        if isinstance(provider, providers.RevokedAtOnce):
             # A node that is dead must not keep the others from being handed back.
             errors = (ClusterError,)
             revoked = provider.revocation_reason(self.spec, self.machines)
-        if revoked or not isinstance(provider, ExistingHosts):
+        if revoked or not isinstance(provider, providers.ExistingHosts):
             # Also end their sessions: some providers' machines stay.
             if self.state.jobs or self.state.named_jobs:
                 self.remote.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError):
                     self.end_jobs(reason)
-            if mounts_of(provider, self.spec):
+            if providers.mounts_of(provider, self.spec):
                 self.remote.give_up_dead(DEAD_AFTER)
                 unmount_all(self.shells())
             return

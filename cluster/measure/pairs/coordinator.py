@@ -26,15 +26,7 @@ from cluster.fleet.pair_measurements import measurement_of
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.measure.first_host import HOSTS, NAMES, REACH, SSH_CONFIG
 from cluster.measure.open_mpi_variables import PREFIXES
-from cluster.measure.pairs.messages import (
-    Answer,
-    BeginTest,
-    EndTest,
-    Listening,
-    Order,
-    Ready,
-    TestOutcome,
-)
+from cluster.measure.pairs import messages
 from cluster.measure.rank import Rank
 from cluster.reports.words.fleet import step_words
 
@@ -42,7 +34,7 @@ FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before o
 PATIENCE = 3.0  # times the slowest test that succeeded
 LEAST_LIMIT = 1.0  # seconds that any test may take longer than planned
 LIMIT_SHARE = 0.125  # of the time that is left, which one test may take longer than planned
-UNSEEN = TestOutcome(test=-1)  # of a side that reported nothing
+UNSEEN = messages.TestOutcome(test=-1)  # of a side that reported nothing
 MOST_UNANSWERED = 2  # tests in a row that a host does not begin, after which it is lost
 
 
@@ -170,7 +162,7 @@ class Coordinator:
     def _end(self, batch: _TestBatch) -> None:
         for number in batch.tests:
             for host in batch.tests[number]:
-                self._links.send(host, EndTest(test=number))
+                self._links.send(host, messages.EndTest(test=number))
 
     def _order(
         self,
@@ -179,8 +171,8 @@ class Coordinator:
         target: int,
         limit: float,
         port: int = 0,
-    ) -> BeginTest:
-        return BeginTest(
+    ) -> messages.BeginTest:
+        return messages.BeginTest(
             test=number,
             role=role,
             metric=self._definition.metric,
@@ -208,7 +200,7 @@ class Coordinator:
         pair: tuple[int, int],
         report: _Report | None,
         step: SurveyStep,
-        sides: Mapping[tuple[tuple[int, int], int], TestOutcome],
+        sides: Mapping[tuple[tuple[int, int], int], messages.TestOutcome],
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
         late = "a host was not ready in the time" if self._links.late.intersection(pair) else ""
@@ -249,7 +241,9 @@ class _TestBatch:
         self.tests = {first + place: pair for place, pair in enumerate(pairs)}
         self.ports: dict[int, int] = {}
         self.took: dict[tuple[int, int], float] = {}
-        self.sides: dict[tuple[tuple[int, int], int], TestOutcome] = {}  # of a pair, at one host
+        self.sides: dict[
+            tuple[tuple[int, int], int], messages.TestOutcome
+        ] = {}  # of a pair, at one host
         self._values: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
         self._done: dict[int, int] = {}
@@ -280,10 +274,10 @@ class _TestBatch:
     def _lost(self, pair: tuple[int, int]) -> bool:
         return bool(set(pair) & self._links.lost.keys())
 
-    def _add(self, host: int, answer: Answer) -> None:
-        if isinstance(answer, Listening) and answer.test in self.tests:
+    def _add(self, host: int, answer: messages.Answer) -> None:
+        if isinstance(answer, messages.Listening) and answer.test in self.tests:
             self.ports[answer.test] = answer.port
-        elif isinstance(answer, TestOutcome) and answer.test in self.tests:
+        elif isinstance(answer, messages.TestOutcome) and answer.test in self.tests:
             self._done[answer.test] = self._done.get(answer.test, 0) + 1
             self.sides[self.tests[answer.test], host] = answer
             if answer.value is not None:
@@ -386,7 +380,7 @@ class HostLinks:
             if not deadlines:
                 break
             for number, answer in self.answers(min(deadlines.values()) - time.monotonic()):
-                if isinstance(answer, Ready):
+                if isinstance(answer, messages.Ready):
                     deadlines.pop(number, None)
             for number in [n for n, end in deadlines.items() if end < time.monotonic()]:
                 self._note_slow(number)
@@ -411,7 +405,7 @@ class HostLinks:
             file.close()
         self._selector.close()
 
-    def send(self, number: int, order: Order) -> None:
+    def send(self, number: int, order: messages.Order) -> None:
         if number in self.lost:
             return
         pipe = _pipe(self._agents[number].stdin)
@@ -421,7 +415,7 @@ class HostLinks:
         except OSError:
             self.give_up(number, self._last_error_line(number))
 
-    def answers(self, seconds: float) -> Iterator[tuple[int, Answer]]:
+    def answers(self, seconds: float) -> Iterator[tuple[int, messages.Answer]]:
         """Wait for answers of the agents for some seconds, and yield those that came."""
         for key, _ in self._selector.select(max(0.0, seconds)):
             number: int = key.data
@@ -432,7 +426,7 @@ class HostLinks:
             self.late.discard(number)  # the first that it says is that it is ready
             *lines, self._rests[number] = (self._rests[number] + data).split(b"\n")
             for line in lines:
-                yield number, msgspec.json.decode(line, type=Answer)
+                yield number, msgspec.json.decode(line, type=messages.Answer)
 
     def ready_pairs(self, pairs: Sequence[tuple[int, int]], wait: float) -> list[tuple[int, int]]:
         """Return the pairs whose hosts are ready; if there is none, wait for a late one."""

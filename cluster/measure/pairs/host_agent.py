@@ -12,14 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
-from cluster.measure.pairs.messages import (
-    AllreduceOutcome,
-    BeginTest,
-    Listening,
-    Order,
-    Ready,
-    TestOutcome,
-)
+from cluster.measure.pairs import messages
 from cluster.measure.pairs.transfer import Conditions, TransferError, exit_quietly, receive, send
 
 ALLREDUCE = "cluster.measure.pairs.allreduce"
@@ -28,11 +21,11 @@ ALLREDUCE = "cluster.measure.pairs.allreduce"
 def main() -> None:
     """Execute orders until the input ends."""
     children: dict[int, int] = {}
-    _write(Ready())
+    _write(messages.Ready())
     try:
         for line in sys.stdin:
-            order = msgspec.json.decode(line, type=Order)
-            if isinstance(order, BeginTest):
+            order = msgspec.json.decode(line, type=messages.Order)
+            if isinstance(order, messages.BeginTest):
                 children[order.test] = _begin(order)
             else:
                 _end(children.pop(order.test, 0))
@@ -42,7 +35,7 @@ def main() -> None:
             _end(pid)
 
 
-def _write(answer: Ready | Listening | TestOutcome) -> None:
+def _write(answer: messages.Ready | messages.Listening | messages.TestOutcome) -> None:
     """Write a line in one call: it is so short that lines of several processes do not mix."""
     os.write(1, msgspec.json.encode(answer) + b"\n")
 
@@ -60,7 +53,7 @@ def _reap(children: dict[int, int]) -> None:
             del children[test]
 
 
-def _begin(order: BeginTest) -> int:
+def _begin(order: messages.BeginTest) -> int:
     pid = os.fork()
     with suppress(PermissionError):  # both do it, as either may be first
         os.setpgid(pid, 0)
@@ -74,7 +67,7 @@ def _begin(order: BeginTest) -> int:
     return 0
 
 
-def _outcome(order: BeginTest) -> TestOutcome:
+def _outcome(order: messages.BeginTest) -> messages.TestOutcome:
     conditions = Conditions()
     value, reason = None, ""
     try:
@@ -86,7 +79,7 @@ def _outcome(order: BeginTest) -> TestOutcome:
                 order.metric,
                 order.seconds,
                 order.limit,
-                lambda port: _write(Listening(test=order.test, port=port)),
+                lambda port: _write(messages.Listening(test=order.test, port=port)),
                 conditions,
             )
         else:
@@ -99,10 +92,12 @@ def _outcome(order: BeginTest) -> TestOutcome:
     conditions.end()
     busy = 0.0 if reason else conditions.busy
     counters = conditions.counters
-    return TestOutcome(test=order.test, value=value, reason=reason, busy=busy, counters=counters)
+    return messages.TestOutcome(
+        test=order.test, value=value, reason=reason, busy=busy, counters=counters
+    )
 
 
-def _allreduce(order: BeginTest) -> float:
+def _allreduce(order: messages.BeginTest) -> float:
     """Run the program of two ranks, and give its result in bytes per second."""
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -127,7 +122,7 @@ def _allreduce(order: BeginTest) -> float:
         errors = [line for line in result.stderr.splitlines() if line.strip(" -=*")]
         why = errors[-1].strip() if errors else f"exit status {result.returncode}"
         raise TransferError(f"the allreduce failed: {why}")
-    return msgspec.json.decode(results[-1], type=AllreduceOutcome).rate
+    return msgspec.json.decode(results[-1], type=messages.AllreduceOutcome).rate
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from cluster import providers
 from cluster.core import journal, plugins
 from cluster.core.claims import this_process
 from cluster.core.errors import (
@@ -30,15 +31,6 @@ from cluster.orchestration.hosts.new_machines import connect
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.proof import prove_launch
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
-from cluster.providers import (
-    ENDED,
-    CountsHosts,
-    Provider,
-    Resumes,
-    Revocable,
-    RevokedAtOnce,
-    mounts_of,
-)
 from cluster.remote.mounts import mount_all
 from cluster.remote.parallel import connect_all
 from cluster.reports.words.outcomes import outcome_words
@@ -176,9 +168,11 @@ def _groups(groups: object) -> dict[str, Group]:
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     """Return the number of machines that a provider makes by default (SpecError)."""
-    plugin = plugins.load(Provider, provider)
+    plugin = plugins.load(providers.Provider, provider)
     convert(options, plugin.Options, f"option of the provider {provider!r}")
-    return plugin.default_hosts(dict(options)) if isinstance(plugin, CountsHosts) else PAIR
+    return (
+        plugin.default_hosts(dict(options)) if isinstance(plugin, providers.CountsHosts) else PAIR
+    )
 
 
 def launch_spec(
@@ -203,10 +197,10 @@ def launch_spec(
         if cluster_journal.is_launching():
             raise cluster_journal.busy_error()
         existing = attach(spec.name)
-        resuming = isinstance(provider, Resumes) and existing.state.is_unfinished(spec)
+        resuming = isinstance(provider, providers.Resumes) and existing.state.is_unfinished(spec)
         if existing.state.launched:
             if _is_usable(existing, spec, replace=replace):
-                mount_all(existing.shells(), mounts_of(provider, spec))
+                mount_all(existing.shells(), providers.mounts_of(provider, spec))
                 return existing
             existing.down(reason=outcome_words("rebuilt", this_process().words))
             plan = provider.plan(spec)
@@ -273,12 +267,12 @@ def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
 
 def _why_unusable(cluster: Cluster) -> str:
     """Say which hosts of a cluster do not answer, and what else is known; empty if all do."""
-    provider, machines = plugins.load(Provider, cluster.spec.provider), cluster.machines
+    provider, machines = plugins.load(providers.Provider, cluster.spec.provider), cluster.machines
     if cluster.state.is_off:
         return f"{cluster.name} is paused. To switch it on: cluster more resume {cluster.name}"
     if any(map(_has_no_python, machines)):
         why = outcome_words("no_python", cluster.name, machines[0].bin)
-    elif isinstance(provider, RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
+    elif isinstance(provider, providers.RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
         return revoked
     elif ended := _ended(cluster):
         return ended
@@ -300,9 +294,9 @@ def _has_no_python(machine: Machine) -> bool:
     return machine.shell == "local" and not Path(machine.bin, "python3").exists()
 
 
-def _revoked(provider: Provider, cluster: Cluster) -> str:
+def _revoked(provider: providers.Provider, cluster: Cluster) -> str:
     """Say why the machines are not ours any more; empty while they are, or if it is not known."""
-    if not isinstance(provider, Revocable):
+    if not isinstance(provider, providers.Revocable):
         return ""
     reason = provider.revocation_reason(cluster.spec, cluster.machines)
     return reason.what if reason else ""
@@ -322,7 +316,7 @@ def _remove_unfinished(cluster: Cluster) -> None:
 
 def _make(
     spec: ClusterSpec,
-    provider: Provider,
+    provider: providers.Provider,
     plan: Plan,
     cluster_journal: journal.Journal,
     on_state: StateCallback,
@@ -345,7 +339,7 @@ def _make(
                 break
             except Capacity as error:
                 cluster.close()
-                if not isinstance(provider, Resumes):
+                if not isinstance(provider, providers.Resumes):
                     raise
                 for machine in machines:
                     on_state(machine.name, error.what)
@@ -381,11 +375,11 @@ def _add_cost(error: ClusterError, cluster: Cluster) -> None:
         error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 
 
-def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
+def plan_spec(spec: ClusterSpec) -> tuple[providers.Provider, Plan]:
     """Ask a provider whether it can create the machines of a spec (SpecError)."""
-    provider = plugins.load(Provider, spec.provider)
+    provider = plugins.load(providers.Provider, spec.provider)
     convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
-    mounts = tuple(mount.line for mount in mounts_of(provider, spec))
+    mounts = tuple(mount.line for mount in providers.mounts_of(provider, spec))
     plan = _plan_of_existing(spec) or provider.plan(spec)
     return provider, structs.replace(plan, lines=(*plan.lines, *mounts)) if mounts else plan
 
@@ -411,7 +405,7 @@ def _ended(cluster: Cluster) -> str:
         states = cluster.machine_states()
     except ClusterError:  # then it is found out whether each machine answers
         return ""
-    ended, total = states.count(ENDED), len(states)
+    ended, total = states.count(providers.ENDED), len(states)
     if not ended:
         return ""
     rest = "what else it had may still be there" if ended == total else "the others cost money"

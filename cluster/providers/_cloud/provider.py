@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
+from cluster import providers
 from cluster.core import decoders, journal, ssh_keys
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError, on_failure
 from cluster.core.model.hosts import Machine, group_of
@@ -19,20 +20,6 @@ from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, SpecPart
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.money import lifetime
-from cluster.providers import (
-    ENDED,
-    Boots,
-    KnowsTopology,
-    MountsFiles,
-    PreparesHosts,
-    Provider,
-    Regional,
-    Replaces,
-    ReportsStates,
-    Resumes,
-    Revocable,
-    Searchable,
-)
 from cluster.providers._cloud import regions
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import Deletion, Entries, listing_delay
@@ -68,17 +55,17 @@ SHORTEST = 60.0  # seconds that a machine is created for: Google's least is 30
 
 
 class CloudProvider(
-    Provider,
-    Regional,
-    Searchable,
-    Resumes,
-    PreparesHosts,
-    Boots,
-    ReportsStates,
-    KnowsTopology,
-    Revocable,
-    Replaces,
-    MountsFiles,
+    providers.Provider,
+    providers.Regional,
+    providers.Searchable,
+    providers.Resumes,
+    providers.PreparesHosts,
+    providers.Boots,
+    providers.ReportsStates,
+    providers.KnowsTopology,
+    providers.Revocable,
+    providers.Replaces,
+    providers.MountsFiles,
     Generic[ClientT, OptionsT, OfferT],
 ):
     """Machines of a cloud, which cost money while they exist."""
@@ -251,8 +238,8 @@ class CloudProvider(
         with self._deletions(name) as deletions:
             by_place = in_each(deletions, lambda item: item.list_except(()))
         states = {item.id: item.state.lower() for listed in by_place for item in listed}
-        listed = (states.get(machine.id, ENDED) for machine in machines)
-        return tuple(ENDED if item == ENDING else item for item in listed)
+        listed = (states.get(machine.id, providers.ENDED) for machine in machines)
+        return tuple(providers.ENDED if item == ENDING else item for item in listed)
 
     def list_except(self, name: str, keep: tuple[Machine, ...]) -> tuple[Resource, ...]:
         ids = {machine.id for machine in keep}

@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import msgspec
 
+from cluster import providers
 from cluster.core import decoders, idle_watch, journal
 from cluster.core.errors import ProvisionError, SpecError, Timeout, on_failure, tail
 from cluster.core.model.hosts import Access, Machine
@@ -29,18 +30,6 @@ from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
-from cluster.providers import (
-    CLOUD_OPTIONS,
-    HasConsoles,
-    HintsReplacement,
-    KnowsTopology,
-    MountsFiles,
-    PreparesHosts,
-    Provider,
-    Searchable,
-    idle_lines,
-    refuse,
-)
 from cluster.providers.lab.network import (
     FIRST,
     OVERLAY,
@@ -65,7 +54,7 @@ from cluster.providers.lab.processes import START, kill_all, processes_of
 from cluster.providers.lab.rootfs import IDLE, INIT, SLURM, SSHD_CONFIG, private, text_of
 
 REFUSED_OPTIONS = {
-    **{option: why for option, why in CLOUD_OPTIONS.items() if option != "idle"},
+    **{option: why for option, why in providers.CLOUD_OPTIONS.items() if option != "idle"},
     "placement": "its hosts are all on this machine",
     "instance": "its hosts are what this machine is",
     "zone": "its hosts are all on this machine",
@@ -83,14 +72,20 @@ SSHD = "/usr/sbin/sshd"
 
 
 class LabProvider(
-    Provider, Searchable, PreparesHosts, HasConsoles, KnowsTopology, HintsReplacement, MountsFiles
+    providers.Provider,
+    providers.Searchable,
+    providers.PreparesHosts,
+    providers.HasConsoles,
+    providers.KnowsTopology,
+    providers.HintsReplacement,
+    providers.MountsFiles,
 ):
     """Hosts that are namespaces of this machine; nothing costs money."""
 
     Options: ClassVar[type[Value]] = LabOptions
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        refuse(spec, REFUSED_OPTIONS)
+        providers.refuse(spec, REFUSED_OPTIONS)
         options = decoders.convert(spec.options, LabOptions, strict=False)
         _check_options(spec, options)
         _check_machine()
@@ -99,7 +94,7 @@ class LabProvider(
         overlay = f", {options.overlay} over it" if options.overlay else ""
         links = f"links{rate}, MTU {options.mtu}{overlay}"
         description = f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}"
-        return Plan(lines=(description, *idle_lines(spec)))
+        return Plan(lines=(description, *providers.idle_lines(spec)))
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore

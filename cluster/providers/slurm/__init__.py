@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from cluster import providers
 from cluster.core import decoders, journal
 from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError, on_failure
 from cluster.core.model.hosts import Access, Machine, machine_name, ssh_command
@@ -25,18 +26,6 @@ from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
-from cluster.providers import (
-    CountsHosts,
-    ExistingHosts,
-    HintsReplacement,
-    PreparesHosts,
-    Provider,
-    Regional,
-    Resumes,
-    RevokedAtOnce,
-    Searchable,
-    refuse,
-)
 from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of, lab_machines
 from cluster.providers.slurm.node_states import LOST, why_closed, words_on_node
 from cluster.providers.slurm.options import (
@@ -80,15 +69,15 @@ KIND = "job"
 
 
 class SlurmProvider(
-    Provider,
-    Regional,
-    Searchable,
-    Resumes,
-    ExistingHosts,
-    CountsHosts,
-    PreparesHosts,
-    RevokedAtOnce,
-    HintsReplacement,
+    providers.Provider,
+    providers.Regional,
+    providers.Searchable,
+    providers.Resumes,
+    providers.ExistingHosts,
+    providers.CountsHosts,
+    providers.PreparesHosts,
+    providers.RevokedAtOnce,
+    providers.HintsReplacement,
 ):
     """Nodes that Slurm gives to a job of ours."""
 
@@ -100,7 +89,7 @@ class SlurmProvider(
         return 2
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        refuse(spec, REFUSED_OPTIONS)
+        providers.refuse(spec, REFUSED_OPTIONS)
         if spec.groups:
             raise SpecError(
                 "The nodes of a job of Slurm are of one kind, so it has no groups.",

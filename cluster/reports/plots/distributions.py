@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.core.units import format_tick, format_value
-from cluster.reports.plots.picture import (
-    Format,
-    Picture,
-    differing_names,
-    finish,
-    new_figure,
-    with_common,
-)
+from cluster.reports.plots import picture
 from cluster.reports.plots.ticks import scale_log
 
 if TYPE_CHECKING:
@@ -32,8 +25,8 @@ def distribution(
     unit: str,
     series: Mapping[str, Sequence[float]],
     bounds: Mapping[str, float],
-    kind: Format = "svg",
-) -> Picture:
+    kind: picture.Format = "svg",
+) -> picture.Picture:
     """Draw the cumulative distribution of values: the share of them that is at most x.
 
     The colours follow the order of the series, such as growing sizes; names are at the ends of the
@@ -44,7 +37,7 @@ def distribution(
     drawn = {name: values for name, values in finite.items() if values}
     if not drawn:
         raise SpecError("There are no values to draw.", remedy="Name another metric: --metric NAME")
-    figure, axes = new_figure()
+    figure, axes = picture.new_figure()
     from matplotlib import colormaps  # noqa: PLC0415 - it is slow to import
 
     colours = colormaps["viridis"]
@@ -61,9 +54,9 @@ def distribution(
         words = f"beyond p99.9: up to {format_value(max(beyond), unit)}"
         axes.plot([], [], ">", color="black", ms=4, label=words)
     _scale(axes, [end for v in drawn.values() for end in (v[0], _last(v))], unit)
-    _name_ends(axes, differing_names(list(drawn)), ends)
+    _name_ends(axes, picture.differing_names(list(drawn)), ends)
     axes.set_ylabel("share of all values")
-    return finish(figure, with_common(title, list(drawn)), kind, {})
+    return picture.finish(figure, picture.with_common(title, list(drawn)), kind, {})
 
 
 def _last(ordered: Sequence[float]) -> float:

@@ -14,33 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from cluster.agent.facts import SYSCTLS
+from cluster.core.model import hosts, logs
 from cluster.core.model.fleet import ClassShare, FleetFinding, FleetVerdict, Part, Reason, Suspect
-from cluster.core.model.hosts import (
-    SIMULATED,
-    Connection,
-    Facts,
-    Interface,
-    Link,
-    Machine,
-    RankProcess,
-    Tuning,
-)
 from cluster.core.model.limits import Figure, Hardware
-from cluster.core.model.logs import (
-    Device,
-    NcclEdge,
-    NcclLog,
-    NcclRank,
-    Parsed,
-    PeerAccess,
-    Profile,
-    ProfileSection,
-    RoleTime,
-    Routine,
-    Setting,
-    Symptom,
-    TaskTimes,
-)
 from cluster.core.model.measurements import Definition, Measurement, Planned
 from cluster.core.model.notes import Note
 from cluster.core.model.records import ExpectedResult, Record
@@ -50,7 +26,7 @@ V = TypeVar("V", bound=msgspec.Struct)
 KEPT = frozenset(("localhost", "127.0.0.1", "0.0.0.0", "::1"))  # noqa: S104 - a word
 IPV4 = re.compile(r"\d+(\.\d+){3}")
 PROVIDERS = ("aws", "gcp", "imported", "kubernetes", "lab", "local", "log", "sim", "slurm", "ssh")
-SHELLS = ("kubectl", "local", SIMULATED, "srun", "ssh")
+SHELLS = ("kubectl", "local", hosts.SIMULATED, "srun", "ssh")
 ROOM = 250  # hosts in a block of pseudonymous addresses
 GONE = "…"  # stands for a word that was left out
 _PACKAGE = Path(__file__).parents[2]
@@ -214,9 +190,9 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         "accelerator": _like(r"[a-z]{1,6}-?[a-z]{0,6}-?[a-z]?\d{1,4}(-\d+gb)?:\d{1,2}"),
     },
     ExpectedResult: {"unit": _whole},
-    Machine: {"name": HOST, "address": ADDRESS, "shell": _one_of("shell", *SHELLS)},
-    Link: {"source": _words, "fabric": _whole},
-    Facts: {
+    hosts.Machine: {"name": HOST, "address": ADDRESS, "shell": _one_of("shell", *SHELLS)},
+    hosts.Link: {"source": _words, "fabric": _whole},
+    hosts.Facts: {
         **dict.fromkeys(("system", "kernel", "cpu", "clock", "python", "mpi", "tmux"), _words),
         **dict.fromkeys(("gpus", "gpu_driver", "gpu_slots", "gpu_modules"), _words),
         "host": HOST,
@@ -227,8 +203,8 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         "programs": WORDS,
         "mpi_flags": WORDS,
     },
-    Interface: {"name": _known_or("interface"), "address": ADDRESS, "slot": _words},
-    Tuning: {
+    hosts.Interface: {"name": _known_or("interface"), "address": ADDRESS, "slot": _words},
+    hosts.Tuning: {
         **dict.fromkeys(("governor", "huge_pages", "board", "firmware", "storage"), _words),
         "numa": Keyed(_like(r"node\d{1,3}"), NUMBERS),
         "sysctls": Keyed(_setting, _words),
@@ -264,27 +240,30 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     Reason: {"code": _choice},
     ClassShare: {"path": PATH},
     Suspect: dict.fromkeys(("direction", "twins"), _choice),
-    RankProcess: {"host": HOST, "boot": ID, "sent": _drop},
-    Connection: {"here": _endpoint, "there": _endpoint},
-    Parsed: {
+    hosts.RankProcess: {"host": HOST, "boot": ID, "sent": _drop},
+    hosts.Connection: {"here": _endpoint, "there": _endpoint},
+    logs.Parsed: {
         **dict.fromkeys(("title", "failures", "devices"), _words),
         "format": _known_or("format"),
         "notes": _whole,
         "operation": _known_or("value"),
     },
-    Setting: {"name": _words, "value": _words},
+    logs.Setting: {"name": _words, "value": _words},
     Note: {"kind": _choice, "values": _words},
-    Device: {"name": _words, "paths": PATH, "cpus": NUMBERS, "numa": NUMBERS, "model": _words},
-    PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
-    NcclEdge: {"transport": _like("P2P|SHM|NET|COLLNET|NVLS", ""), "via": VIA},
-    NcclRank: {"host": HOST, "bus": PCI, "place": PCI},
-    NcclLog: {**dict.fromkeys(("versions", "networks", "interfaces"), _words), "warnings": _whole},
-    Symptom: {"kind": _whole, "text": _words, "value": _whole},
-    Routine: {"name": _like(r"MPIX?_[A-Za-z_]{1,40}", "MPI_other")},
-    RoleTime: {"role": _words},
-    TaskTimes: {"host": HOST},
-    ProfileSection: {"kind": _words, "name": _words},
-    Profile: {**dict.fromkeys(("region", "context", "roles"), _words)},
+    logs.Device: {"name": _words, "paths": PATH, "cpus": NUMBERS, "numa": NUMBERS, "model": _words},
+    logs.PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
+    logs.NcclEdge: {"transport": _like("P2P|SHM|NET|COLLNET|NVLS", ""), "via": VIA},
+    logs.NcclRank: {"host": HOST, "bus": PCI, "place": PCI},
+    logs.NcclLog: {
+        **dict.fromkeys(("versions", "networks", "interfaces"), _words),
+        "warnings": _whole,
+    },
+    logs.Symptom: {"kind": _whole, "text": _words, "value": _whole},
+    logs.Routine: {"name": _like(r"MPIX?_[A-Za-z_]{1,40}", "MPI_other")},
+    logs.RoleTime: {"role": _words},
+    logs.TaskTimes: {"host": HOST},
+    logs.ProfileSection: {"kind": _words, "name": _words},
+    logs.Profile: {**dict.fromkeys(("region", "context", "roles"), _words)},
 }
 
 

@@ -12,16 +12,8 @@ import re
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
+from cluster.logs import tcp
 from cluster.logs.parsers import Parser, ResultBuilder, count, define, number
-from cluster.logs.tcp import (
-    SEVERAL,
-    SUM,
-    Intervals,
-    adds_up,
-    bytes_of,
-    is_within_host,
-    stays_within,
-)
 
 SENT, RECEIVED, RATE, INTERVAL, LOST, JITTER = DEFINITIONS = define(
     "iperf2",
@@ -130,7 +122,7 @@ class Iperf2(Parser):
         test = self._owners.get(name) or self._owners.get(name.lstrip("*")) or self._open(lineno)
         if test.has_ended(name, flow):
             test = self._new(lineno, test)
-        for each in self._tests[-2:] if name == SUM and self._is_dual else (test,):
+        for each in self._tests[-2:] if name == tcp.SUM and self._is_dual else (test,):
             each.row(name, flow, match)
         return True
 
@@ -204,12 +196,12 @@ class StreamReport:
     def parse(cls, match: re.Match[str]) -> StreamReport | None:
         """Read a line of `_LINE`; none if it ends before it begins."""
         _, _, begin, end, amount, of_amount, rate, of_rate, unit, rest = match.groups()
-        rate = float(rate) * bytes_of(of_rate, unit)
+        rate = float(rate) * tcp.bytes_of(of_rate, unit)
         if end == begin and rate:  # the test was so short that both ends are rounded to one
-            end = float(begin) + float(amount) * bytes_of(of_amount, "Bytes") / rate
+            end = float(begin) + float(amount) * tcp.bytes_of(of_amount, "Bytes") / rate
         if float(end) <= float(begin):
             return None
-        flow = cls(float(end), float(amount) * bytes_of(of_amount, "Bytes"), rate, float(begin))
+        flow = cls(float(end), float(amount) * tcp.bytes_of(of_amount, "Bytes"), rate, float(begin))
         flow.udp = _UDP.match(rest) if "(" in rest else None
         flow.is_alone = begin != match[4]  # no interval is as short as that
         return flow
@@ -247,7 +239,7 @@ class Iperf2Test:
         self._reverse: set[str] = set()
         self._many = 0  # how many streams a sum counts
         self._csv: dict[str, StreamReport] = {}  # the flows of a log without a sum
-        self._intervals = Intervals()
+        self._intervals = tcp.Intervals()
         self._datagrams_of: list[tuple[str, re.Match[str]]] = []  # of all reports of streams
 
     @property
@@ -258,7 +250,7 @@ class Iperf2Test:
         self.role, self.protocol, self.is_headed = role, protocol, True
 
     def stay(self, line: str) -> None:
-        if is_within_host(line):
+        if tcp.is_within_host(line):
             self._within()
 
     def _within(self) -> None:
@@ -296,12 +288,12 @@ class Iperf2Test:
         if stream == self._asked:
             flow.is_alone = False  # a server reports on the whole test
         else:
-            if flow.udp is not None and stream != SUM:
+            if flow.udp is not None and stream != tcp.SUM:
                 self.protocol = "UDP"
                 self._datagrams_of.append((stream, flow.udp))
             self._intervals.add(stream, self._side(stream), (flow.begin, flow.end), flow.rate)
         flows[stream] = flows[stream].joined(flow) if stream in flows else flow
-        if stream == SUM:
+        if stream == tcp.SUM:
             self._many = int(match[2] or 0)
         else:
             self._streams[stream.lstrip("*")] = None
@@ -315,11 +307,11 @@ class Iperf2Test:
         slack = SLACK + 2 * ROUNDING / (end - begin)
         if size is None or bits is None or abs(size * 8 / (end - begin) - bits) > slack * bits + 1:
             return False
-        if stays_within(fields[1], fields[3]):
+        if tcp.stays_within(fields[1], fields[3]):
             self._within()
         stream = "sum" if fields[5] == "-1" else fields[5]
         flow = StreamReport(end, size, bits / 8, begin)
-        self._intervals.add(SUM if stream == "sum" else stream, "", (begin, end), flow.rate)
+        self._intervals.add(tcp.SUM if stream == "sum" else stream, "", (begin, end), flow.rate)
         self._csv[stream] = self._csv[stream].joined(flow) if stream in self._csv else flow
         return True
 
@@ -331,7 +323,7 @@ class Iperf2Test:
                 builder.add(RATE, flow.rate, {"stream": stream})
         sides: dict[tuple[Definition, str], dict[str, StreamReport]] = {}
         for stream, flow in self._flows.items():
-            if stream != SUM:
+            if stream != tcp.SUM:
                 side = self._definition(stream), self._way(stream)
                 sides.setdefault(side, {})[stream] = flow
         for (definition, way), flows in (sides or self._only_sum()).items():
@@ -356,7 +348,7 @@ class Iperf2Test:
             )
 
     def _only_sum(self) -> dict[tuple[Definition, str], dict[str, StreamReport]]:
-        return {(self._definition(SUM), ""): {}} if SUM in self._flows else {}
+        return {(self._definition(tcp.SUM), ""): {}} if tcp.SUM in self._flows else {}
 
     def _side(self, stream: str) -> str:
         """Name what streams whose intervals are added have in common."""
@@ -369,7 +361,7 @@ class Iperf2Test:
     def _add(
         self, definition: Definition, way: str, flows: dict[str, StreamReport], *, is_both: bool
     ) -> None:
-        total = self._flows.get(SUM)
+        total = self._flows.get(tcp.SUM)
         last = max((flow.last for flow in flows.values()), default=0.0)
         if total is None and max(len(flows), len(self._streams)) == 1:
             total = next(iter(flows.values()))
@@ -378,7 +370,7 @@ class Iperf2Test:
         amount = sum(flow.amount for flow in flows.values())
         if is_both and amount and total.amount > (1 + SAME) * amount:
             amounts = {name: flow.amount for name, flow in self._flows.items()}
-            if not adds_up(amounts) or not all(flow.is_whole for flow in flows.values()):
+            if not tcp.adds_up(amounts) or not all(flow.is_whole for flow in flows.values()):
                 return
             self._builder.note("sum_of_both_ways")
             rate = sum(flow.rate for flow in flows.values())
@@ -395,19 +387,19 @@ class Iperf2Test:
         """Count the streams, unless the sum shows that lines of some are missing."""
         streams = max(1, self._many, len(self._streams))
         amounts = {name: flow.amount for name, flow in flows.items()}
-        total = self._flows.get(SUM)
+        total = self._flows.get(tcp.SUM)
         if total is None or is_both or self._many or self.is_headed:
             return streams
-        if adds_up({**amounts, SUM: total.amount}):
+        if tcp.adds_up({**amounts, tcp.SUM: total.amount}):
             return streams
         self._builder.lack("no_streams_both_ways")
-        return SEVERAL
+        return tcp.SEVERAL
 
     def _add_intervals(self, builder: ResultBuilder) -> None:
         """Use the rates of intervals, as there is no report of the whole test."""
         ways = self._intervals.together()
         streams_named = sum(streams for _, streams, _ in ways if isinstance(streams, int))
-        if streams_named < len(self._streams) and SUM not in self._flows:
+        if streams_named < len(self._streams) and tcp.SUM not in self._flows:
             return  # lines of some streams that connected are missing
         for way, streams, values in ways:
             params = self._params(self._many or streams)
@@ -424,7 +416,7 @@ class Iperf2Test:
         """Add what a server reported about datagrams, in this log or to this client."""
         for flows in (self._flows, self._remote):
             for stream, flow in flows.items():
-                if flow.udp is not None and flow.is_whole and stream != SUM:
+                if flow.udp is not None and flow.is_whole and stream != tcp.SUM:
                     self._lost(stream, flow.udp)
         for stream, flow in self._remote.items():
             point = {"protocol": self.protocol or "UDP", **self._stream(stream)}
@@ -441,7 +433,7 @@ class Iperf2Test:
     def _definition(self, stream: str) -> Definition:
         """Tell what the figure of a stream counts: with -R and --full-duplex, a client receives."""
         name = stream.lstrip("*")
-        turned = name in self._reverse or (stream == SUM and bool(self._reverse))
+        turned = name in self._reverse or (stream == tcp.SUM and bool(self._reverse))
         # The client that a server starts beside itself (-d, -r) sends, though it has a star.
         turned |= name != stream and not self.is_beside
         client, server = (RECEIVED, SENT) if turned else (SENT, RECEIVED)

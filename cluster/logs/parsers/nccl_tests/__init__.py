@@ -17,19 +17,7 @@ import msgspec
 from cluster.core import decoders
 from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import Parser, numbers
-from cluster.logs.parsers.nccl_tests.perf_test import (
-    ABSENT,
-    ALGBW,
-    AVERAGE,
-    AVERAGE_LINE,
-    BUSBW,
-    ENDS,
-    FAILED,
-    FOOT,
-    RANK,
-    TIME,
-    PerfTest,
-)
+from cluster.logs.parsers.nccl_tests import perf_test
 
 _START = re.compile(r"#?\s*(nThreads?:?\s+\d+\s|nccl-tests version|Collective test starting:)")
 _NAME = re.compile(r"#?\s*Collective test starting:\s*(\S+)")
@@ -76,11 +64,11 @@ class NcclTests(Parser):
         *("Test NCCL failure", "NCCL failure", " float ", " half ", " bfloat16 "),
     )
     rows_interrupted = True
-    definitions = (TIME, ALGBW, BUSBW, AVERAGE)
+    definitions = (perf_test.TIME, perf_test.ALGBW, perf_test.BUSBW, perf_test.AVERAGE)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before the last
-        self._test: PerfTest | None = None
+        self._test: perf_test.PerfTest | None = None
         self._command = ""
         self._parts: list[list[str]] = []  # parts of rows that other lines interrupted
         self._boxed = False  # whether the last line belongs to a Markdown table with our header
@@ -98,7 +86,7 @@ class NcclTests(Parser):
         return is_known or self._around(text, lineno)
 
     def _read_note(self, text: str, lineno: int) -> bool:
-        if self._test is not None and self._test.headed and text.startswith(ENDS):
+        if self._test is not None and self._test.headed and text.startswith(perf_test.ENDS):
             return self._test.take(text)
         if _START.match(text):
             self._begin(text, lineno)
@@ -150,7 +138,7 @@ class NcclTests(Parser):
     def _row(self, text: str, lineno: int) -> bool:
         """Read a row, or what is left of a torn row: its last part, or only its first."""
         test, cells = self._open(lineno), _STAMP.sub("", text).split()
-        if test.ends_before(cells) and PerfTest(lineno).row(cells):
+        if test.ends_before(cells) and perf_test.PerfTest(lineno).row(cells):
             test = self._new(lineno)
             test.follows = True
         if test.row(cells) or test.row([*self._torn(), *cells]):
@@ -168,16 +156,20 @@ class NcclTests(Parser):
         return [cell for part in self._parts[heads[-1] :] for cell in part] if heads else []
 
     def _around(self, text: str, lineno: int) -> bool:
-        begun = (RANK, FAILED, FOOT)
+        begun = (perf_test.RANK, perf_test.FAILED, perf_test.FOOT)
         if self._test is None and any(form.match(text) for form in begun):
             self._open(lineno)  # the log begins after its head
-        elif self._test is not None and self._test.is_mean_alone and AVERAGE_LINE.match(text):
+        elif (
+            self._test is not None
+            and self._test.is_mean_alone
+            and perf_test.AVERAGE_LINE.match(text)
+        ):
             self._new(lineno)  # the last line of another test
         return self._test is not None and (
             self._test.take(text, lineno) or self._hides(self._test, text)
         )
 
-    def _hides(self, test: PerfTest, text: str) -> bool:
+    def _hides(self, test: perf_test.PerfTest, text: str) -> bool:
         """Notice a row that cannot be read, because of other text around its columns."""
         if _HIDDEN.search(text):
             test.hidden = test.hidden or text
@@ -202,12 +194,12 @@ class NcclTests(Parser):
             self._parsed.append(self._test.parsed())
         self._test = None
 
-    def _new(self, lineno: int) -> PerfTest:
+    def _new(self, lineno: int) -> perf_test.PerfTest:
         self._end()
-        self._test = PerfTest(lineno)
+        self._test = perf_test.PerfTest(lineno)
         return self._test
 
-    def _open(self, lineno: int) -> PerfTest:
+    def _open(self, lineno: int) -> perf_test.PerfTest:
         return self._test or self._new(lineno)
 
     def _begin(self, text: str, lineno: int) -> None:
@@ -228,7 +220,7 @@ class NcclTests(Parser):
 
 def _cells(text: str) -> list[str]:
     """Return the cells of a row of a Markdown table, without marks for bold and code."""
-    return [cell.strip(" \t*`") or ABSENT for cell in text[1:-1].split("|")]
+    return [cell.strip(" \t*`") or perf_test.ABSENT for cell in text[1:-1].split("|")]
 
 
 MOST_RANKS = 1024  # of a process: a larger figure is an error
@@ -286,7 +278,7 @@ class NcclJsonReport(msgspec.Struct):
     average_bus_bandwidth: _Outcome = msgspec.field(default_factory=_Outcome)
     errors: list[str] = []
 
-    def fill(self, test: PerfTest) -> None:
+    def fill(self, test: perf_test.PerfTest) -> None:
         test.headed = test.ended = True
         test.name = (self.args or [""])[0].rpartition("/")[2]
         test.checked = bool(self.config.validation)
@@ -298,7 +290,7 @@ class NcclJsonReport(msgspec.Struct):
                 if half is not None and (figures := half.figures):
                     test.add(row.size, (row.type, row.redop, place), figures, str(half.nwrong))
 
-    def _place(self, test: PerfTest) -> None:
+    def _place(self, test: perf_test.PerfTest) -> None:
         """Name all ranks: the file names only the first one of each process."""
         each = self.config.nthreads * self.config.ngpus
         for process in self.config.devices:
