@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tests.fakes.cloud import Emulated
 
 NAME = "c5"
-WAITS = {  # seconds that the product waits for a real cloud, and how long for one on loopback
+WAITS: dict[
+    str, Any
+] = {  # seconds that the product waits for a real cloud, and how long for one on loopback
     "cluster.orchestration.launch.orphans.LOOK_AGAIN": 0.05,
     "cluster.providers._cloud.deletion.FIRST_POLL": 0.01,
     "cluster.providers._cloud.launch.PAUSE": 0.05,
@@ -26,6 +28,8 @@ WAITS = {  # seconds that the product waits for a real cloud, and how long for o
     "cluster.providers.gcp.api.FIRST_POLL": 0.01,
     "cluster.providers.gcp.create.PAUSE": 0.05,
     "cluster.providers.gcp.delete.LOOK_AGAIN": 0.1,
+    "cluster.providers.gcp.flex_start.PAUSE": 0.1,
+    "cluster.providers.gcp.flex_start.PAUSES": (0.1,),
 }
 
 

@@ -39,6 +39,8 @@ OF_LISTS = {  # the calls that list, and those of machines alone
         "instances.aggregatedList",
         "disks.aggregatedList",
         "disks.list",
+        "instanceGroupManagers.aggregatedList",
+        "instanceTemplates.list",
         "resourcePolicies.aggregatedList",
         "firewalls.list",
         "networks.list",

@@ -121,3 +121,104 @@ def test_faults_on_the_wire_and_in_operations(gcp: Cloud) -> None:
     assert gcp.mutating()[0].code == "rateLimitExceeded"
     assert names(gcp) == ["n-001"]
     assert {thing.kind for thing in gcp.things(theirs=False)} == {"instances", "disks"}
+
+
+FLEX: dict[str, Any] = {
+    "machine_type": "a3-highgpu-8g",
+    "reservation_affinity": {"consume_reservation_type": "NO_RESERVATION"},
+    "scheduling": {
+        "provisioning_model": "FLEX_START",
+        "on_host_maintenance": "TERMINATE",
+        "instance_termination_action": "DELETE",
+        "max_run_duration": {"seconds": 3600},
+    },
+}
+
+
+def group(cloud: Cloud, repairs: str = "DO_NOTHING", **changes: Any) -> None:
+    """Make a template of Flex-start VMs, and a group of it without machines."""
+    properties = asked(**{**FLEX, **changes})["instance_properties"]
+    template = {"name": "t", "properties": properties}
+    body = compute_v1.InstanceTemplate(template)
+    client(cloud, "InstanceTemplates").insert_unary(
+        project=PROJECT, instance_template_resource=body
+    )
+    manager = {
+        "name": "g",
+        "instance_template": "global/instanceTemplates/t",
+        "target_size": 0,
+        "instance_lifecycle_policy": {"default_action_on_failure": repairs},
+    }
+    client(cloud, "InstanceGroupManagers").insert_unary(
+        **WHERE, instance_group_manager_resource=compute_v1.InstanceGroupManager(manager)
+    )
+
+
+def resize(cloud: Cloud, **how: Any) -> None:
+    body = compute_v1.InstanceGroupManagerResizeRequest(
+        {"name": "r", **(how or {"instances": [{"name": "n-1"}, {"name": "n-2"}]})}
+    )
+    client(cloud, "InstanceGroupManagerResizeRequests").insert_unary(
+        **WHERE,
+        instance_group_manager="g",
+        instance_group_manager_resize_request_resource=body,
+    )
+
+
+def state(cloud: Cloud) -> Any:
+    found = client(cloud, "InstanceGroupManagerResizeRequests")
+    return found.get(**WHERE, instance_group_manager="g", resize_request="r")
+
+
+def test_a_resize_request_gives_all_machines_or_waits_and_says_why(gcp: Cloud) -> None:
+    gcp.set(capacity={ZONE: 1})
+    group(gcp)
+    resize(gcp)
+    waiting = state(gcp)
+
+    assert waiting.state == "ACCEPTED"
+    why = waiting.status.last_attempt.error.errors
+    assert [one.code for one in why] == ["ZONE_RESOURCE_POOL_EXHAUSTED"]
+    assert names(gcp) == []
+    gcp.set(capacity={})
+    assert state(gcp).state == "SUCCEEDED"
+    assert names(gcp) == ["n-1", "n-2"]
+
+
+def test_a_group_takes_its_request_and_machines_along(gcp: Cloud) -> None:
+    group(gcp)
+    resize(gcp)
+    with pytest.raises(exceptions.BadRequest, match="already being used"):
+        client(gcp, "InstanceTemplates").delete_unary(project=PROJECT, instance_template="t")
+    client(gcp, "InstanceGroupManagers").delete_unary(**WHERE, instance_group_manager="g")
+
+    assert names(gcp) == []
+    with pytest.raises(exceptions.NotFound):
+        state(gcp)
+    client(gcp, "InstanceTemplates").delete_unary(project=PROJECT, instance_template="t")
+    assert not gcp.things(theirs=False)
+
+
+@pytest.mark.parametrize(
+    ("repairs", "changes", "how", "why"),
+    [
+        ("REPAIR", {}, {}, "must not repair"),
+        ("DO_NOTHING", {"machine_type": "c2-standard-4"}, {}, "no FLEX_START"),
+        ("DO_NOTHING", {"reservation_affinity": {}}, {}, "NO_RESERVATION"),
+        ("DO_NOTHING", {}, {"resize_by": 1, "instances": [{"name": "n-1"}]}, "Either it or"),
+    ],
+)
+def test_requests_that_google_does_not_take(
+    gcp: Cloud, repairs: str, changes: dict[str, Any], how: dict[str, Any], why: str
+) -> None:
+    group(gcp, repairs, **changes)
+    with pytest.raises(exceptions.BadRequest, match=why):
+        resize(gcp, **how)
+
+
+@pytest.mark.parametrize("seconds", [599, 7 * 24 * 3600 + 1])
+def test_flex_start_runs_ten_minutes_to_seven_days(gcp: Cloud, seconds: int) -> None:
+    scheduling = {**FLEX["scheduling"], "max_run_duration": {"seconds": seconds}}
+    group(gcp, scheduling=scheduling)
+    with pytest.raises(exceptions.BadRequest, match="10 minutes to 7 days"):
+        resize(gcp)

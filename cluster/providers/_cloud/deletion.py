@@ -89,7 +89,7 @@ class Deletion(ABC, Generic[R]):
 
     def delete_machines(self) -> None:
         """Delete the machines, and wait until they are gone (ProvisionError, Failure)."""
-        delete_until_gone(lambda: self._attempt(self._machines()), self._where)
+        delete_until_gone(self._attempt_machines, self._where)
 
     def list_except(self, keep: Collection[str]) -> Sequence[R]:
         return [machine for machine in self._machines() if machine.id not in keep]
@@ -115,7 +115,7 @@ class Deletion(ABC, Generic[R]):
         failure is raised once the others are gone, or after `listing_delay`, because a resource of
         that kind may still use some of them.
         """
-        if machines := self._attempt(self._machines()) or self._unproven():
+        if machines := self._attempt_machines() or self._unproven():
             return machines
         remaining: tuple[Resource, ...] = ()
         refused: list[Failure] = []
@@ -131,6 +131,9 @@ class Deletion(ABC, Generic[R]):
             if not remaining or time.monotonic() - self._refused_at > listing_delay():
                 raise refused[0]
         return remaining
+
+    def _attempt_machines(self) -> tuple[Resource, ...]:
+        return self._attempt(self._machines())
 
     def _attempt(self, targets: Sequence[R]) -> tuple[Resource, ...]:
         self._delete(targets)

@@ -75,6 +75,7 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     lines: tuple[str, ...]  # the plan, for a person
     gpus: int = 0  # of each machine
     reservation: str = ""  # that they use: its id at Amazon, its name at Google
+    queue: float = 0.0  # seconds that they may wait there before they start
 
 
 class InstanceView(Value, frozen=True, kw_only=True):

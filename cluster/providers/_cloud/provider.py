@@ -381,7 +381,9 @@ class CloudProvider(
             specs = regional_specs(spec, self.options_of(spec))
             answers: list[dict[str, OfferT] | ClusterError] = []
             if begun := self._begun(spec):
-                specs = specs[regions.begun_at(specs, next(iter(begun.values()))) :]
+                offer = next(iter(begun.values()))
+                come_to = [spec.zone in (offer.region, offer.sites[0].zone) for spec in specs]
+                specs = specs[come_to.index(True) if any(come_to) else 0 :]
                 answers.append(begun)
             answers += in_each(specs[len(answers) :], self._try_plan)
             self._planned[key] = regions.choose(specs, answers)
@@ -415,7 +417,7 @@ class CloudProvider(
         path = intent_file(cluster, self.name)
         if path.exists():
             return self._intent_of(cluster)
-        expires = client.now() + choice.offer.ttl
+        expires = client.now() + choice.offer.queue + choice.offer.ttl
         tags = new_tags(choice.spec.name, client.owner, expires, user=client.user)
         intent = self.intent(tags=tags, offers=choice.offers)
         LaunchJournal(self.name, client.name, cluster).record_owner(tags, client.account)

@@ -76,12 +76,6 @@ def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | N
     return replace(priced[0][1], hourly=hourly)
 
 
-def begun_at(specs: Sequence[ClusterSpec], offer: CloudOffer) -> int:
-    """Return which of the specs an interrupted launch had come to."""
-    places = offer.region, offer.sites[0].zone
-    return next((number for number, spec in enumerate(specs) if spec.zone in places), 0)
-
-
 def choose(
     specs: Sequence[ClusterSpec], answers: Sequence[Mapping[str, OfferT] | ClusterError]
 ) -> Choices[OfferT]:

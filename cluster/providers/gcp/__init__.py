@@ -92,6 +92,11 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
 
     def plan(self, spec: ClusterSpec) -> Plan:
         refuse(spec, REFUSED_OPTIONS)
+        if spec.groups and self.options_of(spec).flex_start:
+            raise SpecError(
+                "Machines of --option flex_start are of one group: others would wait for it.",
+                remedy="Leave the option out, or the groups.",
+            )
         requested_accelerators(spec, allow_retired=self.options_of(spec).allow_retired)
         return super().plan(spec)
 

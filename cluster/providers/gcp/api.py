@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 TIMEOUT = 20.0  # seconds for a reply
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two checks of an operation
 PATIENCE = 600.0  # seconds for an operation
-GLOBAL = ("firewalls", "images", "network_profiles", "networks", "regions", "zones")
+GLOBAL = (
+    *("firewalls", "images", "instance_templates"),
+    *("network_profiles", "networks", "regions", "zones"),
+)
 SIGNS = (
     "GOOGLE_APPLICATION_CREDENTIALS",
     "GOOGLE_CLOUD_PROJECT",

@@ -21,10 +21,10 @@ from cluster.providers._cloud.launch import (
     too_few_machines,
 )
 from cluster.providers._cloud.options import name_taken_error
-from cluster.providers.gcp import fabrics
+from cluster.providers.gcp import fabrics, flex_start
 from cluster.providers.gcp.api import Project, created
 from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion
-from cluster.providers.gcp.errors import call_name
+from cluster.providers.gcp.errors import call_name, singular
 from cluster.providers.gcp.labels import (
     DIGITS,
     description_of,
@@ -72,10 +72,10 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                 "description": description_of(self._tags),
                 "auto_create_subnetworks": True,
             }
-            self._named("networks", "network", network)
+            self._named("networks", network)
         first, *rest = firewalls(self.offer, self._tags)
-        self._named("firewalls", "firewall", first)
-        self._make_all("firewalls", "firewall", rest)
+        self._named("firewalls", first)
+        self._make_all("firewalls", rest)
 
     def prepare_group(self, first: Self) -> None:
         """Create the placement policy, without a VM count: with one, machines wait for others."""
@@ -86,16 +86,16 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             "description": description_of(self._tags),
             "group_placement_policy": {"collocation": "COLLOCATED"},
         }
-        self._make_all("resource_policies", "resource_policy", [body], region=self.offer.region)
+        self._make_all("resource_policies", [body], region=self.offer.region)
 
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Create all machines; even a successful operation may have created too few."""
         self._listed_names = frozenset()
         fabric, nics = self.offer.fabric, self.offer.nics
         if fabric and not self._added:
-            for collection, kind, bodies in fabrics.bodies(fabric, nics, self._tags, site.zone):
+            for collection, bodies in fabrics.bodies(fabric, nics, self._tags, site.zone):
                 where = {"region": self.offer.region} if collection == "subnetworks" else {}
-                self._make_all(collection, kind, bodies, **where)
+                self._make_all(collection, bodies, **where)
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
         body = request(
             self._spec,
@@ -107,15 +107,30 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             label(self._tags) + self.suffix,
             nics or (fabrics.nics(fabric, self._tags, site.zone) if fabric else ()),
         )
+        _, _, id_ = token.partition("/")
+        if self.offer.queue:
+            return self._wait_in_queue(site.zone, id_, body["instance_properties"])
         operation = self.client.begin(
             "instances",
             "bulk_insert",
             zone=site.zone,
-            request_id=token.partition("/")[2],
+            request_id=id_,
             bulk_insert_instance_resource_resource=body,
         )
         self._since = operation.insert_time
         return self._names(created(self.client.finish(self.operation, operation)))
+
+    def _wait_in_queue(self, zone: str, id_: str, properties: flex_start.Body) -> tuple[str, ...]:
+        name, machines = f"{self._stem}-{id_[-4:]}", self._names(self.hosts)
+        template, group = flex_start.bodies(name, properties, description_of(self._tags))
+        self._make_all("instance_templates", [template])
+        self._make_all("instance_group_managers", [group], zone=zone)
+        where = {"zone": zone, "instance_group_manager": name}
+        self._since = flex_start.enter(self.client, where, machines, id_)
+        for state in flex_start.states(self.client, where, self.offer.queue):
+            for number in range(self.hosts):
+                self.on_state(self.name(number), state)
+        return machines
 
     def leave(self, site: Site) -> None:
         """Delete the networks for RDMA: they are of the zone, and count against the quota."""
@@ -238,20 +253,18 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     # What machines need.
 
-    def _make_all(
-        self, collection: str, kind: str, bodies: Sequence[dict[str, Any]], **where: str
-    ) -> None:
-        self._insert(collection, kind, bodies, **where)
+    def _make_all(self, collection: str, bodies: Sequence[dict[str, Any]], **where: str) -> None:
+        self._insert(collection, bodies, **where)
         for body in bodies:
             self._record_created(collection, body, *where.values())
 
-    def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
+    def _named(self, collection: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.
 
         A call of this launch whose reply was lost may have created it already.
         """
-        self._insert(collection, kind, [body])
-        where = {kind: body["name"]}
+        self._insert(collection, [body])
+        where = {singular(collection): body["name"]}
         existing = retry(lambda: self.client.call(collection, "get", **where), kinds=UNLISTED)
         tags = parse_description(existing.description)
         if tags is None or tags.launch != self._tags.launch:
@@ -262,12 +275,10 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         token = request_id(self._tags, f"{collection}/{body['name']}")
         self.journal.record_created(token, "/".join((*scope, body["name"])))
 
-    def _insert(
-        self, collection: str, kind: str, bodies: Sequence[dict[str, Any]], **where: str
-    ) -> None:
+    def _insert(self, collection: str, bodies: Sequence[dict[str, Any]], **where: str) -> None:
         """Create resources at the same time; again after an internal error of Google."""
         for attempt in range(ATTEMPTS):
-            begun = [(body, self._begin(collection, kind, body, attempt, where)) for body in bodies]
+            begun = [(body, self._begin(collection, body, attempt, where)) for body in bodies]
             is_last = attempt == ATTEMPTS - 1
             label = call_name(collection, "insert")
             bodies = [b for b, call in begun if not self._is_made(label, call, is_last=is_last)]
@@ -276,15 +287,14 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             time.sleep(PAUSE)
 
     def _begin(
-        self, collection: str, kind: str, body: dict[str, Any], attempt: int, where: dict[str, str]
+        self, collection: str, body: dict[str, Any], attempt: int, where: dict[str, str]
     ) -> Operation | None:
         """Start to create a resource; none if one of that name exists."""
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self.journal.note(collection, token)
         try:
-            return self.client.begin(
-                collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
-            )
+            resource = {f"{singular(collection)}_resource": body}
+            return self.client.begin(collection, "insert", request_id=token, **resource, **where)
         except Failure as failure:
             if failure.kind != "exists":
                 raise

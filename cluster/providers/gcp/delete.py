@@ -19,7 +19,7 @@ from cluster.providers._cloud.deletion import (
     listing_delay,
 )
 from cluster.providers.gcp.api import Project, is_done
-from cluster.providers.gcp.errors import check_operations
+from cluster.providers.gcp.errors import check_operations, singular
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 
 if TYPE_CHECKING:
@@ -39,21 +39,19 @@ class GcpResourceType(Value, frozen=True, kw_only=True):
 
     kind: str  # for a person
     collection: str  # of the API, in the client's spelling
-    param: str  # the parameter of the deleting call for the resource's name
     labelled: bool = False  # whether such resources have labels, by which lists can be filtered
 
 
-INSTANCE_TYPE = GcpResourceType(
-    kind=INSTANCE, collection="instances", param="instance", labelled=True
-)
+INSTANCE_TYPE = GcpResourceType(kind=INSTANCE, collection="instances", labelled=True)
+GROUP_TYPE = GcpResourceType(kind="instance group", collection="instance_group_managers")
 OTHER_TYPES = (  # in the order in which they can be deleted
-    GcpResourceType(kind="disk", collection="disks", param="disk", labelled=True),
-    GcpResourceType(
-        kind="placement policy", collection="resource_policies", param="resource_policy"
-    ),
-    GcpResourceType(kind="firewall rule", collection="firewalls", param="firewall"),
-    GcpResourceType(kind="subnet", collection="subnetworks", param="subnetwork"),
-    GcpResourceType(kind="network", collection="networks", param="network"),
+    GROUP_TYPE,
+    GcpResourceType(kind="instance template", collection="instance_templates"),
+    GcpResourceType(kind="disk", collection="disks", labelled=True),
+    GcpResourceType(kind="placement policy", collection="resource_policies"),
+    GcpResourceType(kind="firewall rule", collection="firewalls"),
+    GcpResourceType(kind="subnet", collection="subnetworks"),
+    GcpResourceType(kind="network", collection="networks"),
 )
 
 
@@ -103,7 +101,10 @@ class GcpDeletion(Deletion[GcpResource]):
     ever deleted.
     """
 
-    kinds: ClassVar[str] = "instances, disks, placement policies, firewall rules, subnets, networks"
+    kinds: ClassVar[str] = (
+        "instances, disks, placement policies, firewall rules, subnets, networks, instance groups "
+        "and templates"
+    )
     types: ClassVar[Sequence[GcpResourceType]] = OTHER_TYPES
     place: ClassVar[str] = "the project {}"
 
@@ -117,6 +118,11 @@ class GcpDeletion(Deletion[GcpResource]):
         self._begun: dict[tuple[str, str], tuple[Operation, float]] = {}
         self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
 
+    def delete_except(self, keep: Collection[str]) -> None:
+        stems = {id_.rpartition("/")[2].rpartition("-")[0] for id_ in keep}
+        delete_until_gone(lambda: self._attempt(self._groups(stems)), self._where)
+        super().delete_except(keep)
+
     def delete_networks(self, names: Collection[str]) -> None:
         """Delete networks and subnets of some names, and wait until they are gone (Failure)."""
         *_, subnets, networks = OTHER_TYPES
@@ -129,6 +135,20 @@ class GcpDeletion(Deletion[GcpResource]):
 
     def _machines(self) -> list[GcpResource]:
         return self._listed(INSTANCE_TYPE)
+
+    def _attempt_machines(self) -> tuple[Resource, ...]:
+        return self._attempt(self._groups()) or super()._attempt_machines()
+
+    def _groups(self, stems: Collection[str] = ()) -> list[GcpResource]:
+        """List the groups that may bring machines, but for those of some names of machines.
+
+        A group takes its machines and its place in the queue along (Compute Engine, "About resize
+        requests in a MIG"). If they may not be listed, `_round` raises that after the machines.
+        """
+        groups: list[GcpResource] = []
+        with ignoring("denied"):
+            groups = self._listed(GROUP_TYPE)
+        return [group for group in groups if group.name.rpartition("-")[0] not in stems]
 
     def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
         """List resources by their tags, and those of the journal that have lost their labels."""
@@ -182,8 +202,9 @@ class GcpDeletion(Deletion[GcpResource]):
         begun = self._begun.get(key)
         with ignoring("missing", "in use", "internal"):
             if begun is None:
-                where = {**dict(resource.scope), resource.type.param: resource.name}
-                operation = self._project.begin(resource.type.collection, "delete", **where)
+                collection = resource.type.collection
+                where = {**dict(resource.scope), singular(collection): resource.name}
+                operation = self._project.begin(collection, "delete", **where)
                 self._begun[key] = operation, time.monotonic()
             elif time.monotonic() > begun[1] + LOOK_AGAIN:
                 self._look(resource, begun[0])

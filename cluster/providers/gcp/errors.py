@@ -126,6 +126,11 @@ def call_name(collection: str, verb: str) -> str:
     return f"{camel(collection)}.{camel(verb.removesuffix('_unary'))}"
 
 
+def singular(collection: str) -> str:
+    """Return what calls name one of a collection: `resource_policy` of `resource_policies`."""
+    return re.sub("ie$", "y", collection.removesuffix("s"))
+
+
 def check_operations(label: str, *operations: Operation) -> None:
     """Raise the Failure of operations that are done, if any: the first by `weight`."""
     errors = sorted(

@@ -164,8 +164,8 @@ def nics(fabric: GcpFabric, tags: Tags, zone: str) -> list[Nic]:
 
 def bodies(
     fabric: GcpFabric, existing: Sequence[Nic], tags: Tags, zone: str
-) -> tuple[tuple[str, str, list[Body]], ...]:
-    """Return what to make for machines in a zone, each with its collection and kind.
+) -> tuple[tuple[str, list[Body]], ...]:
+    """Return what to make for machines in a zone, by collection.
 
     Networks for RDMA are of the zone; the others are the same in all zones. In those that exist,
     only rules are made.
@@ -186,8 +186,8 @@ def bodies(
         cidr = RANGE.format(16 * number)
         subnets.append({"name": nic.subnet, "ip_cidr_range": cidr, **within})
     resources = (
-        ("networks", "network", list(networks.values())),
-        ("subnetworks", "subnetwork", subnets),
-        ("firewalls", "firewall", rules),
+        ("networks", list(networks.values())),
+        ("subnetworks", subnets),
+        ("firewalls", rules),
     )
     return resources[-1:] if existing else resources

@@ -17,6 +17,8 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
         fabric: the networks between GPUs, where the type has them: made with the launch (1), or the
             names of some that exist, which stay; 0: one interface, for TCP.
         reservation: name of a reservation of the project that the machines use.
+        flex_start: how long the launch may wait in Google's queue, such as `2h`: such machines come
+            all at once, cost less, and end after 7 days at most.
         tier1: Tier_1 networking where the type has it; its extra price is not in the plan's.
         allow_retired: also request accelerators that Google has retired.
     """
@@ -26,6 +28,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     network: str = DEFAULT
     fabric: str = "1"
     reservation: str = ""
+    flex_start: str = ""
     tier1: bool = False
     allow_retired: bool = False
     user: str = "cluster"

@@ -10,6 +10,8 @@ from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
@@ -28,7 +30,14 @@ from cluster.providers._cloud.options import (
 )
 from cluster.providers._cloud.reservations import other_lines, remaining, zones_to_try
 from cluster.providers._cloud.tags import Selection
-from cluster.providers.gcp import fabrics, machine_types, prices, quotas, reservations
+from cluster.providers.gcp import (
+    fabrics,
+    flex_start,
+    machine_types,
+    prices,
+    quotas,
+    reservations,
+)
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
 from cluster.providers.gcp.api import NO_SERVICE, Project
 from cluster.providers.gcp.labels import is_of
@@ -53,6 +62,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     region = _region(spec, options)
     _check_name_is_free(project, spec)
     reserved = reservations.choose(project, spec, options.reservation, instance)
+    queue = flex_start.seconds_to_wait(spec, options, instance)
     kind, zones = _zones(project, spec, options, region, instance, requested)
     zones = tuple(zones_to_try(zones, instance, reserved))
     fabric, nics, zones = fabrics.choose(
@@ -71,14 +81,16 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     unused = [] if reserved else other_lines(read, instance, now, "compute.reservations.list")
     ends = remaining(reserved, now) if reserved else None
     ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
+    counted = msgspec.structs.replace(spec, spot=spec.spot or bool(queue))  # for the quotas
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _description(spec, options, instance, zones, requested, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
         fabrics.line(instance, fabric, nics),
+        flex_start.line(queue, ttl) if queue else "",
         quotas.check(
-            project, region, spec, kind, gpus, None if nics else fabric, public=options.is_public
+            project, region, counted, kind, gpus, None if nics else fabric, public=options.is_public
         ),
         _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
         check_policies(project, public=options.is_public),
@@ -100,6 +112,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         accelerators=requested.count if requested else 0,
         gpus=gpus[1] if gpus else 0,
         reservation=options.reservation,
+        queue=queue,
         is_bound=reserved is not None and reserved.is_bound,
         fabric=fabric,
         nics=nics,
@@ -325,6 +338,8 @@ UBUNTU, LEARNING = "ubuntu-os-cloud", "deeplearning-platform-release"
 INTEL = "X86_64"  # also what older images mean that name no architecture
 FAMILIES = {INTEL: "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
 # Not 22.04: its Python is 3.10, and cluster needs 3.11 or newer.
+# a4x: Compute Engine, "Operating system details", Ubuntu LTS accelerator
+ARM_WITH_DRIVERS = "ubuntu-accelerator-2404-arm64-with-nvidia-580"
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
@@ -335,6 +350,8 @@ def choose_image(project: Project, requested: str, architecture: str, *, gpus: b
     """
     if requested:
         image = _requested_image(project, requested)
+    elif gpus and architecture == "ARM64":
+        image = _newest(project, "ubuntu-os-accelerator-images", ARM_WITH_DRIVERS)
     elif gpus:
         image = _newest_with_drivers(project)
     else:

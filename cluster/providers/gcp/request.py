@@ -117,7 +117,8 @@ def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
     # Machines with one of these properties have no live migration.
     fixed = bool(offer.gpus) or spec.spot or spec.placement or offer.is_bound
     fixed = fixed or machine_types.family(offer.instance) in machine_types.FIXED
-    usual = "RESERVATION_BOUND" if offer.is_bound else "STANDARD"
+    queued = "FLEX_START" if offer.queue else "STANDARD"
+    usual = "RESERVATION_BOUND" if offer.is_bound else queued
     return {
         "automatic_restart": False,
         "on_host_maintenance": "TERMINATE" if fixed else "MIGRATE",

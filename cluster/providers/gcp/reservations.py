@@ -42,6 +42,8 @@ def list_reservations(project: Project) -> tuple[Reservation, ...]:
 
 def affinity(offer: GcpOffer) -> dict[str, Any]:
     """Return what names the reservation in a description of machines; empty if there is none."""
+    if offer.queue:
+        return {"reservation_affinity": {"consume_reservation_type": "NO_RESERVATION"}}
     if not offer.reservation:
         return {}
     kind = {"consume_reservation_type": "SPECIFIC_RESERVATION"}

@@ -10,7 +10,7 @@ from tests.fakes.gcp.catalog import PROJECT, QUOTA_OF_GPU, SUBNETS, ZONES
 from tests.fakes.gcp.checks import overlap
 from tests.fakes.gcp.errors import RefusedError, missing
 from tests.fakes.gcp.filters import passes
-from tests.fakes.gcp.instances import InstanceCalls
+from tests.fakes.gcp.groups import GroupCalls
 from tests.fakes.gcp.resources import path_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ READ = {  # collections that can be read, and how
     "disks": {"get", "list", "aggregatedList"},
     "firewalls": {"get", "list"},
     "images": {"get", "list"},
+    "instanceGroupManagers": {"get", "list", "aggregatedList"},
+    "instanceGroupManagerResizeRequests": {"get", "list"},
+    "instanceTemplates": {"get", "list"},
     "instances": {"get", "list", "aggregatedList"},
     "machineTypes": {"get", "list", "aggregatedList"},
     "networkProfiles": {"get", "list"},
@@ -31,11 +34,11 @@ READ = {  # collections that can be read, and how
     "zones": {"get", "list"},
 }
 # metrics that Google's description of Compute Engine does not list
-NEW_QUOTAS = tuple(f"NVIDIA_{gpu}_GPUS" for gpu in ("H100", "H100_MEGA", "H200", "B200"))
+NEW_QUOTAS = tuple(f"NVIDIA_{gpu}_GPUS" for gpu in ("H100", "H100_MEGA", "H200", "B200", "GB200"))
 OPERATIONS = ("zoneOperations", "regionOperations", "globalOperations")
 
 
-class Calls(InstanceCalls):
+class Calls(GroupCalls):
     """All of them."""
 
     BEHAVIOURS: ClassVar[dict[str, str]] = {
@@ -44,6 +47,11 @@ class Calls(InstanceCalls):
         "firewalls.delete": "delete_plain",
         "firewalls.insert": "insert_firewall",
         "images.getFromFamily": "image_of_family",
+        "instanceGroupManagerResizeRequests.insert": "insert_resize_request",
+        "instanceGroupManagers.delete": "delete_group",
+        "instanceGroupManagers.insert": "insert_group",
+        "instanceTemplates.delete": "delete_template",
+        "instanceTemplates.insert": "insert_template",
         "instances.bulkInsert": "bulk_insert",
         "instances.delete": "delete_instance",
         "instances.getGuestAttributes": "guest_attributes",
@@ -155,7 +163,10 @@ class Calls(InstanceCalls):
     def _aggregated(self) -> dict[str, Any]:
         """List what is in all zones or regions; those with nothing say so."""
         kind = self.asked.method.collection
-        zonal = kind in ("acceleratorTypes", "disks", "instances", "machineTypes", "reservations")
+        zonal = kind in (
+            *("acceleratorTypes", "disks", "instanceGroupManagers", "instances"),
+            *("machineTypes", "reservations"),
+        )
         scopes = (
             [f"zones/{zone}" for zones in ZONES.values() for zone in zones]
             if zonal
@@ -257,10 +268,6 @@ class Calls(InstanceCalls):
         if not body.keys() & {"sourceRanges", "sourceTags"}:
             body["sourceRanges"] = ["0.0.0.0/0"]
         return self.insert(body, self._obey)
-
-    def _obey(self) -> None:
-        if self.cloud.hosts:
-            self.cloud.hosts.obey()
 
     def insert_policy(self) -> Operation:
         """Make a resource policy."""
@@ -390,18 +397,3 @@ class Calls(InstanceCalls):
                     f"The disk resource '{self.path}' is already being used by '{life.path}'",
                 )
         return self.delete_plain()
-
-    def delete_plain(self) -> Operation:
-        """Delete something that nothing depends on; another one of its name, made since, stays."""
-        path = self.path
-        self.found()
-        doomed = self.cloud.resources[path]
-        operation = self.begin("delete", path)
-
-        def finish(_: Operation) -> None:
-            if self.cloud.resources.get(path) is doomed:
-                del self.cloud.resources[path]
-            self._obey()
-
-        operation.finish = finish
-        return operation

@@ -39,6 +39,7 @@ WITH_GPUS = {  # processors, GiB, accelerator, how many
     "a3-megagpu-8g": (208, 1872, "nvidia-h100-mega-80gb", 8),
     "a3-ultragpu-8g": (224, 2952, "nvidia-h200-141gb", 8),
     "a4-highgpu-8g": (224, 3968, "nvidia-b200", 8),
+    "a4x-highgpu-4g": (140, 884, "nvidia-gb200", 4),
 }
 ACCELERATORS = {
     "nvidia-tesla-t4": ("NVIDIA T4", 4),
@@ -49,6 +50,7 @@ ACCELERATORS = {
     "nvidia-h100-mega-80gb": ("NVIDIA H100 80GB MEGA", 8),
     "nvidia-h200-141gb": ("NVIDIA H200 141GB", 8),
     "nvidia-b200": ("NVIDIA B200", 8),
+    "nvidia-gb200": ("NVIDIA GB200", 4),
 }
 RETIRED = {"nvidia-tesla-k80": ("NVIDIA Tesla K80", 8)}
 TO_N1 = {"nvidia-tesla-t4", "nvidia-tesla-v100", "nvidia-tesla-k80"}  # all others come with a type
@@ -62,6 +64,7 @@ QUOTA_OF_GPU = {
     "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA_GPUS",
     "nvidia-h200-141gb": "NVIDIA_H200_GPUS",
     "nvidia-b200": "NVIDIA_B200_GPUS",
+    "nvidia-gb200": "NVIDIA_GB200_GPUS",
 }
 RDMA_NICS = {"roce": "MRDMA", "falcon": "IRDMA"}  # by the end of a network profile
 PROFILES = (
@@ -73,9 +76,13 @@ MOST_NICS = {  # gVNICs, those for RDMA: cluster-toolkit, examples/machine-learn
     "a3-megagpu-8g": (9, 0),
     "a3-ultragpu-8g": (2, 8),
     "a4-highgpu-8g": (2, 8),
+    "a4x-highgpu-4g": (2, 4),
     "h4d-standard-192": (1, 1),
 }
+ARM = {"t2a", "a4x"}  # families; the second has NVIDIA's Grace
 FIXED = {"h4d"}  # families without live migration
+FLEX_START = {"a2", "a3", "a4", "g2", "h4d"}  # families; and how many seconds such machines run
+FLEX_SHORTEST, FLEX_LONGEST = 600, 7 * 24 * 3600
 
 OWN_CPUS = {"n2", "c2", "c3", "a2", "t2a"}  # families with a quota of their own
 NOT_COMPACT = {"e2", "t2d", "n1", "t2a", "m1", "m2", "m3"}
@@ -84,6 +91,13 @@ FEWEST_FOR_TIER_1 = 30  # processors
 IMAGES = (  # project, family, name, architecture, GiB, deprecated
     ("ubuntu-os-cloud", "ubuntu-2404-lts-amd64", "ubuntu-2404-noble-amd64-v20261101", "X86_64", 10),
     ("ubuntu-os-cloud", "ubuntu-2404-lts-arm64", "ubuntu-2404-noble-arm64-v20261101", "ARM64", 10),
+    (
+        "ubuntu-os-accelerator-images",
+        "ubuntu-accelerator-2404-arm64-with-nvidia-580",
+        "ubuntu-accelerator-2404-arm64-with-nvidia-580-v20261020",
+        "ARM64",
+        20,
+    ),
     (
         "deeplearning-platform-release",
         "common-cu129-ubuntu-2204-nvidia-580",
@@ -158,7 +172,7 @@ def _kind(name: str, zone: str, cpus: int, memory: float) -> dict[str, Any]:
         "guestCpus": cpus,
         "memoryMb": int(memory * 1024),
         "isSharedCpu": False,
-        "architecture": "ARM64" if family(name) == "t2a" else "X86_64",
+        "architecture": "ARM64" if family(name) in ARM else "X86_64",
     }
 
 

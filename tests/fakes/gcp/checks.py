@@ -104,6 +104,8 @@ def _check_policies(
 def _check_scheduling(properties: Mapping[str, Any], *, terminate: bool) -> None:
     scheduling = properties.get("scheduling", {})
     spot = scheduling.get("provisioningModel") == "SPOT"
+    if scheduling.get("provisioningModel") == "FLEX_START":
+        _check_flex_start(properties)
     if (terminate or spot) and scheduling.get("onHostMaintenance") != "TERMINATE":
         raise invalid(
             "scheduling.onHostMaintenance",
@@ -118,6 +120,28 @@ def _check_scheduling(properties: Mapping[str, Any], *, terminate: bool) -> None
         raise invalid("scheduling.maxRunDuration", span, "It must be 30 s to 120 days.")
     if scheduling.get("instanceTerminationAction") not in ("DELETE", "STOP"):
         raise invalid("scheduling.instanceTerminationAction", "", "It must be said.")
+
+
+def _check_flex_start(properties: Mapping[str, Any]) -> None:
+    """Refuse what Google's pages on Flex-start VMs exclude.
+
+    Compute Engine, "About Flex-start VMs": accelerator-optimized types but A4X, and H4D; 10 minutes
+    to 7 days; no reservation. Cluster toolkit, "DWS Flex Start": `NO_RESERVATION`, and what ends
+    them is said. Compact placement: release notes of 2026-03-02, for single VMs only.
+    """
+    scheduling = properties["scheduling"]
+    if family(properties["machineType"]) not in catalog.FLEX_START:
+        raise invalid("machineType", properties["machineType"], "It has no FLEX_START.")
+    seconds = int(scheduling.get("maxRunDuration", {}).get("seconds", 0))
+    if not catalog.FLEX_SHORTEST <= seconds <= catalog.FLEX_LONGEST:
+        raise invalid("scheduling.maxRunDuration", seconds, "It must be 10 minutes to 7 days.")
+    affinity = properties.get("reservationAffinity", {}).get("consumeReservationType")
+    if affinity != "NO_RESERVATION":
+        raise invalid("reservationAffinity", affinity, "FLEX_START takes NO_RESERVATION.")
+    if scheduling.get("instanceTerminationAction") != "DELETE":
+        raise invalid("scheduling.instanceTerminationAction", "", "A group needs DELETE.")
+    if properties.get("resourcePolicies"):
+        raise GapError("Flex-start VMs of a group with a placement policy")
 
 
 def _check_network(

@@ -14,7 +14,7 @@ from tests.fakes.gcp.server import listener
 from tests.fakes.gcp.values import Settings, Thing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.fakes.gcp.lives import Life
     from tests.fakes.gcp.server import Asked
@@ -27,7 +27,10 @@ ENDINGS: dict[How, tuple[str, str, str]] = {  # operation, user, status message
     "deleted": ("delete", "someone@example.com", ""),
     "stopped": ("stop", "someone@example.com", ""),
 }
-KINDS = ("instances", "disks", "firewalls", "networks", "subnetworks", "resourcePolicies")
+KINDS = (
+    *("instances", "disks", "firewalls", "networks", "subnetworks", "resourcePolicies"),
+    *("instanceGroupManagers", "instanceTemplates", "resizeRequests"),
+)
 
 
 class Cloud(Emulated[Settings]):
@@ -56,6 +59,7 @@ class Cloud(Emulated[Settings]):
         self.operations = Operations()
         self.host_keys_told: dict[str, str] | None = None  # other ones than hosts have
         self.lives: dict[str, Life] = {}
+        self.queue: dict[str, Callable[[], bool]] = {}  # attempts at resize requests, by path
         self.resources = catalog.things(retired=self.settings.retired)
         strangers.put(self)
         reservations.put(self)
@@ -88,6 +92,7 @@ class Cloud(Emulated[Settings]):
                 life.instance["status"] = "TERMINATED"
             if life.tick(now, self.settings.stopping):
                 self._bury(path)
+        self.queue = {path: attempt for path, attempt in self.queue.items() if not attempt()}
         self._boot()
         self.operations.tick(now)
 

@@ -40,6 +40,8 @@ class InstanceCalls(ResourceCalls):
         if count < 1:
             raise invalid("count", count, "It must be positive.")
         properties = self.asked.body["instanceProperties"]
+        if properties.get("scheduling", {}).get("provisioningModel") == "FLEX_START":
+            raise GapError("a bulkInsert of Flex-start VMs: it does not say how they wait")
         check(self.cloud, zone, properties)
         reservations.check(self.cloud, zone, properties, count)
         operation = self.begin("bulkInsert", f"zones/{zone}/instances")
@@ -92,9 +94,8 @@ class InstanceCalls(ResourceCalls):
         self, operation: Operation, zone: str, properties: Mapping[str, Any], count: int
     ) -> int:
         settings = self.cloud.settings
-        kind = properties["machineType"]
-        room = settings.capacity.get(f"{zone} {kind}", settings.capacity.get(zone, 1_000_000))
-        if len([p for p in self.cloud.lives if f"/{zone}/" in p]) + count <= room:
+        room = self._room(zone, properties)
+        if count <= room:
             return count
         if settings.shortage in ("error", "ghost"):
             code = "ZONE_RESOURCE_POOL_EXHAUSTED" + "_WITH_DETAILS" * settings.details
@@ -105,6 +106,13 @@ class InstanceCalls(ResourceCalls):
                 "available to fulfill the request.",
             )
         return {"error": 0, "short": room}.get(settings.shortage, count)
+
+    def _room(self, zone: str, properties: Mapping[str, Any]) -> int:
+        """Tell for how many more machines of a kind there is room."""
+        capacity = self.cloud.settings.capacity
+        kind = f"{zone} {properties['machineType']}"
+        room = capacity.get(kind, capacity.get(zone, 1_000_000))
+        return room - len([path for path in self.cloud.lives if f"/{zone}/" in path])
 
     def _instances(
         self, zone: str, properties: Mapping[str, Any], count: int
@@ -204,13 +212,12 @@ class InstanceCalls(ResourceCalls):
                 life.dies = now + int(span["seconds"]) * settings.second
             if operation.errors:
                 life.ghost = operation
-            elif self._vanishes(made["zone"].rpartition("/")[2]):
+            elif self._vanishes(made["zone"].rpartition("/")[2], properties["machineType"]):
                 life.provisioning, life.vanishes = NEVER, True
             self.cloud.lives[path] = life
 
-    def _vanishes(self, zone: str) -> bool:
+    def _vanishes(self, zone: str, kind: str) -> bool:
         settings = self.cloud.settings
-        kind = self.asked.body["instanceProperties"]["machineType"]
         limited = {zone, f"{zone} {kind}"} & set(settings.capacity)
         return settings.shortage == "vanish" and bool(limited)
 

@@ -48,7 +48,9 @@ class Quotas:
         """Tell what an instance counts for."""
         name = str(properties["machineType"]).rpartition("/")[2]
         kind = self._cloud.resources[f"projects/{PROJECT}/zones/{zone}/machineTypes/{name}"]
-        spot = properties.get("scheduling", {}).get("provisioningModel") == "SPOT"
+        # "About Flex-start VMs": they count as spot machines do
+        model = properties.get("scheduling", {}).get("provisioningModel")
+        spot = model in ("SPOT", "FLEX_START")
         region = region_of(zone)
 
         def counted(what: str, normal: str) -> str:

@@ -63,6 +63,8 @@ def check(cloud: Cloud, zone: str, properties: Mapping[str, Any], count: int) ->
     """Refuse machines that do not fit the reservation that they name."""
     affinity = properties.get("reservationAffinity")
     model = properties.get("scheduling", {}).get("provisioningModel", "STANDARD")
+    if affinity == {"consumeReservationType": "NO_RESERVATION"}:
+        return
     if affinity is None:
         if model == "RESERVATION_BOUND":
             raise invalid(FIELD, "", "An instance must use ReservationAffinity of SPECIFIC.")

@@ -82,3 +82,22 @@ class ResourceCalls:
             if then:
                 then()
         return operation
+
+    def delete_plain(self) -> Operation:
+        """Delete something that nothing depends on; another one of its name, made since, stays."""
+        path = self.path
+        self.found()
+        doomed = self.cloud.resources[path]
+        operation = self.begin("delete", path)
+
+        def finish(_: Operation) -> None:
+            if self.cloud.resources.get(path) is doomed:
+                del self.cloud.resources[path]
+            self._obey()
+
+        operation.finish = finish
+        return operation
+
+    def _obey(self) -> None:
+        if self.cloud.hosts:
+            self.cloud.hosts.obey()

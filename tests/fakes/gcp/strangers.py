@@ -57,7 +57,16 @@ def _stranger(name: str, network: str) -> dict[str, dict[str, Any]]:
     zone = f"projects/{PROJECT}/zones/{ZONE}"
     policy = f"projects/{PROJECT}/regions/us-central1/resourcePolicies/{name}"
     disk = f"{zone}/disks/{name}-0001"
+    template = f"projects/{PROJECT}/global/instanceTemplates/{name}"
     return {
+        template: {"name": name, "description": "of a stranger"},
+        f"{zone}/instanceGroupManagers/{name}": {
+            "name": name,
+            "zone": zone,
+            "description": "of a stranger",
+            "instanceTemplate": template,
+            "targetSize": 0,
+        },
         policy: {
             "name": name,
             "region": "us-central1",

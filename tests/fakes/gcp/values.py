@@ -49,6 +49,8 @@ class Settings(Value, frozen=True, kw_only=True):
     status: bool = True  # errors of operations carry an HTTP status as well
     # limits by "region METRIC", and by "METRIC" for those of the project
     quotas: Mapping[str, float] = {}
+    queue: float = 0.0  # how long a resize request waits, though there is room
+    queue_ends: str = ""  # code of the error by which each fails
     default_network: bool = True  # whether the project has one
     # organisation policies by constraint, and what their rule says: `enforce`, `denyAll`, or
     # names of machines that alone may

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cluster.core import journal
 from cluster.core.errors import ProvisionError, Quota, SpecError
+from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.tags import new_tags
 from cluster.providers.gcp import fabrics
 from tests import killed_processes
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.spec import ClusterSpec
     from tests.fakes.gcp import Cloud
+    from tests.fakes.values import Moment
     from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
@@ -40,6 +43,7 @@ def with_fabric(instance: str, zone: str = "us-central1-b", **options: str) -> C
         ("a3-megagpu-8g", ["GVNIC"] * 9, 8, 8244, ""),
         ("a3-ultragpu-8g", ["GVNIC"] * 2 + ["MRDMA"] * 8, 2, 8896, "us-central1-b-vpc-roce"),
         ("a4-highgpu-8g", ["GVNIC"] * 2 + ["MRDMA"] * 8, 2, 8896, "us-central1-b-vpc-roce"),
+        ("a4x-highgpu-4g", ["GVNIC"] * 2 + ["MRDMA"] * 4, 2, 8896, "us-central1-b-vpc-roce"),
         ("h4d-standard-192", ["GVNIC", "IRDMA"], 1, 8896, "us-central1-b-vpc-falcon"),
     ],
 )
@@ -51,6 +55,8 @@ def test_the_fabric_is_made_with_the_launch_and_gone_with_it(
     made = [call.params for call in gcp.calls(NETWORKS)]
     nics = asked(gcp)["networkInterfaces"]
 
+    disk = asked(gcp)["disks"][0]["initializeParams"]
+    assert ("arm64" in disk["sourceImage"]) == (instance == "a4x-highgpu-4g")
     assert [nic["nicType"] for nic in nics] == kinds_
     assert [bool(nic.get("accessConfigs")) for nic in nics] == [True] + [False] * (len(nics) - 1)
     assert len(made) == networks
@@ -93,6 +99,32 @@ def test_networks_of_a_zone_without_room_are_gone_before_the_next_is_tried(
     assert len(made) == 2 + 2 * own.networks
     clear("down", "c5")
     assert gcp.things() == before
+
+
+@pytest.mark.parametrize("action", ["subnetworks.delete", "networks.delete"])
+def test_a_launch_that_is_killed_while_it_leaves_a_zone_leaves_nothing(
+    gcp: Cloud, action: str
+) -> None:
+    """By each way in turn; or it goes on in the next zone."""
+    profile = f"projects/{PROJECT}/global/networkProfiles/us-central1-a-vpc-falcon"
+    assert profile in gcp.resources
+    before = gcp.things()
+    gcp.set(capacity={"us-central1-a": 0}, quotas={"NETWORKS": 2})
+    spec = spec_of(instance="h4d-standard-192", zone="us-central1", placement=False)
+    kills: tuple[Moment, ...] = ("before", "after", "before", "after")
+    for way, moment in zip((*WAYS, ""), kills, strict=True):
+        (journal.root() / capacity_cache.FILE).unlink(missing_ok=True)
+        gcp.fail(Fault(action=action, kill=moment, times=1))
+        assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
+        gcp.mend()
+        if way:
+            clear(way, "c5")
+        else:
+            with journal.for_cluster("c5").lock():
+                machines = provider().create(spec, journal.for_cluster("c5"))
+            assert {machine.id.partition("/")[0] for machine in machines} == {"us-central1-b"}
+            clear("down", "c5")
+        assert gcp.things() == before, (way, moment)
 
 
 def test_a_plan_says_what_is_made_and_what_programs_need(gcp: Cloud) -> None:
