@@ -41,6 +41,7 @@ from cluster.reports.words.findings import FindingAnswer, finding_lines, finding
 from cluster.reports.words.hang import answer_line
 from cluster.reports.words.launches import launch_notes
 from cluster.reports.words.limits import doubt_notes
+from cluster.reports.words.notes import note_words
 from cluster.reports.words.verdict import Answer, SummaryAnswer, answer, summary_answers
 from cluster.runs.dumps import kept_answers
 from cluster.runs.run import RAW, Run
@@ -204,10 +205,10 @@ def print_judgement(judged: Answer) -> None:
 
 
 def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
-    record = run.record
-    expected = expectation_lines(summaries, record.expected)
-    lacking = missing_series(record, run.missing)
-    return (*record.notes, *run.warnings, *lacking, *doubt_notes(summaries), *expected)
+    expected = expectation_lines(summaries, run.record.expected)
+    lacking = missing_series(run.record, run.missing)
+    notes = map(note_words, run.record.notes)
+    return (*notes, *run.warnings, *lacking, *doubt_notes(summaries), *expected)
 
 
 def _gpu_lines(environment: Sequence[Facts]) -> list[str]:

@@ -18,6 +18,7 @@ from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.table import Column, Columns, Table, make_table
+from cluster.reports.words.notes import note_words
 
 GIB = 2**30
 MOST_NAMED = 2  # metrics without any value that have a sentence of their own
@@ -159,7 +160,7 @@ def _results(entry: Entry) -> Iterator[str]:
     yield from (line.rstrip(".") for line in expectation_lines(entry.summaries, record.expected))
     bounded = [s for s in best_per_metric(entry.summaries) if s.share is not None]
     yield from (f"{s.metric} reaches {s.share:.1%} of its limit" for s in bounded)
-    yield from (note.rstrip(".") for note in (*record.notes, *entry.gaps))
+    yield from (note.rstrip(".") for note in (*map(note_words, record.notes), *entry.gaps))
 
 
 def expectation_lines(

@@ -32,6 +32,7 @@ from cluster.reports.tables import comparison_tables, fits_table, scaling_table
 from cluster.reports.words.comparison import headline
 from cluster.reports.words.findings import FindingAnswer, finding_words
 from cluster.reports.words.limits import doubt_notes
+from cluster.reports.words.notes import note_words
 from cluster.reports.words.verdict import Answer, answer
 
 BAD = ("impossible", "low")  # verdicts on top of any page, the worst first; failures are warnings
@@ -284,7 +285,8 @@ def _label(run: ReportRun, conditioned: AbstractSet[str], clusters: Mapping[str,
 def _results(run: ReportRun, *, folded: bool) -> PageSection:
     record = run.record
     title = f"{record.benchmark}, {_started(record)} UTC"
-    table = summaries_table(run.summaries, title=title, notes=(*record.notes, *run.warnings))
+    notes = (*map(note_words, record.notes), *run.warnings)
+    table = summaries_table(run.summaries, title=title, notes=notes)
     command = f"Command: {shlex.join(record.argv)}" if record.argv else ""
     ranks = f"Ranks were started with: {shlex.join(record.command)}" if record.command else ""
     return PageSection(

@@ -19,6 +19,7 @@ from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
 from cluster.core.model.value import Value
+from cluster.reports.words.notes import note_words
 from cluster.runs.raw_files import nccl_log, rank_processes
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class Run(Value, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         from cluster.reports.html_page import run_html  # noqa: PLC0415 - it imports matplotlib
 
-        return run_html(self.name, self.judge(), self.summary(), self.record.notes)
+        notes = [*map(note_words, self.record.notes)]
+        return run_html(self.name, self.judge(), self.summary(), notes)
 
     @property
     def name(self) -> str:

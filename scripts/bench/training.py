@@ -81,7 +81,7 @@ def fetching_too_slowly(place: Path) -> None:
             f"188 of 220 planted: {found:.1f} {what}, wanted {wanted:.1f}, off by",
             f"{abs(found - wanted):.1f}", f"{POINTS:g}", good=abs(found - wanted) <= POINTS,
         )  # fmt: skip
-    _say_counts({"188 of 220": int("input: fetch" in verdict)}, 1)
+    _say_counts({"188 of 220": int("input: fetch" in str(verdict))}, 1)
 
 
 def _busy(run: Run, data: str, steps: int) -> float:
@@ -163,7 +163,7 @@ def _named(here: Cluster, plant: dict[str, float], batch: int) -> str:
         "training_planted", env=_variable(plant), source="memory", rounds=6, steps=6, warm_up=2,
         batch=batch, shard=2 * batch,
     )  # fmt: skip
-    return run.record.notes[-1]
+    return str(run.record.notes[-1])
 
 
 def _variable(plant: Mapping[str, float | str]) -> dict[str, str]:

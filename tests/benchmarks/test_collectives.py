@@ -190,7 +190,7 @@ def test_all_operations_by_torch() -> None:
 
     assert {m.metric for m in found.measurements} == set(NAMED)
     assert [m for m in found.record.definitions.values() if "gloo" not in m.what] == []
-    assert re.match(r"torch \d.* gloo", found.record.notes[-1])
+    assert re.match(r"torch \d.* gloo", str(found.record.notes[-1]))
 
 
 @pytest.mark.usefixtures("tools")

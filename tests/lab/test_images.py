@@ -9,6 +9,7 @@ import pytest
 
 import cluster
 from cluster.core.errors import HostErrors
+from cluster.core.model.notes import Note
 from tests.conftest import command
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def test_ranks_run_in_a_container(boxed: cluster.Cluster, home: Path) -> None:
     boxed.bench("p2p", metrics=["latency"], sizes="8", iterations=10)
 
     assert run.summary()[0].n == 10
-    assert any("bench/worker:1" in note for note in run.record.notes)
+    assert Note("container_image", ("bench/worker:1",)) in run.record.notes
     ran = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
     look, *runs = [f"{word} /root/.cluster-boxed/env/image" for word in ("python3", "env", "env")]
     assert ran == [look, *runs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +10,8 @@ import msgspec
 import pytest
 
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
+from cluster.analysis.statistics.factors import factors
+from cluster.core.model.notes import Note
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports import page as pages
@@ -17,7 +20,7 @@ from cluster.runs import store
 from cluster.runs.catalog import load
 from tests.analysis.test_summarize import definition, measurement
 from tests.browser import Browser
-from tests.conftest import ROOT, command, runs_folder
+from tests.conftest import ROOT, answer, command, runs_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -394,3 +397,15 @@ def test_low_runs_are_on_top_of_a_page_of_many(home: Path) -> None:
     assert [a.word for a in pages.answers([*runs, slow])] == ["low"]
     few = pages.answers([*runs[:2], slow])
     assert [a.about for a in few] == [slow.name, *(run.name for run in runs[:2])]
+
+
+@pytest.mark.usefixtures("home")
+def test_notes_are_kept_as_kinds_and_shown_in_words() -> None:
+    """A text is a benchmark's own, or of an older run."""
+    folder = saved("one", notes=("a text", Note("not_shared", (2,), title="osu")))
+
+    kept = json.loads((folder / store.RECORD).read_text())["notes"]
+    assert kept == ["a text", {"kind": "not_shared", "values": [2], "title": "osu"}]
+    text, words, *_ = answer("show", "one")["notes"]
+    assert (text, words[:7]) == ("a text", "osu: 2 ")
+    assert dict(factors(store.record(folder)))["notes"] == "a text not_shared 2"

@@ -57,7 +57,7 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
     yield from _links(machine.link for machine in record.machines)
     for definition in record.definitions.values():
         yield f"{DEFINITION}{definition.metric}", definition.id
-    yield "notes", " ".join(record.notes) or NONE
+    yield "notes", " ".join(map(str, record.notes)) or NONE
     yield "cluster", record.software
     yield "revision", record.revision or NONE
 

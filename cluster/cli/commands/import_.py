@@ -20,6 +20,7 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
 from cluster.core.model.value import Value
 from cluster.core.units import parse_expected
+from cluster.reports.words.notes import note_words
 from cluster.runs import shared_file, store
 from cluster.runs.import_.logs import NAME, Imported, import_logs
 from cluster.runs.import_.runs import import_run
@@ -63,17 +64,14 @@ def command(
         copy = import_run(store.find(root_, files[0]), root_, home)
         imported = Imported(folder=copy, readings=())
     else:
+        expected = parse_expected(expect) if expect else None
         with progress(files):
             imported = import_logs(
                 files,
                 store.root(root),
                 name=name,
                 format_=format_,
-                condition=Condition(
-                    name=condition,
-                    description=describe,
-                    expected=parse_expected(expect) if expect else None,
-                ),
+                condition=Condition(name=condition, description=describe, expected=expected),
                 stdin=sys.stdin.buffer,
             )
     run = store.read(imported.folder)
@@ -90,7 +88,7 @@ def _answer(imported: Imported, run: Run) -> ImportAnswer:
         run=str(run.folder),
         status=run.status,
         reason=run.record.reason,
-        notes=run.record.notes,
+        notes=tuple(map(note_words, run.record.notes)),
         readings=tuple(map(_without_values, imported.readings)),
         summaries=run.summary(),
     )

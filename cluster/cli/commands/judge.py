@@ -40,6 +40,7 @@ from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
 from cluster.reports.words.limits import percentages
+from cluster.reports.words.notes import note_words
 from cluster.reports.words.verdict import Answer, SeriesAnswer, SummaryAnswer, summary_answers
 from cluster.runs import store
 from cluster.runs.import_.logs import NAME, STDIN, LogLocation, keep, read_logs
@@ -306,7 +307,7 @@ def _rest(
         yield f"Not judged: {judged.not_judged}: too small a message to fill the link or memory."
     yield from finding_lines(run.findings(summaries))
     yield from hang_lines(run) if place else ()
-    yield from (f"Note: {note}" for note in (*run.record.notes, *run.warnings))
+    yield from (f"Note: {note}" for note in (*map(note_words, run.record.notes), *run.warnings))
     where = named or run.record.hardware
     if where is not None:
         yield f"Hardware: {where.name}{f', {where.gpus} x {where.gpu}' if where.gpus else ''}"

@@ -27,6 +27,7 @@ from cluster.core.units import parse_rate
 from cluster.reports.plots import Format, Picture
 from cluster.reports.tables import fits_table, predictions_table
 from cluster.reports.words.limits import doubt_notes
+from cluster.reports.words.notes import note_words
 from cluster.runs import store
 from cluster.runs.nccl_logs import launch_of
 from cluster.runs.run import Run
@@ -214,7 +215,7 @@ def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Lau
         predictions=predictions(messages, operations),
         unpredicted=without_prediction(messages, operations),
         notes=(
-            *(f"Of the operations: {note}" for note in other.record.notes),
+            *(f"Of the operations: {note_words(note)}" for note in other.record.notes),
             *(
                 f"The messages are not those of the operations: {factor.name} is {factor.base}, "
                 f"and {factor.other} for the operations."

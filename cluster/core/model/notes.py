@@ -29,3 +29,7 @@ class Note(Value, frozen=True):
 
     kind: NoteKind
     values: tuple[Scalar, ...] = ()  # that its words name
+    title: str = ""  # of the result in a log that it is about
+
+    def __str__(self) -> str:
+        return " ".join(map(str, (self.kind, *self.values)))

@@ -8,6 +8,7 @@ import msgspec
 from cluster.core.model.hosts import SIMULATED, Facts, Machine
 from cluster.core.model.limits import Hardware
 from cluster.core.model.measurements import Definition, Planned
+from cluster.core.model.notes import Note
 from cluster.core.model.resources import Receipt
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
@@ -62,7 +63,8 @@ class Record(Value, frozen=True, kw_only=True):
     argv: tuple[str, ...] = ()  # Command line of the process that started the run
     definitions: dict[str, Definition] = {}  # Definitions of the metrics, by their ids
     environment: tuple[Facts, ...] = ()  # Facts of each host
-    notes: tuple[str, ...] = ()  # What a reader of the numbers must know
+    # What a reader of the numbers must know; a text is of the benchmark itself, or of an older run
+    notes: tuple[Note | str, ...] = ()
     phases: dict[str, float] = {}  # Seconds spent in each phase
     receipt: Receipt | None = None  # What the machines cost, if they cost anything
     exit_status: int | None = None  # Exit status of the job, once it ended

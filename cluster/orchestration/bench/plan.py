@@ -44,7 +44,6 @@ from cluster.remote.hosts import distinct, place_of
 from cluster.remote.jobs import script
 from cluster.remote.leftovers import MARK
 from cluster.remote.shells import Shell
-from cluster.reports.words.notes import note_words
 from cluster.runs import store
 
 LONGEST = 30 * 24 * 3600.0  # seconds
@@ -200,7 +199,7 @@ def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]
         command=tuple(argv),
         environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
         planned=tuple(benchmark.planned(request.params, hosts.layout.size)),
-        notes=tuple(map(note_words, _notes(hosts, request))),
+        notes=tuple(_notes(hosts, request)),
         phases=dict(phases),
         variables=request.condition.variables,
         order=request.order,
@@ -262,7 +261,7 @@ def make_record(
     )
 
 
-def _notes(hosts: ReadyHosts, request: JobRequest) -> Iterator[Note]:
+def _notes(hosts: ReadyHosts, request: JobRequest) -> Iterator[Note | str]:
     """Return what a reader of the numbers must know."""
     if hosts.image:
         yield Note("container_image", (hosts.image,))
@@ -270,22 +269,14 @@ def _notes(hosts: ReadyHosts, request: JobRequest) -> Iterator[Note]:
     if layout.oversubscribed:
         ranks = max(layout.slots.values()) * layout.sharing
         yield Note("shared_cores", (ranks, layout.cores))
-    texts = request.benchmark.notes(request.params, hosts.facts)
-    yield from (Note("quoted", (text,)) for text in texts)
-    if request.order:
-        yield _order_note(request.order)
+    yield from request.benchmark.notes(request.params, hosts.facts)
+    if order := request.order:
+        named = ", ".join(map(str, order[:NAMED])) + (", ..." if len(order) > NAMED else "")
+        changes = list(order) != sorted(order)
+        yield Note("order", (named,)) if changes else Note("same_order")
     if request.profile is not None:
-        yield Note(
-            "profiled", ("cluster's own profiler" if request.profile == "own" else request.profile,)
-        )
+        yield Note("profiled", (request.profile,))
     yield from libfabric.notes(hosts.fabric, request.condition.variables)
-
-
-def _order_note(order: tuple[int, ...]) -> Note:
-    if list(order) == sorted(order):
-        return Note("same_order")
-    words = ", ".join(map(str, order[:NAMED])) + (", ..." if len(order) > NAMED else "")
-    return Note("order", (words,))
 
 
 def in_order(hosts: ReadyHosts, order: tuple[int, ...]) -> ReadyHosts:

@@ -15,6 +15,7 @@ from cluster.logs.hosts import host_order
 from cluster.orchestration.check.fleet_check import written
 from cluster.reports.words.devices import KINDS, nothing_compared
 from cluster.reports.words.fleet import with_words
+from cluster.reports.words.notes import note_words
 from cluster.runs.raw_files import topologies
 from cluster.runs.run import RAW, Run
 
@@ -35,7 +36,7 @@ def judge_within(run: Run) -> FleetVerdict:
     kinds = {str(m.params.get("devices", "")) for m in measurements}
     kinds_asked = decoders.decode(run.record.params, WithinRunParams).devices
     if len(kinds) != 1:
-        verdict = _not_compared(kinds, kinds_asked, run.record.notes)
+        verdict = _not_compared(kinds, kinds_asked, [*map(note_words, run.record.notes)])
     else:
         verdict = _judged(measurements, kinds.pop(), topologies(run.folder / RAW))
     assumptions = tuple(_assumptions(measurements))

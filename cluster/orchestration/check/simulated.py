@@ -11,7 +11,6 @@ import msgspec
 from cluster.core import decoders
 from cluster.core.model.notes import Note
 from cluster.orchestration.bench.plan import JobRequest, make_record
-from cluster.reports.words.notes import note_words
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 
@@ -57,7 +56,7 @@ def simulate(state: ClusterState, request: JobRequest, listener: JobListener) ->
     folder = store.create(request.runs, spec.name, request.benchmark.name, start)
     record = msgspec.structs.replace(
         make_record(spec, state.machines, request, run=folder.name, status="running", at=start),
-        notes=(note_words(Note("simulated", (_words(spec),))),),
+        notes=(Note("simulated", (_words(spec),)),),
     )
     unfinished = outcome_words("simulation_stopped")  # nobody can wait for it
     store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))

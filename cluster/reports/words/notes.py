@@ -101,8 +101,8 @@ WORDS: dict[NoteKind, str] = {
     "same_order": "--order near changes nothing: the placement shows no structure, or this very "
     "order.",
     "order": "--order near: ranks are handed out to the hosts {}.",
-    "profiled": "The ranks were profiled by {}: each MPI call took longer, so do not compare these"
-    " times with those of other runs.",
+    "profiled": "The ranks were profiled (--profile={}): each MPI call took longer, so do not "
+    "compare these times with those of other runs.",
     "tcp_instead": "TCP: these ranks were given {}, so their values are not {}'s.",
     "proven_provider": "MPI's messages passed {}: libfabric lists it on every host (fi_info), and "
     "Open MPI was allowed nothing else (pml cm, mtl ofi).",
@@ -116,8 +116,11 @@ WORDS: dict[NoteKind, str] = {
 }
 
 
-def note_words(note: Note) -> str:
-    return WORDS[note.kind].format(*note.values)
+def note_words(note: Note | str) -> str:
+    if isinstance(note, str):
+        return note
+    words = WORDS[note.kind].format(*note.values)
+    return f"{note.title}: {words}" if note.title else words
 
 
 ASSUMED: dict[AssumptionCode, str] = {

@@ -30,7 +30,6 @@ from cluster.core.model.value import Scalar, Value
 from cluster.core.version import __version__, revision
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
-from cluster.reports.words.notes import note_words
 from cluster.runs import store
 from cluster.runs.run import Run
 
@@ -334,7 +333,7 @@ def _record(
         spec=ClusterSpec(name=folder.parent.name, provider=NAME, hosts=1),
         argv=tuple(sys.argv),
         definitions=definitions,
-        notes=tuple(dict.fromkeys((*_notes(readings), *map(note_words, doubts)))),
+        notes=tuple(dict.fromkeys((*_notes(readings), *doubts))),
         reason="; ".join(failures[:3]),
         software=__version__,
         revision=revision(),
@@ -358,12 +357,12 @@ def _nvlinks(results: Iterable[Parsed]) -> int:
     return max((nvlinks(path) for path in paths), default=0)
 
 
-def _notes(readings: Sequence[Reading]) -> Iterator[str]:
+def _notes(readings: Sequence[Reading]) -> Iterator[Note]:
     for reading in readings:
         for result in reading.results:
-            yield from (f"{result.title}: {note_words(note)}" for note in result.notes)
+            yield from (structs.replace(note, title=result.title) for note in result.notes)
     for reading in readings:
         if reading.unread:
             first = reading.examples[0]
             values = reading.unread, reading.lines, first.line, first.text[:60]
-            yield note_words(Note("lines_not_understood", values))
+            yield Note("lines_not_understood", values)

@@ -21,7 +21,7 @@ from cluster.fleet.pair_logs import fleet_tests
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.logs.hosts import host_order
 from cluster.logs.redaction import redact
-from cluster.reports.words.notes import assumption_words, no_value_words, note_words
+from cluster.reports.words.notes import assumption_words, no_value_words
 from cluster.runs import store
 from cluster.runs.import_.devices import LogText
 from cluster.runs.import_.logs import NAME, log_chunks, raw_places
@@ -148,9 +148,9 @@ def _record(
         argv=tuple(sys.argv),
         definitions={definition.id: definition},
         notes=(
-            note_words(Note("made_from_logs", (logs.title,))),
-            *(note_words(Note("assumed", (assumption_words(a),))) for a in logs.assumptions),
-            *(note_words(Note("left_out", (text,))) for text in logs.left_out),
+            Note("made_from_logs", (logs.title,)),
+            *(Note("assumed", (assumption_words(a),)) for a in logs.assumptions),
+            *(Note("left_out", (text,)) for text in logs.left_out),
         ),
         software=__version__,
         revision=revision(),

@@ -249,7 +249,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         "operation": _known_or("value"),
     },
     logs.Setting: {"name": _words, "value": _words},
-    Note: {"kind": _choice, "values": _words},
+    Note: {"kind": _choice, **dict.fromkeys(("values", "title"), _words)},
     logs.Device: {"name": _words, "paths": PATH, "cpus": NUMBERS, "numa": NUMBERS, "model": _words},
     logs.PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
     logs.NcclEdge: {"transport": _like("P2P|SHM|NET|COLLNET|NVLS", ""), "via": VIA},

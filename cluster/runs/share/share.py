@@ -15,7 +15,6 @@ from cluster.core.model.notes import Note
 from cluster.core.model.records import Record
 from cluster.core.version import __version__
 from cluster.logs.redaction import GONE, NAME, redact
-from cluster.reports.words.notes import note_words
 from cluster.runs import raw_files, store
 from cluster.runs.run import MEASUREMENTS, RAW, RECORD, Run
 from cluster.runs.share.fields import Names, shared, shared_definitions, shared_json
@@ -105,7 +104,7 @@ def _record(record: Record, names: Names) -> Record:
     is_named = isinstance(params, dict)
     lost = [key for key in params if params[key] != new.get(key)] if is_named else []
     lost += [key for key in record.variables if key not in pseudonymous.variables]
-    note = note_words(Note("not_shared", (len(lost),)))
+    note = Note("not_shared", (len(lost),))
     return replace(
         pseudonymous,
         id=f"{stamp}-{pseudonymous.benchmark}",
