@@ -95,6 +95,7 @@ OTHERWISE = (
 )
 CONSTRAINT = re.compile(r"\bconstraints/([\w.]+\w)")  # of an organisation policy
 PROTECTED = "protected against deletion"
+RESERVED = "reservationAffinity"  # the field that a launch into a reservation is refused for
 
 
 def kind_of(word: str, status: int = 0) -> Kind:
@@ -156,6 +157,9 @@ def to_cluster_error(failure: Failure, *, remains: str = "Nothing is left.") -> 
             "Ask its administrator for an exception, or launch what it permits. See it: "
             f"gcloud org-policies describe {constraint[1]} --project PROJECT --effective"
         )
+    elif RESERVED in failure.message:
+        means = "The reservation is not what it was when the plan was made"
+        remedy = "See its state and what is free: cluster up NAME --plan; or name another one"
     elif PROTECTED in failure.message:
         error, means = ProvisionError, "Somebody protects it; it runs on, and costs money"
         remedy = (

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.core.errors import SpecError
 from cluster.core.units import format_seconds, parse_seconds
-from cluster.providers._cloud.api_errors import Failure, ignoring
-from cluster.providers._cloud.launch import too_few_machines
-from cluster.providers.gcp.errors import call_name, check_operations, singular
+from cluster.providers._cloud.api_errors import Failure, Kind, ignoring
+from cluster.providers.gcp.errors import call_name, check_operations, kind_of, singular
 from cluster.providers.gcp.machine_types import family
 
 if TYPE_CHECKING:
@@ -91,26 +90,26 @@ def states(project: Project, group: dict[str, str], seconds: float) -> Iterator[
     """Yield what to show while machines wait; end once they are there (Failure: they never are)."""
     deadline = time.monotonic() + seconds
     for pause in chain(PAUSES, repeat(PAUSE)):
-        state, why = _look(project, group)
+        state, lacks = _look(project, group)
+        why = f" ({', '.join(lacks)})" if lacks else ""
         if state == "SUCCEEDED":
             return
-        if state in ENDED:
-            raise too_few_machines(LABEL, group["zone"], f"says {state} of the request")
-        if time.monotonic() + pause > deadline:
-            did = f"had no room within {format_seconds(seconds)}{why}"
-            raise too_few_machines(LABEL, group["zone"], did)
+        if state in ENDED or time.monotonic() + pause > deadline:
+            kind: Kind = "quota" if "quota" in map(kind_of, lacks) else "capacity"
+            late = f"after {format_seconds(seconds)} " * (state not in ENDED)
+            message = f"{late}the request for {group['zone']} is {state.lower()}{why}"
+            raise Failure(kind, operation=LABEL, code=state, message=message)
         yield f"in Google's queue: {state.lower()}{why}"
         time.sleep(pause)
 
 
-def _look(project: Project, group: dict[str, str]) -> tuple[str, str]:
-    """Return the state of the request, and why it waits (Failure: why it failed)."""
+def _look(project: Project, group: dict[str, str]) -> tuple[str, list[str]]:
+    """Return the state of the request, and by which codes it waits (Failure: why it failed)."""
     try:
         row = project.call(REQUESTS, "get", resize_request=REQUEST, **group)
     except Failure as failure:
         if failure.kind != "missing":
             raise
-        return "DELETED", ""
+        return "DELETED", []
     check_operations(LABEL, row.status)
-    codes = [error.code for error in row.status.last_attempt.error.errors]
-    return str(row.state), f" ({', '.join(codes)})" if codes else ""
+    return str(row.state), [error.code for error in row.status.last_attempt.error.errors]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cluster.core import journal
-from cluster.core.errors import Capacity, ProvisionError, SpecError
+from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError
 from cluster.core.model.spec import Group
 from cluster.orchestration.cluster import attach
 from tests import killed_processes
@@ -181,6 +181,21 @@ def test_without_room_in_any_zone_nothing_is_left(gcp: Cloud) -> None:
     assert gcp.things() == before
 
 
+def test_a_lack_of_quota_in_the_queue_is_one_of_the_quota(gcp: Cloud) -> None:
+    """Google lets such a request wait; no other zone of the region is tried."""
+    before = gcp.things()
+    spec = queued("1s", zone="us-central1")
+    chosen = provider()
+    chosen.plan(spec)
+    gcp.set(quotas={"us-central1 PREEMPTIBLE_NVIDIA_H100_GPUS": 8})
+    with pytest.raises(Quota) as refused:
+        chosen.create(spec, book_of(spec))
+
+    assert "QUOTA_EXCEEDED" in refused.value.what
+    assert len(gcp.calls(REQUEST)) == 1
+    assert gcp.things() == before
+
+
 @pytest.mark.parametrize(
     ("code", "error"), [("QUOTA_EXCEEDED", "Quota"), ("PERMISSIONS_ERROR", "Denied")]
 )
@@ -208,7 +223,7 @@ def test_a_request_that_somebody_takes_away_is_no_room(gcp: Cloud) -> None:
                     del gcp.resources[path]
 
     spec = queued()
-    with pytest.raises(Capacity, match="DELETED"):
+    with pytest.raises(Capacity, match="is deleted"):
         provider().create(spec, book_of(spec), take)
 
     assert gcp.things() == before

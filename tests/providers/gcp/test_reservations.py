@@ -128,7 +128,8 @@ def test_what_google_refuses_after_the_plan_leaves_nothing(
         return {"reservation_affinity": {**usual(offer)["reservation_affinity"], **change}}
 
     monkeypatch.setattr(request, "affinity", affinity)
-    with pytest.raises(ProvisionError, match=text):
+    with pytest.raises(ProvisionError, match=text) as refused:
         create(reserving())
+    assert "--plan" in refused.value.remedy
 
     assert ours(reserved) == frozenset()
