@@ -125,7 +125,10 @@ class Iperf(Benchmark[IperfParams]):
         for field, least in LEAST.items():
             value = getattr(params, field)
             for count in value if isinstance(value, tuple) else (value,):
-                _check_count(field, count, least, MOST.get(field))
+                most = MOST.get(field)
+                if count < least or (most is not None and count > most):
+                    limit = f"at least {least}" if most is None else f"between {least} and {most}"
+                    raise SpecError(f"--{field} is {count}; it must be {limit}.")
         check_pair(params.pair, ranks)
 
     def transport(self, params: IperfParams) -> str:
@@ -162,12 +165,6 @@ class Iperf(Benchmark[IperfParams]):
             half = IperfServer if rank.number == params.pair[1] else IperfClient
             half(rank, comm, server, params).run(self.selected(params))
         rank.barrier()
-
-
-def _check_count(field: str, count: int, least: int, most: int | None) -> None:
-    if count < least or (most is not None and count > most):
-        limit = f"at least {least}" if most is None else f"between {least} and {most}"
-        raise SpecError(f"--{field} is {count}; it must be {limit}.")
 
 
 def _is_threaded(says: str) -> bool:

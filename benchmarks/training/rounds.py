@@ -8,7 +8,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from cluster.analysis.models.step_limits import WORK, StepParts, Trained, judge
+from cluster.analysis.models.step_limits import WORK, Trained, judge
 from cluster.benchmarks.training import definitions
 from cluster.benchmarks.training.accuracy import train_to_accuracy
 from cluster.benchmarks.training.params import TrainingParams
@@ -190,19 +190,15 @@ def _train(setting: _Setting, phase: _Phase, number: int) -> float:
             if step >= 0:
                 last, end = end, perf_counter()
                 phase.steps.append(end - last)
-                _append(phase, parts, batch)
+                if isinstance(batch, Batch):
+                    phase.parts["fetch"].append(batch.fetch_wait)
+                    phase.parts["preparation"].append(batch.preparation_wait)
+                for name in OWN:
+                    phase.parts[name].append(getattr(parts, name))
         setting.utilisation.trained(phase.name, begin, end)
         return end - begin
     finally:
         close()
-
-
-def _append(phase: _Phase, parts: StepParts, batch: Batch | tuple[Any, Any]) -> None:
-    if isinstance(batch, Batch):
-        phase.parts["fetch"].append(batch.fetch_wait)
-        phase.parts["preparation"].append(batch.preparation_wait)
-    for name in OWN:
-        phase.parts[name].append(getattr(parts, name))
 
 
 def _feed(

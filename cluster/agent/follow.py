@@ -27,17 +27,17 @@ def job_state(folder: Path) -> Running | Ended | Lost:
 
 
 def follow_job(folder: Path) -> Ended | Lost:
-    """Follow a job until it ends, and print what it writes as `Wrote` events.
-
-    `Running` is printed at times, so that the reader can tell a quiet job from a watcher that was
-    stopped.
-    """
+    """Follow a job to its end: `Wrote` events; at times `Running`, which says that this goes on."""
     offsets: dict[Path, int] = {}
     began = beat = time.monotonic()
     while True:
         now = time.monotonic()
         end = job_end(folder, begun=now > began + GRACE)
-        _print_new_text(folder, offsets, final=end is not None)
+        final = end is not None
+        values = sorted(folder.glob("measurements.*.jsonl"))
+        for path in [*(folder / name for name in FOLLOWED), *values]:
+            while text := _new_text(path, offsets, final=final):
+                print_event(Wrote(file=path.name, text=text.decode(errors="replace")))
         if end is not None:
             return end
         if now > beat + HEARTBEAT:
@@ -69,13 +69,6 @@ def is_alive(folder: Path) -> bool | None:
     except OSError:
         return False
     return os.fsencode(folder / "job.sh") in words
-
-
-def _print_new_text(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
-    values = sorted(folder.glob("measurements.*.jsonl"))
-    for path in [*(folder / name for name in FOLLOWED), *values]:
-        while text := _new_text(path, offsets, final=final):
-            print_event(Wrote(file=path.name, text=text.decode(errors="replace")))
 
 
 def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:

@@ -12,21 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from cluster.agent import protocol
 from cluster.agent.follow import GRACE, POLL, is_alive, job_end, job_state
 from cluster.agent.kernel_files import read_text
 from cluster.agent.peers import Peers
-from cluster.agent.protocol import (
-    BY_SIGNAL,
-    HOST_LOST,
-    LOST_HOSTS,
-    NOTICE,
-    PROGRESS,
-    REASON,
-    TIMED_OUT,
-    Ended,
-    Lost,
-    Running,
-)
 from cluster.core.model.measurements import Progress
 
 RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
@@ -41,10 +30,10 @@ RANK_MARKS = (  # of a rank's environment; the last two are of torchrun and apru
 HALT_GRACE = 3.0  # seconds for the ranks of one host: less than the first host waits
 
 
-def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
+def stop_job(folder: Path, grace: float = STOP_GRACE) -> protocol.Ended | protocol.Lost:
     """End a job: send SIGTERM, wait for `grace` seconds, then SIGKILL."""
     began = time.monotonic()
-    while is_alive(folder) is None and job_state(folder) == Running():
+    while is_alive(folder) is None and job_state(folder) == protocol.Running():
         if time.monotonic() - began > RANKS_GRACE:
             break
         time.sleep(POLL)  # tmux has started it, or is about to
@@ -54,7 +43,7 @@ def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
     end = _wait(folder, grace)
     if end is None:
         _force(folder, int(pid) if pid else None)
-        end = _wait(folder, GRACE) or Lost(reason="its processes could not be ended")
+        end = _wait(folder, GRACE) or protocol.Lost(reason="its processes could not be ended")
     return end
 
 
@@ -70,7 +59,7 @@ def _force(folder: Path, leader: int | None) -> None:
         time.sleep(POLL)
 
 
-def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
+def _wait(folder: Path, seconds: float) -> protocol.Ended | protocol.Lost | None:
     deadline = time.monotonic() + seconds
     while (end := job_end(folder, begun=True)) is None and time.monotonic() < deadline:
         time.sleep(POLL)
@@ -78,10 +67,7 @@ def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
 
 
 def run_job(seconds: float, argv: list[str]) -> int:
-    """Run the command that starts the ranks, in the job's folder, and return its exit status.
-
-    124 if the time was up, 143 after a signal to end, 113 if a host was lost.
-    """
+    """Run the command that starts the ranks; 124 if the time was up, 143 stopped, 113 host lost."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -99,36 +85,38 @@ def run_job(seconds: float, argv: list[str]) -> int:
         if not select.select([reader], [], [], max(0.0, began + limit - time.monotonic()))[0]:
             status = _time_up(argv, limit, seconds)
         elif any(number in stop_signals for number in os.read(reader, 64)):
-            status = BY_SIGNAL + signal.SIGTERM
+            status = protocol.BY_SIGNAL + signal.SIGTERM
         elif process.poll() is None and (lost := peers.lost()):
             _report_lost(lost)
-            status = HOST_LOST
+            status = protocol.HOST_LOST
     if status is not None:
-        _end_cleanly(process, peers, lost=status == HOST_LOST)
+        _end_cleanly(process, peers, lost=status == protocol.HOST_LOST)
     peers.disconnect()
     if status is not None:
         return status
-    return process.returncode if process.returncode >= 0 else BY_SIGNAL - process.returncode
+    return (
+        process.returncode if process.returncode >= 0 else protocol.BY_SIGNAL - process.returncode
+    )
 
 
 def _report_lost(lost: dict[str, str]) -> None:
     """Report lost hosts before the other ranks are ended, which takes a while."""
     reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
-    Path(REASON).write_text(reason)
-    Path(LOST_HOSTS).write_text("\n".join(lost))
-    sys.stderr.write(f"{NOTICE}{reason}\n")
+    Path(protocol.REASON).write_text(reason)
+    Path(protocol.LOST_HOSTS).write_text("\n".join(lost))
+    sys.stderr.write(f"{protocol.NOTICE}{reason}\n")
     sys.stderr.flush()
 
 
 def _has_begun(argv: list[str]) -> bool:
     """Tell whether rank 0 has begun, or its starter may take as long as it likes."""
-    return argv[0] not in MAY_HANG or Path(PROGRESS).exists()
+    return argv[0] not in MAY_HANG or Path(protocol.PROGRESS).exists()
 
 
 def _time_up(argv: list[str], limit: float, seconds: float) -> int | None:
     """Report why the ranks are ended; None if they have begun just now, and have time left."""
     if not _has_begun(argv):
-        Path(REASON).write_text(
+        Path(protocol.REASON).write_text(
             f"{argv[0]} started no rank within {limit:g} s. It waits for hosts that another step "
             "of the job holds, or for a daemon that does not answer: squeue --steps; sinfo."
         )
@@ -136,18 +124,18 @@ def _time_up(argv: list[str], limit: float, seconds: float) -> int | None:
         return None
     else:
         _report_time_up()
-    return TIMED_OUT
+    return protocol.TIMED_OUT
 
 
 def _report_time_up() -> None:
     """Write how much of the job was done when its time was up, and when it last made progress."""
-    path = Path(PROGRESS)
+    path = Path(protocol.PROGRESS)
     lines = read_text(path).splitlines()
     if not lines:
         return
     last = msgspec.json.decode(lines[-1], type=Progress)
     idle = max(0.0, time.time() - path.stat().st_mtime)
-    Path(REASON).write_text(
+    Path(protocol.REASON).write_text(
         "It did not end within --timeout, and all ranks were stopped. "
         f"{last.done / last.total:.0%} was done; the last progress, of {last.what}, was "
         f"{idle:.0f} s before the end."

@@ -1,8 +1,4 @@
-"""The founding comparisons: launch a cluster, measure a few conditions, plot them, and clean up.
-
-Each is a launcher with the verbs create-cluster, one for each condition, cleanup-cluster, all and
-plot.
-"""
+"""The founding comparisons: launch a cluster, measure a few conditions, plot them, clean up."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping

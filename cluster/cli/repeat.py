@@ -8,21 +8,10 @@ from functools import partial
 from typing import Any
 
 from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison
-from cluster.cli import flags
+from cluster.cli import flags, show
 from cluster.cli.confirm import confirm_download
 from cluster.cli.gates import Gates
 from cluster.cli.progress.jobs import JobProgress
-from cluster.cli.show import (
-    judgement,
-    print_json,
-    print_lines,
-    relative_path,
-    screen_width,
-    show_launches,
-    show_newest_run,
-    show_run,
-    show_tables,
-)
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, JobError, LargeDownload, SpecError
 from cluster.core.model.value import Value
@@ -133,15 +122,15 @@ def run_launches(
             for _ in range(total):
                 run = launch(live)
                 ran.append(run)
-                text = judgement(run, run.summary()).answer
-                lines = wrapped(f"Launch {len(ran)} of {total}: {text}", screen_width())
+                text = show.judgement(run, run.summary()).answer
+                lines = wrapped(f"Launch {len(ran)} of {total}: {text}", show.screen_width())
                 live.console.print("\n".join(lines), soft_wrap=True)
     except (JobError, KeyboardInterrupt):
-        show_newest_run(cluster, as_json=options.json and not ran)
+        show.show_newest_run(cluster, as_json=options.json and not ran)
         raise
     finally:
         if ran:
-            judged = show_launches(ran, as_json=options.json)
+            judged = show.show_launches(ran, as_json=options.json)
             if cases is not None:
                 cases += judgement_cases(cluster.name, judged)
 
@@ -156,9 +145,9 @@ def _run_once(
     try:
         with _progress(options, 1) as live:
             run = launch(live)
-        judged = show_run(run, as_json=options.json)
+        judged = show.show_run(run, as_json=options.json)
     except (JobError, KeyboardInterrupt):
-        judged = show_newest_run(cluster, as_json=options.json)
+        judged = show.show_newest_run(cluster, as_json=options.json)
         raise
     finally:
         if cases is not None and judged is not None:
@@ -248,7 +237,7 @@ def alternate(
                 line += "; both in turn, ABBA" if len(ran) == 1 else ""
                 live.console.print(line, soft_wrap=True)
     except KeyboardInterrupt:
-        print_lines(
+        show.print_lines(
             f"{len(ran)} of {2 * each} launches are done: too few to compare. "
             "Each is a run: cluster runs"
         )
@@ -270,9 +259,9 @@ def _show_alternated(
     cases += comparison_cases(comparison)
     if options.json:
         folders = tuple(str(run.folder) for _, run in ran)
-        print_json(AbAnswer(runs=folders, comparison=with_words(comparison)))
+        show.print_json(AbAnswer(runs=folders, comparison=with_words(comparison)))
         return
-    show_tables(comparison_tables(comparison), "terminal")
+    show.show_tables(comparison_tables(comparison), "terminal")
     for _, run in ran:
-        sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n")
-    print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")
+        sys.stdout.write(f"Run folder: {show.relative_path(run.folder)} ({run.record.condition})\n")
+    show.print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")

@@ -15,6 +15,7 @@ from cluster.core.model.fleet import (
     Reason,
     Suspect,
 )
+from cluster.fleet import pair_table
 from cluster.fleet.findings import (
     bad_groups,
     bad_hosts,
@@ -33,14 +34,6 @@ from cluster.fleet.findings import (
     untested_hosts,
 )
 from cluster.fleet.instability import doubtful_hosts, unrepeated_hosts, unstable_hosts
-from cluster.fleet.pair_table import (
-    Diagnosed,
-    believable,
-    diagnosed,
-    most_common_reason,
-    pair_table,
-    unit_value,
-)
 from cluster.fleet.simulation import FleetSimulator
 from cluster.fleet.solver import HOST, rounds_needed
 
@@ -53,14 +46,14 @@ def diagnose(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None = None
 ) -> FleetVerdict:
     """Diagnose a fleet."""
-    tests = believable(tests)
+    tests = pair_table.believable(tests)
     first_alone = min((test.round for test in tests if test.alone), default=math.inf)
     rounds = len({test.round for test in tests if not test.alone and test.round < first_alone})
-    table = pair_table(fleet, tests)
+    table = pair_table.pair_table(fleet, tests)
     untested = tuple(untested_hosts(fleet, tests))
     if not table.tests or not (table.rates > 0).any():
         return no_values(fleet, tests, rounds, untested)
-    solution = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
+    solution = pair_table.diagnosed(table, routes if fleet.metric == "bandwidth" else None)
     findings = in_order([*_findings(fleet, solution), *untested])
     blamed, observations = by_fault(findings)
     slow = {
@@ -68,7 +61,7 @@ def diagnose(
     }
     undecided = (*undecided_hosts(fleet, solution), *unrepeated_hosts(fleet, solution))
     suspects = tuple(s for s in undecided if s.place.host not in slow)
-    reference = unit_value(fleet, solution, float(solution.blame.references[HOST]))
+    reference = pair_table.unit_value(fleet, solution, float(solution.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
     reason = _reason(word, findings, fleet, solution)
     if word == "UNDECIDED":
@@ -93,7 +86,7 @@ def diagnose(
     )
 
 
-def _findings(fleet: Fleet, solution: Diagnosed) -> list[FleetFinding]:
+def _findings(fleet: Fleet, solution: pair_table.Diagnosed) -> list[FleetFinding]:
     """Return what the tests that were tried show; of a slow group, not each host once more."""
     slow = tuple(slow_groups(fleet, solution))
     groups = (*slow, *bad_groups(fleet, solution), *crowded_groups(fleet, solution))
@@ -135,7 +128,7 @@ def no_values(
 ) -> FleetVerdict:
     """Return the verdict if no pair gave a value."""
     blamed, observations = by_fault(untested)
-    message = most_common_reason(tests)
+    message = pair_table.most_common_reason(tests)
     return FleetVerdict(
         verdict="UNDECIDED",
         rounds=rounds,
@@ -161,7 +154,7 @@ def _word(
 
 
 def _reason(
-    word: FleetWord, findings: Sequence[FleetFinding], fleet: Fleet, solution: Diagnosed
+    word: FleetWord, findings: Sequence[FleetFinding], fleet: Fleet, solution: pair_table.Diagnosed
 ) -> Reason:
     """Return why the verdict is this, and what is missing for another one."""
     undecided = solution.blame.undecided

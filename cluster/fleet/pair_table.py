@@ -126,10 +126,7 @@ class Diagnosed(NamedTuple):
 
 
 def believable(tests: Sequence[PairTest]) -> tuple[PairTest, ...]:
-    """Bound the values, so that no ratio of two overflows; what is no rate and no time is missing.
-
-    A log may hold any number.
-    """
+    """Bound the values, so that no ratio overflows; what is no rate and no time is missing."""
     return tuple(
         test
         if not test.value or LEAST <= test.value <= MOST
@@ -141,11 +138,7 @@ def believable(tests: Sequence[PairTest]) -> tuple[PairTest, ...]:
 
 
 def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
-    """Put tests into arrays.
-
-    Latencies are inverted, so that more is better, and relative to the usual latency of their kind:
-    inside a group or between groups.
-    """
+    """Put tests into arrays; latencies inverted, relative to the usual one of their kind."""
     tests = tuple(test for test in tests if test.value is not None)
     nics = fleet.nics
     source = np.array([t.source * nics + t.nic for t in tests], dtype=np.int64)

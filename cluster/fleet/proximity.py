@@ -73,10 +73,7 @@ def near_groups(latency: Latencies) -> NearGroups:
 
 
 def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
-    """Return hosts alone in their group that were not tested with each group of several hosts.
-
-    They may be near one that they were not tested with.
-    """
+    """Return lone hosts that were not tested with each group of several: they may be near one."""
     labels = np.array(groups, dtype=np.int64)
     sizes = np.bincount(labels) if len(labels) else labels
     large = np.flatnonzero(sizes > 1)

@@ -104,10 +104,7 @@ class JsonDocument(Value, frozen=True, kw_only=True):
 
 
 def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
-    """Split a log, in portions of any size, into clean lines and JSON documents.
-
-    Documents are complete; lines are yielded as soon as they are read.
-    """
+    """Split a log into clean lines, as soon as they are read, and complete JSON documents."""
     splitter = _Splitter()
     for text in unwrapped(_portions(decode_text(chunks))):
         yield from splitter.feed(_clean(text))
@@ -237,11 +234,7 @@ def _are_names(matches: list[re.Match[str]], head: list[str]) -> bool:
 
 
 def _is_numbered(head: list[str]) -> bool:
-    """Tell whether an editor or `grep -n` put a number before each line.
-
-    Such numbers rise by one, and the text after them is not always a number: rows of a table whose
-    first column counts are not numbered lines.
-    """
+    """Tell whether an editor numbered the lines: they rise by one, and not all text is a number."""
     prefixes = [_NUMBERED.match(line) for line in head]
     numbers = [int(match[1]) for match in prefixes if match]
     if len(numbers) < max(3, len(head)):

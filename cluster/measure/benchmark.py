@@ -77,18 +77,12 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.selected(params)
 
     def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
-        """Return every series (metric and data point) to measure, so that a missing one is noticed.
-
-        Empty by default: then no missing series is noticed.
-        """
+        """Return every series to measure, so that a missing one is noticed; empty by default."""
         del params, ranks
         return ()
 
     def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
-        """Return the definitions of metrics by name, in that order; repeats are allowed.
-
-        SpecError: there is no such metric, or `metrics` is empty.
-        """
+        """Return the definitions of metrics by name, in that order (SpecError: none or unknown)."""
         by_name = {definition.metric: definition for definition in self.metrics}
         unknown = [metric for metric in metrics if metric not in by_name]
         if unknown or not metrics:
@@ -119,10 +113,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return ()
 
     def instead_of_gpus(self, params: ParamsT) -> str:
-        """Say what to use on hosts without GPUs: the end of a sentence with a flag.
-
-        Empty if nothing replaces them.
-        """
+        """Say what to use without GPUs, as the end of a sentence with a flag; empty if nothing."""
         del params
         return "the processor's memory: --buffer cpu"
 
@@ -132,10 +123,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return ""
 
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
-        """Yield what simulated hosts would measure, in the order in which they would.
-
-        SpecError: there is no model of this benchmark.
-        """
+        """Yield what simulated hosts would measure, in that order (SpecError: it has no model)."""
         del params, fleet
         raise SpecError(
             f"There is no model of {self.name}, so simulated hosts cannot run it.",
@@ -148,10 +136,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return ()
 
     def program(self, params: ParamsT) -> list[str]:
-        """Return the command that each rank runs in the job's folder.
-
-        By default, the environment's Python with this file.
-        """
+        """Return each rank's command in the job's folder; by default, Python with this file."""
         encoded = msgspec.json.encode(params, enc_hook=encode).decode()
         return ["python3", "-P", f"{self.name}.py", encoded]
 

@@ -17,8 +17,7 @@ from cluster.agent.protocol import ADVICE, REASON, WORKDIR
 from cluster.core.errors import ClusterError, on_failure
 from cluster.core.messages import for_command_line
 from cluster.core.options import convert
-from cluster.measure.addresses import ADDRESSES, RANKS
-from cluster.measure.pmi import pmi_of, spoken_by
+from cluster.measure.pmi import ADDRESSES, RANKS, pmi_of, spoken_by
 from cluster.measure.rank import Rank
 
 if TYPE_CHECKING:

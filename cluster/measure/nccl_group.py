@@ -1,7 +1,4 @@
-"""NCCL among all ranks, each with a GPU of its own, by nccl4py: NVIDIA's own interface to NCCL.
-
-It needs no torch: arrays of CuPy do as well.
-"""
+"""NCCL among all ranks, each with a GPU, by NVIDIA's nccl4py: no torch, arrays of CuPy do."""
 
 import os
 import sys

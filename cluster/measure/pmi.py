@@ -15,6 +15,8 @@ PMIX, PMI2, NONE = "pmix", "pmi2", "none"
 OPEN_MPI = re.compile(r"Open MPI\)? v?(\d+)")
 MPICH = ("MPICH", "HYDRA", "Intel", "MVAPICH")
 NAMES = re.compile(r"^\s*(?:srun: )?(\w+)\s*$")  # a type per line, in every version of Slurm
+ADDRESSES = "CLUSTER_ADDRESSES"  # of their hosts, in the order of the ranks
+RANKS = "CLUSTER_RANKS"  # how many there are, where the starter chooses their hosts
 
 
 def spoken_by(mpi: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE, ProcessorTimes
 from cluster.core.model.measurements import Definition, Measurement, Progress
 from cluster.core.model.records import NOTES_FILE
-from cluster.measure.addresses import ADDRESSES
+from cluster.measure.pmi import ADDRESSES
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
@@ -152,10 +152,7 @@ class Rank:
             time.sleep(NAP)
 
     def addresses(self) -> list[str]:
-        """Return the addresses by which the ranks reach one another, by rank; all ranks call this.
-
-        ClusterError: they are not known, and the ranks are on several hosts.
-        """
+        """Return the addresses of the ranks, by rank; all ranks call this (ClusterError)."""
         hosts = self.comm.allgather(platform.node())
         addresses = os.environ.get(ADDRESSES, "")
         if addresses:

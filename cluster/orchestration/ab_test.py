@@ -1,7 +1,4 @@
-"""A/B tests: launches under two conditions in turn, so that drift affects both alike.
-
-The order is A B B A A B B A ...: each condition is the first of a pair as often as the second.
-"""
+"""A/B tests: launches under two conditions in turn, A B B A, so that drift affects both alike."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import Provider, SharesHosts
-from cluster.runs.comparison import RunComparison, compare_groups
-from cluster.runs.nccl_logs import launch_of
+from cluster.runs.comparison import RunComparison, compare_groups, launch_of
 from cluster.runs.run import Run
 
 BY_NCCL = {"training": "--device cuda", "collectives": "--transport nccl"}  # flags for it

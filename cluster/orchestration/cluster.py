@@ -516,10 +516,7 @@ class Cluster:
         return plan_job(hosts, request, self.phases)
 
     def _set_up(self, request: JobRequest, on_state: StateCallback) -> ReadyHosts:
-        """Install what a benchmark needs, examine and connect the hosts.
-
-        Hosts that were examined before are examined again only if they lacked something.
-        """
+        """Install what a benchmark needs, connect the hosts, and examine those that lacked it."""
         benchmark, machines = request.benchmark, self.machines
         need = host_setup.gpu_need(benchmark, request.params, self.spec.ranks_per_host)
         libraries = benchmark.libraries(request.params)
@@ -637,10 +634,7 @@ class Cluster:
                 self.bench_jobs.note_receipt(record, receipt, self._teardown)
 
     def _leave_hosts(self, reason: str) -> None:
-        """End all jobs, and remove our files from hosts that are not deleted.
-
-        Machines that we created are deleted next, so they need not answer.
-        """
+        """End all jobs, and remove our files from hosts that stay; others need not answer."""
         provider = self._provider
         errors: tuple[type[ClusterError], ...] = ()
         revoked = None

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from cluster import providers
 from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.journal import Journal
@@ -13,19 +14,9 @@ from cluster.core.model.hosts import Access, Machine, parse_access
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.providers import (
-    CLOUD_OPTIONS,
-    CountsHosts,
-    ExistingHosts,
-    HintsReplacement,
-    MountsFiles,
-    PreparesHosts,
-    Provider,
-    refuse,
-)
 
 REFUSED_OPTIONS = {
-    **CLOUD_OPTIONS,
+    **providers.CLOUD_OPTIONS,
     "placement": "it uses the hosts that you name",
     "instance": "it uses the hosts that you name",
     "zone": "it uses the hosts that you name",
@@ -52,7 +43,12 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 class SshProvider(
-    Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement, MountsFiles
+    providers.Provider,
+    providers.ExistingHosts,
+    providers.CountsHosts,
+    providers.PreparesHosts,
+    providers.HintsReplacement,
+    providers.MountsFiles,
 ):
     """Machines that already exist, which the user names."""
 
@@ -62,7 +58,7 @@ class SshProvider(
         return len(_named(decoders.convert(options, SshOptions)))
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        refuse(spec, REFUSED_OPTIONS)
+        providers.refuse(spec, REFUSED_OPTIONS)
         named = _named(decoders.convert(spec.options, SshOptions))
         if spec.hosts > len(named):
             raise SpecError(

@@ -1,7 +1,4 @@
-"""The tree of files that a host has, and changes to it, by GNU find, coreutils and xargs there.
-
-Lists of names travel as base64: a name may have any byte but NUL.
-"""
+"""The tree of files of a host, and its changes, by GNU tools; names in base64 may be any bytes."""
 
 from __future__ import annotations
 

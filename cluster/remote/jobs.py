@@ -15,19 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.agent.protocol import (
-    AGENT,
-    HEARTBEAT,
-    LOST_HOSTS,
-    REASON,
-    VARIABLE_NAMES,
-    VARIABLE_PREFIXES,
-    Ended,
-    Event,
-    Lost,
-    Running,
-    Wrote,
-)
+from cluster.agent import protocol
 from cluster.agent.scratch import OWNER, PREFIX, SHARED_MEMORY, scratch_of
 from cluster.core import decoders
 from cluster.core.errors import HostErrors, JobError, ShellError, Unreachable
@@ -40,7 +28,7 @@ from cluster.remote.tasks import Silence
 from cluster.remote.tmux import tmux_on
 
 COMMAND_TIMEOUT = 60.0  # seconds for a command that should end at once
-SILENT = 3 * HEARTBEAT  # seconds without a word, after which a watcher was stopped
+SILENT = 3 * protocol.HEARTBEAT  # seconds without a word, after which a watcher was stopped
 BETWEEN_LOOKS = 2.0  # seconds, at a job that has no watcher any more
 
 SCRIPT = """\
@@ -100,7 +88,7 @@ REMOVE_SCRATCH = '[ ! -O "$1" ] || [ -L "$1" ] || rm -rf -- "$1"'
 
 
 def sweep_words(folder: str) -> list[str]:
-    return [f"{folder}/python3", *AGENT, "sweep"]
+    return [f"{folder}/python3", *protocol.AGENT, "sweep"]
 
 
 def sweep(shell: Shell, folder: str) -> None:
@@ -124,7 +112,7 @@ def script(
         for name, value in env.items()
     ]
     return SCRIPT.format(
-        agent=" ".join(AGENT),
+        agent=" ".join(protocol.AGENT),
         session=session,
         folder=shlex.quote(folder),
         scratch=scratch_of(folder),
@@ -134,7 +122,12 @@ def script(
         command=shlex.join(argv),
         batch_systems=" ".join(f"${{!{prefix}@}}" for prefix in BATCH_PREFIXES),
         # The tmux server may still have other values, from when it was started.
-        forget=" ".join([*VARIABLE_NAMES, *(f"${{!{prefix}@}}" for prefix in VARIABLE_PREFIXES)]),
+        forget=" ".join(
+            [
+                *protocol.VARIABLE_NAMES,
+                *(f"${{!{prefix}@}}" for prefix in protocol.VARIABLE_PREFIXES),
+            ]
+        ),
     )
 
 
@@ -158,10 +151,7 @@ class MpiJob:
     def start(
         self, text: str, files: Mapping[str, str], copied: Path | None = None, by: str = ""
     ) -> None:
-        """Start the script in a detached session; the folder `copied` is copied into the job's.
-
-        ShellError: the session could not be started.
-        """
+        """Start the script in a session, with a copied folder (ShellError: it did not start)."""
         folder = self.record.folder
 
         def write(_: str, shell: Shell) -> None:
@@ -199,20 +189,20 @@ class MpiJob:
         with suppress(ShellError):
             shell.run(words, timeout=COMMAND_TIMEOUT)
 
-    def watch(self, on_event: Callable[[Wrote], None]) -> int:
+    def watch(self, on_event: Callable[[protocol.Wrote], None]) -> int:
         """Wait for the end of the job, also if the process that watches it is stopped or killed.
 
         JobError: its session or its host is gone. Unreachable: the job may still run there.
         """
-        end: list[Ended | Lost] = []
+        end: list[protocol.Ended | protocol.Lost] = []
         watcher = Silence(SILENT, self._shell.close)
 
         def receive(line: str) -> None:
             watcher.restart()
-            event = decoders.decode(line, Event)
-            if isinstance(event, Wrote):
+            event = decoders.decode(line, protocol.Event)
+            if isinstance(event, protocol.Wrote):
                 on_event(event)
-            elif not isinstance(event, Running):
+            elif not isinstance(event, protocol.Running):
                 end.append(event)
 
         complaint = ""
@@ -224,7 +214,7 @@ class MpiJob:
                 raise self._out_of_reach(error) from error
         if not end:
             return self._end_unwatched(complaint)
-        if isinstance(end[0], Lost):
+        if isinstance(end[0], protocol.Lost):
             raise self._lost(end[0].reason)
         return end[0].status
 
@@ -269,18 +259,18 @@ class MpiJob:
         """Return the exit status of the job; None while it runs (JobError: it was lost)."""
         result = self._agent("look")
         try:
-            event = decoders.decode(result.stdout, Event)
+            event = decoders.decode(result.stdout, protocol.Event)
         except msgspec.DecodeError as error:
             raise ShellError(
                 f"The job {self.record.session} has an unknown status.", means=result.stderr.strip()
             ) from error
-        if isinstance(event, Lost):
+        if isinstance(event, protocol.Lost):
             raise self._lost(event.reason)
-        return event.status if isinstance(event, Ended) else None
+        return event.status if isinstance(event, protocol.Ended) else None
 
     def lost_hosts(self) -> tuple[str, ...]:
         """Return the names of the machines that the job has lost; none if that cannot be read."""
-        words = ["cat", f"{self.record.folder}/{LOST_HOSTS}"]
+        words = ["cat", f"{self.record.folder}/{protocol.LOST_HOSTS}"]
         with suppress(ShellError):
             return tuple(self._shell.run(words, timeout=COMMAND_TIMEOUT).stdout.split())
         return ()
@@ -328,8 +318,8 @@ class MpiJob:
         if not folder:
             return None
         with suppress(msgspec.DecodeError):  # what the host cannot say may still run
-            event = decoders.decode(self._agent("look", folder=folder).stdout, Event)
-            if event != Running():
+            event = decoders.decode(self._agent("look", folder=folder).stdout, protocol.Event)
+            if event != protocol.Running():
                 return None
         return RunningJob(folder=folder, by=self._tmux.started_by(session))
 
@@ -344,7 +334,7 @@ class MpiJob:
             return False
         if self._shell.exists(folder):
             if alive and reason:
-                self._shell.write(reason, f"{folder}/{REASON}")
+                self._shell.write(reason, f"{folder}/{protocol.REASON}")
             self._agent("stop", folder=folder)
         self._tmux.kill(id_)
         return True
@@ -355,7 +345,7 @@ class MpiJob:
         return self._shell.run(self._words(verb, folder or self.record.folder), on_line=on_line)
 
     def _words(self, verb: str, folder: str) -> list[str]:
-        return [f"{self._machine.bin}/python3", *AGENT, verb, folder]
+        return [f"{self._machine.bin}/python3", *protocol.AGENT, verb, folder]
 
     def _out_of_reach(self, error: Unreachable) -> Unreachable:
         session = self.record.session

@@ -85,10 +85,7 @@ class Leftovers(Value, frozen=True, kw_only=True):
 
 
 def end_leftovers(shell: Shell, folder: str) -> Leftovers:
-    """End the processes that a cluster's commands and jobs left on a host.
-
-    ShellError: some could not be ended, or the host has no means to look for them.
-    """
+    """End the processes that commands and jobs left on a host (ShellError: it cannot be done)."""
     result = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
     processes = tuple(line.strip() for line in result.stdout.splitlines())
     if result.status == 0:

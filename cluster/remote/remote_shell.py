@@ -15,14 +15,6 @@ from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
 from cluster.remote import transfer
 from cluster.remote.shell import Shell
-from cluster.remote.transfer import (
-    ChunkWriter,
-    StreamReader,
-    fetch_script,
-    file_script,
-    folder_script,
-    only_grew,
-)
 
 _log = logging.getLogger(__name__)
 CHUNK = 1 << 18  # bytes that are read from a stream at a time
@@ -101,10 +93,7 @@ class RemoteCommand(ABC):
 
 
 class RemoteShell(Shell):
-    """Runs commands and moves files by the streams of commands.
-
-    A kind of shell says how a command line is started on its host.
-    """
+    """Runs commands and moves files by their streams; each kind says how a command starts."""
 
     @property
     @abstractmethod
@@ -149,12 +138,14 @@ class RemoteShell(Shell):
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         data = text.encode()
-        self._deliver(path, file_script(path, len(data), mode), lambda out: out.write(data))
+        self._deliver(
+            path, transfer.file_script(path, len(data), mode), lambda out: out.write(data)
+        )
 
     def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         source = path.resolve()
         if source.is_dir():
-            script = folder_script(to)
+            script = transfer.folder_script(to)
             self._deliver(to, script, lambda out: transfer.pack(source, out, only))
             return
         try:
@@ -162,22 +153,22 @@ class RemoteShell(Shell):
                 raise _failed("written", to, f"{path} is neither a file nor a folder")
             with source.open("rb") as file:
                 about = source.stat()
-                script = file_script(to, about.st_size, about.st_mode & 0o777)
+                script = transfer.file_script(to, about.st_size, about.st_mode & 0o777)
                 self._deliver(to, script, lambda out: transfer.send(file, about.st_size, out))
         except OSError as error:
             raise _failed("written", to, error.strerror or str(error)) from error
 
     def fetch(self, path: str, to: Path) -> None:
         """Stream a file, or a folder as one archive; special files are refused."""
-        line = shlex.join(["sh", "-c", fetch_script(path)])
+        line = shlex.join(["sh", "-c", transfer.fetch_script(path)])
         with self.begin("fetch", line) as command, _Pace(command) as pace:
             command.close_input()
-            reader = StreamReader(pace.receive)
+            reader = transfer.StreamReader(pace.receive)
             mode = reader.line().decode(errors="replace")
 
             def check() -> None:
                 status, errors = command.end()
-                if status != 0 and not only_grew(errors):
+                if status != 0 and not transfer.only_grew(errors):
                     raise self._not_copied(path, errors.strip())
 
             try:
@@ -206,11 +197,13 @@ class RemoteShell(Shell):
         if result.status != 0:
             raise _failed("removed", path, result.stderr.strip())
 
-    def _deliver(self, to: str, script: str, pump: Callable[[ChunkWriter], object]) -> None:
+    def _deliver(
+        self, to: str, script: str, pump: Callable[[transfer.ChunkWriter], object]
+    ) -> None:
         """Run a script on the host that reads what we send, and raise if it fails."""
         why = ""
         with self.begin("put", shlex.join(["sh", "-c", script]), reads=True) as command:
-            writer = ChunkWriter(command.send, PIECE)
+            writer = transfer.ChunkWriter(command.send, PIECE)
             try:
                 pump(writer)
                 writer.flush()

@@ -77,10 +77,7 @@ class HostTasks:
         *,
         to_end: bool = True,
     ) -> None:
-        """Pass on what a task prints after an offset, until it ends or just so far.
-
-        Unreachable: the task may still run there.
-        """
+        """Pass on what a task prints after an offset, to its end or so far (Unreachable)."""
         last: list[TaskState] = []
         silence = Silence(SILENT, self._shell.close)
 

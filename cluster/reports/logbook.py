@@ -1,7 +1,4 @@
-"""The record of experiments: what was run, where, what was expected, and the results.
-
-Its columns are those that people fill in by hand according to founding document 002.
-"""
+"""The record of experiments: what, where, expected and results, as founding document 002 has."""
 
 import math
 import time
@@ -131,11 +128,7 @@ def share_of_expected(
 
 
 def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
-    """Say which planned series have no value, and why.
-
-    A sentence per metric, and one for all of which no value was measured; none while the run may
-    still measure them.
-    """
+    """Say which planned series have no value, in a sentence per metric, once a run has ended."""
     if record.status in ("planned", "running"):
         return
     points: dict[str, list[str]] = {}

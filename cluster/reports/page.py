@@ -24,11 +24,10 @@ from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
-from cluster.reports.fleet import findings_table
 from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.plots import Curve
 from cluster.reports.table import Column, Columns, Table, make_table, summaries_table
-from cluster.reports.tables import comparison_tables, fits_table, scaling_table
+from cluster.reports.tables import comparison_tables, findings_table, fits_table, scaling_table
 from cluster.reports.words.comparison import headline
 from cluster.reports.words.findings import FindingAnswer, finding_words
 from cluster.reports.words.limits import doubt_notes

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Side
+from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Launch, Side
 from cluster.analysis.statistics.compare import compare as compare_sides
+from cluster.analysis.topology.nccl_toggles import ToggleProof
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from cluster.reports.words.comparison import headline
 from cluster.runs import frames
 from cluster.runs.catalog import load
-from cluster.runs.nccl_logs import launch_of
-from cluster.runs.run import Run
+from cluster.runs.raw_files import nccl_log, topologies
+from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
     from cluster.reports.plots import Picture
+
 
 Named = Run | str | Path
 
@@ -124,3 +126,18 @@ def _runs(named: Named | Sequence[Named]) -> list[Run]:
 def _side(runs: Sequence[Run]) -> Side:
     several = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
     return Side(name=runs[0].name + several, launches=tuple(launch_of(run) for run in runs))
+
+
+def launch_of(run: Run) -> Launch:
+    """Return a run as a comparison sees it, with what its logs of NCCL prove."""
+    return Launch(record=run.record, summaries=run.summary(), toggle=proof_of(run))
+
+
+def proof_of(run: Run) -> ToggleProof | None:
+    """Return the proof that NCCL obeyed a run's toggles, or why there is none; None without."""
+    from cluster.analysis.topology.nccl_toggles import TOGGLES, toggle_proof  # noqa: PLC0415 - rarely needed
+
+    if not any(name in run.record.variables for name in TOGGLES):
+        return None
+    raw = run.folder / RAW
+    return toggle_proof(run.record.variables, nccl_log(raw), topologies(raw))

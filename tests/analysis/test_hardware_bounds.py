@@ -14,7 +14,7 @@ from cluster.analysis.limits.usual import usual
 from cluster.analysis.verdict.verdict import verdicts
 from cluster.core.model.limits import Assumption
 from cluster.logs.parsers import bandwidth_test, mpi_test, nvbandwidth, osu, p2p_matrix, perftest
-from cluster.logs.parsers.iperf3.metrics import INTERVAL, RECEIVED, SENT
+from cluster.logs.parsers.iperf3.json_report import INTERVAL, RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.perf_test import BUSBW
 from tests.plain_values import plain_summary
 

@@ -25,7 +25,7 @@ from cluster.orchestration.ab_test import check_toggles, compare_conditions, tri
 from cluster.orchestration.bench.plan import check_bench
 from cluster.reports.words.comparison import note_words, proof_fault_words, with_words
 from cluster.runs import store
-from cluster.runs.nccl_logs import proof_of
+from cluster.runs.comparison import proof_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

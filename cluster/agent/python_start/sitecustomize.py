@@ -1,7 +1,4 @@
-"""Have a Python program of a job write its stacks when `cluster hang` asks.
-
-It is on the PYTHONPATH of jobs with `hang_after`; the host's own sitecustomize is imported, too.
-"""
+"""Have a Python program of a job with `hang_after` write its stacks when `cluster hang` asks."""
 
 import faulthandler
 import importlib

@@ -1,8 +1,4 @@
-"""Which rank keeps the others waiting, and why.
-
-`situation` joins what the sources say by rank, `rules` has one file for each class of hang, and
-`diagnose` chooses among what they find.
-"""
+"""Which rank keeps the others waiting, and why: `rules` look at a `situation` of all sources."""
 
 from __future__ import annotations
 

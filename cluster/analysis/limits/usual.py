@@ -1,7 +1,4 @@
-"""The share of its limit that healthy hardware reaches, by the class of a series.
-
-The shares, and the published results that they are based on, are in `published/thresholds.toml`.
-"""
+"""The share of its limit that healthy hardware reaches, of `published/thresholds.toml`."""
 
 import math
 from collections.abc import Mapping

@@ -88,7 +88,19 @@ def look(values: Sequence[float]) -> Look:
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     newest = _newest(logs)
-    changes = _described(logs, _places(logs, newest))
+    # return the size and the interval of each change that is not too small
+    places = _places(logs, newest)
+    ends = [0, *(place.at for place in places), len(logs)]
+    points = []
+    for (at, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
+        before, after = float(np.median(logs[start:at])), float(np.median(logs[at:end]))
+        low, high = (math.expm1(after - before + sign * REACH * error) for sign in (-1, 1))
+        point = ChangePoint(
+            at=at, before=math.exp(before), after=math.exp(after), errors=errors, ci=(low, high)
+        )
+        if abs(point.change) >= SMALLEST:
+            points.append(point)
+    changes = tuple(points)
     return Look(changes, _state(logs, changes, newest))
 
 
@@ -100,21 +112,6 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
 def state(values: Sequence[float]) -> State:
     """Tell whether the newest of medians above 0, the oldest first, changed."""
     return look(values).state
-
-
-def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...]:
-    """Return the size and the interval of each change that is not too small."""
-    ends = [0, *(place.at for place in places), len(logs)]
-    points = []
-    for (at, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
-        before, after = float(np.median(logs[start:at])), float(np.median(logs[at:end]))
-        low, high = (math.expm1(after - before + sign * REACH * error) for sign in (-1, 1))
-        point = ChangePoint(
-            at=at, before=math.exp(before), after=math.exp(after), errors=errors, ci=(low, high)
-        )
-        if abs(point.change) >= SMALLEST:
-            points.append(point)
-    return tuple(points)
 
 
 def _state(logs: Floats, changes: Sequence[ChangePoint], newest: _Newest | None) -> State:
@@ -153,10 +150,7 @@ def _settled(logs: Floats) -> list[_Place]:
 
 
 def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
-    """Split a segment at its largest change, and each part again.
-
-    The last segment of all has at least `last` values.
-    """
+    """Split a segment at its largest change, and each part again; the last keeps `last` values."""
     right = last if end == len(logs) else SEGMENT
     if end - start < max(LEAST, SEGMENT + right):
         return

@@ -1,7 +1,4 @@
-"""The factors of runs: settings that may explain why the numbers of two groups differ.
-
-A factor has the same name everywhere: as a flag, as a field and in `--by`.
-"""
+"""The factors of runs, by the names of flags, that may explain why two groups differ."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

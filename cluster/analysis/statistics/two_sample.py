@@ -45,20 +45,14 @@ def mann_whitney_distribution(n: int, m: int) -> Values:
 
 
 def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
-    """Return the median of all ratios of a value of `other` to one of `base`.
-
-    J. L. Hodges, E. L. Lehmann, 1963.
-    """
+    """Return the median of all ratios of `other` to `base` (J. L. Hodges, E. L. Lehmann, 1963)."""
     return math.exp(float(np.median(_logs(base, other))))
 
 
 def ratio_interval(
     base: Sequence[float], other: Sequence[float], level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Return the confidence interval of that ratio, by inversion of Mann and Whitney's test.
-
-    None if there are too few values for the level (less than 4 and 4 for 95 %).
-    """
+    """Return that ratio's interval, by inverting Mann and Whitney's test; None of too few."""
     below = np.cumsum(mann_whitney_distribution(len(base), len(other)))
     left_out = int(np.searchsorted(below, (1 - level) / 2, side="right"))
     if not left_out:

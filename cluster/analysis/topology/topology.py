@@ -126,11 +126,7 @@ def gpu_topology(
     access: PeerAccess | None = None,
     models: Iterable[str] = (),
 ) -> GpuTopology:
-    """Find out how GPUs are connected, from everything that is known about them.
-
-    `topology` is as the driver reports it; None if there are only measurements. Empty if nothing is
-    known about any pair.
-    """
+    """Find out how GPUs are connected, from all that is known; empty if that is nothing."""
     copies = _copies(measurements)
     paths = _paths(topology) if topology else {}
     allowed = _access(access) if access else {}

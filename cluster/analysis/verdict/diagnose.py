@@ -1,7 +1,4 @@
-"""What may be wrong, by rules: each names its evidence, how sure it is, and how to confirm it.
-
-A rule that lacks its evidence says nothing. Each file of `rules` has some in `RULES`.
-"""
+"""What may be wrong, by rules of `RULES` in files: evidence, how sure it is, how to confirm it."""
 
 from __future__ import annotations
 

@@ -9,18 +9,7 @@ from cluster.analysis.limits.hardware import of_point
 from cluster.analysis.limits.link import BELIEVABLE, share
 from cluster.analysis.limits.published.comparison import Published, compare
 from cluster.analysis.limits.usual import LARGE, RINGS, Usual, threshold, usual
-from cluster.analysis.verdict.reasons import (
-    AboveAssumption,
-    Check,
-    Collapse,
-    Low,
-    NoLimit,
-    NoLimitOfLatency,
-    NoLimitOfProgram,
-    RateAsRequested,
-    Reason,
-    TooSmall,
-)
+from cluster.analysis.verdict import reasons
 from cluster.core.model.limits import Hardware, Limit
 from cluster.core.model.measurements import Definition, Medium, Summary
 from cluster.core.model.value import Scalar, Value
@@ -37,9 +26,9 @@ COLLAPSE = 0.5  # of the best share: a larger message below this is a finding
 SMALL = 64  # bytes of a small message
 LARGE_IN_MEMORY = 1 << 16  # bytes from which a message within one host is meaningful
 # Below these rates, in bytes per second, it is not a core that limits TCP.
-SLOW_TCP: tuple[tuple[float, Check], ...] = ((1e6, "tcp_stalled"), (1e9, "tcp_link"))
+SLOW_TCP: tuple[tuple[float, reasons.Check], ...] = ((1e6, "tcp_stalled"), (1e9, "tcp_link"))
 # What shows why a value is low, by what its bytes pass.
-CHECKS: dict[Medium, Check] = {
+CHECKS: dict[Medium, reasons.Check] = {
     "network": "messages",
     "RDMA": "rdma",
     "collective": "collective",
@@ -75,7 +64,7 @@ class Verdict(VerdictFigures, frozen=True, kw_only=True):
     limit: Limit | None = None  # what sets the bound; none if it is not known
     usual: Usual | None = None  # what healthy hardware reaches; none if that is not known
     # of the word, or why there is no limit; none if the figures say it
-    reason: Reason | None = None
+    reason: reasons.Reason | None = None
     # published results of the same test; none if we know of none
     published: Published | None = None
 
@@ -228,12 +217,12 @@ def _verdict(
     fell = _falls(summary, best, definition)
     word = "low" if fell and word != "impossible" else word
     reason = None if fell else _reason(summary, definition, hardware, published)
-    if usual_share and isinstance(reason, TooSmall):
+    if usual_share and isinstance(reason, reasons.TooSmall):
         reason = None
     if word == "low" and reason is None:
         check = _check(summary, definition, hardware)
         reason = (
-            Collapse(
+            reasons.Collapse(
                 check=check,
                 at=summary.params.get("size", 0),
                 best=best.share or 0.0,
@@ -242,7 +231,7 @@ def _verdict(
                 best_value_of_usual=_best_value(summary, COLLAPSE * (best.share or 0.0)),
             )
             if fell
-            else Low(
+            else reasons.Low(
                 check=check,
                 share=summary.share,
                 usual=usual_share.share if usual_share else None,
@@ -299,34 +288,36 @@ def _is_of_subgroup(summary: Summary) -> bool:
 
 def _reason(
     summary: Summary, definition: Definition, hardware: Hardware | None, published: Published | None
-) -> Reason | None:
+) -> reasons.Reason | None:
     """Return why there is no limit or no word, if that is so."""
     assumption = summary.limit.assumption if summary.limit else None
     if summary.share is None and published is not None and published.word:
         return None
     if (summary.share or 0.0) > BELIEVABLE:
-        return AboveAssumption(assumption=assumption) if assumption else None
+        return reasons.AboveAssumption(assumption=assumption) if assumption else None
     if is_too_small(summary, definition):
-        return TooSmall(least=large_from(summary, definition))
+        return reasons.TooSmall(least=large_from(summary, definition))
     if summary.share is None and (reason := _no_limit(summary, definition, hardware)):
         return reason
-    return RateAsRequested() if summary.params.get("protocol") == "UDP" else None
+    return reasons.RateAsRequested() if summary.params.get("protocol") == "UDP" else None
 
 
 def _no_limit(
     summary: Summary, definition: Definition, hardware: Hardware | None
-) -> NoLimit | NoLimitOfLatency | NoLimitOfProgram | None:
+) -> reasons.NoLimit | reasons.NoLimitOfLatency | reasons.NoLimitOfProgram | None:
     """Return why there is no limit, if that is known."""
     size = summary.params.get("size", math.inf)
     if summary.metric == "latency" and not isinstance(size, str) and size <= SMALL:
-        return NoLimitOfLatency()
+        return reasons.NoLimitOfLatency()
     if definition.benchmark == "program":
-        return NoLimitOfProgram()
+        return reasons.NoLimitOfProgram()
     lacking = missing(definition, summary.params, hardware)
-    return None if lacking is None else NoLimit(lacking, hardware.name if hardware else "")
+    return None if lacking is None else reasons.NoLimit(lacking, hardware.name if hardware else "")
 
 
-def _check(summary: Summary, definition: Definition, hardware: Hardware | None) -> Check | None:
+def _check(
+    summary: Summary, definition: Definition, hardware: Hardware | None
+) -> reasons.Check | None:
     """Return what shows why a value is low."""
     kind = summary.limit.kind if summary.limit else ""
     if is_copy(summary):
@@ -346,11 +337,7 @@ def _check(summary: Summary, definition: Definition, hardware: Hardware | None) 
 
 
 def word_of(summary: Summary, usual_share: Usual | None, published: Published | None) -> Word:
-    """Choose the word: physics first, then what is usual, then what others published.
-
-    A value that is low for its class is normal if at least two published runs of the same test are
-    as low.
-    """
+    """Choose the word: physics, then what is usual, then what two published runs reached."""
     share, like = summary.share, published.word if published else ""
     if share is None:
         return like or "unknown"

@@ -15,14 +15,7 @@ from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.core.errors import ProvisionError, SpecError, on_failure
 from cluster.orchestration.hosts.new_machines import can_replace
-from cluster.orchestration.launch.replacement import (
-    TestPairs,
-    bad_hosts,
-    cordon_nodes,
-    irreplaceable,
-    replace_hosts,
-    replacement_plan,
-)
+from cluster.orchestration.launch import replacement
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
 
@@ -49,23 +42,26 @@ def replace(
     ProvisionError).
     """
     test = partial(_test, cluster, params, options)
-    bad = bad_hosts(run, verdict, test)
+    bad = replacement.bad_hosts(run, verdict, test)
     if not bad:
         return verdict
     if share is not None:
-        result = cordon_nodes(cluster, bad, run.folder.name, share)
+        result = replacement.cordon_nodes(cluster, bad, run.folder.name, share)
     elif can_replace(cluster.disk):
         _ask(cluster, bad, options)
         result = _replaced(cluster, verdict, bad, test)
     else:
-        result = irreplaceable(cluster, bad)
+        result = replacement.irreplaceable(cluster, bad)
     changed = msgspec.structs.replace(verdict, replaced=result)
     store.write_verdict(run.folder, changed)
     return changed
 
 
 def _replaced(
-    cluster: Cluster, verdict: FleetVerdict, bad: Mapping[int, FleetFinding], test: TestPairs
+    cluster: Cluster,
+    verdict: FleetVerdict,
+    bad: Mapping[int, FleetFinding],
+    test: replacement.TestPairs,
 ) -> tuple[HostReplacement, ...]:
     """Replace hosts, and show how far the new ones are until they are tested."""
     with ExitStack() as waiting:
@@ -76,7 +72,7 @@ def _replaced(
             return test(pairs)
 
         with on_failure(lambda: _say_what_is_left(cluster)):
-            return replace_hosts(cluster, verdict, bad, test_new, on_state)
+            return replacement.replace_hosts(cluster, verdict, bad, test_new, on_state)
 
 
 def _say_what_is_left(cluster: Cluster) -> None:
@@ -108,7 +104,7 @@ def _test(
 
 
 def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOptions) -> None:
-    plan = replacement_plan(cluster, bad)
+    plan = replacement.replacement_plan(cluster, bad)
     for line in plan.lines:
         sys.stderr.write(f"{line}\n")
     words = price_words(msgspec.structs.replace(cluster.spec, hosts=len(bad)), plan)

@@ -14,7 +14,7 @@ import click
 import msgspec
 from click.exceptions import Exit
 
-from cluster.cli import flags
+from cluster.cli import flags, show
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.flags import make_command
@@ -23,14 +23,6 @@ from cluster.cli.measurement import check, measure
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.progress.jobs import JobProgress
 from cluster.cli.repeat import FLAGS, BenchOptions, launch_once
-from cluster.cli.show import (
-    print_json,
-    print_lines,
-    receipt_lines,
-    relative_path,
-    show_plan,
-    show_tables,
-)
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.lottery import DrawCost, DrawnSeries
@@ -195,12 +187,12 @@ def draw_lottery(
     plan = plan_spec(spec)[1]
     check_machines(plan)
     if options.plan:
-        show_plan(plan, as_json=options.json)
+        show.show_plan(plan, as_json=options.json)
         return
     make_root(runs_root(options.runs))
     screen = console(stderr=options.json)
-    show = partial(screen.print, soft_wrap=True)
-    confirm_cost(spec, plan, show, yes=options.yes, launches=draws)
+    print_line = partial(screen.print, soft_wrap=True)
+    confirm_cost(spec, plan, print_line, yes=options.yes, launches=draws)
     drawn: list[tuple[Draw, list[Run]]] = []
     try:
         for number in range(1, draws + 1):
@@ -267,7 +259,7 @@ def _draw(
             ]
     finally:
         cluster.down()
-        for line in receipt_lines(cluster):
+        for line in show.receipt_lines(cluster):
             screen.print(line, soft_wrap=True)
     receipt = cluster.receipt()
     cost = DrawCost(
@@ -290,9 +282,9 @@ def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
         series, [len(draw.runs) for draw in draws], sum(paid) if len(paid) == len(draws) else None
     )
     if as_json:
-        print_json(LotteryAnswer(draws=draws, series=series, answer=answer))
+        show.print_json(LotteryAnswer(draws=draws, series=series, answer=answer))
         return
-    show_tables([lottery_table(series, len(draws))], "terminal")
+    show.show_tables([lottery_table(series, len(draws))], "terminal")
     for number, (_, ran) in enumerate(drawn, 1):
-        print_lines(f"Draw {number}: {relative_path(ran[-1].folder)} is its newest run")
-    print_lines(answer)
+        show.print_lines(f"Draw {number}: {show.relative_path(ran[-1].folder)} is its newest run")
+    show.print_lines(answer)

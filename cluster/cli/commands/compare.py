@@ -20,14 +20,7 @@ import msgspec
 from click.core import ParameterSource
 from click.exceptions import Exit
 
-from cluster.analysis.statistics.compare import (
-    THRESHOLD,
-    Comparison,
-    Launch,
-    Side,
-    compare,
-    group_by,
-)
+from cluster.analysis.statistics import compare
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, check_decidable, report_cases
@@ -43,7 +36,7 @@ from cluster.reports.ci import comparison_cases
 from cluster.reports.tables import comparison_tables
 from cluster.reports.words.comparison import with_words
 from cluster.runs import store
-from cluster.runs.nccl_logs import launch_of
+from cluster.runs.comparison import launch_of
 from cluster.runs.watch import store as watches
 
 AGAIN = "again"  # the name of a cluster on which a run is repeated, unless one is given
@@ -61,7 +54,7 @@ def command(
     by: Annotated[
         str | None, option("--by FACTOR", "Group the named runs by it: placement, condition ...")
     ] = None,
-    threshold: flags.Threshold = THRESHOLD * 100,
+    threshold: flags.Threshold = compare.THRESHOLD * 100,
     report: flags.Format = "terminal",
     again: Annotated[
         bool, option("--again", "Measure RUN, which may be a shared file, again: on other hosts.")
@@ -84,7 +77,7 @@ def command(
     else:
         _refuse_machines()
         groups = _groups(store.root(options.runs), named, by)
-        comparisons = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
+        comparisons = [compare.compare(groups[0], other, threshold / 100) for other in groups[1:]]
     show_comparisons(comparisons, report=report, as_json=options.json)
     check_decidable(gates, comparisons)
     status = report_cases(
@@ -103,14 +96,14 @@ def _refuse_machines() -> None:
         )
 
 
-def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[Side]:
+def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[compare.Side]:
     if by is None:
         return _two(where, named)
     folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
-    return group_by(list(map(_launch, folders)), by)
+    return compare.group_by(list(map(_launch, folders)), by)
 
 
-def _two(where: Path, named: Sequence[str]) -> list[Side]:
+def _two(where: Path, named: Sequence[str]) -> list[compare.Side]:
     if len(named) == 1:
         named = _with_latest(where, named[0])
     if len(named) != 2:  # noqa: PLR2004
@@ -149,21 +142,21 @@ def _with_latest(where: Path, name: str) -> list[str]:
     )
 
 
-def _side(folders: Sequence[Path]) -> Side:
+def _side(folders: Sequence[Path]) -> compare.Side:
     several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
-    return Side(name=_name(folders[0]) + several, launches=tuple(map(_launch, folders)))
+    return compare.Side(name=_name(folders[0]) + several, launches=tuple(map(_launch, folders)))
 
 
 def _name(folder: Path) -> str:
     return "/".join(folder.parts[-2:])
 
 
-def _launch(folder: Path) -> Launch:
+def _launch(folder: Path) -> compare.Launch:
     return launch_of(store.read(folder))
 
 
 def show_comparisons(
-    comparisons: Sequence[Comparison], *, report: str = "terminal", as_json: bool
+    comparisons: Sequence[compare.Comparison], *, report: str = "terminal", as_json: bool
 ) -> None:
     tables = [table for comparison in comparisons for table in comparison_tables(comparison)]
     show_tables(tables, "json" if as_json else report, list(map(with_words, comparisons)))
@@ -183,7 +176,7 @@ MACHINES = flags.hidden(
 
 def measure_again(
     run: str, name: str, machines: dict[str, Any], options: BenchOptions
-) -> Comparison:
+) -> compare.Comparison:
     where = store.root(options.runs)
     folders = store.find_launches(where, run)
     record = store.record(folders[0])
@@ -214,10 +207,10 @@ def measure_again(
         measure(spec, record.benchmark, own_params, measured)
     ids = sorted(watches.run_ids(where, name) - before)
     base, other = (
-        Side(name=_name(side[0]), launches=tuple(map(_launch, side)))
+        compare.Side(name=_name(side[0]), launches=tuple(map(_launch, side)))
         for side in (folders, [where / name / id_ for id_ in ids])
     )
-    return compare(base, other, THRESHOLD)
+    return compare.compare(base, other, compare.THRESHOLD)
 
 
 def _check(record: Record, name: str) -> None:

@@ -13,20 +13,10 @@ from click.exceptions import Exit
 
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.network import FACTORS
-from cluster.cli import flags
+from cluster.cli import flags, show
 from cluster.cli.commands._log_files import progress
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
-from cluster.cli.show import (
-    hang_lines,
-    judge_launches,
-    newest_hang,
-    notes_of,
-    print_json,
-    print_judgement,
-    print_lines,
-    relative_path,
-)
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there, read_file
 from cluster.core.model.hang import HangAnswer
@@ -177,13 +167,15 @@ def _show(
 ) -> int:
     """Show the judgement of a run, or of several launches together; give the exit status."""
     run = runs[-1]
-    summaries, judged = judge_launches(runs, named)
+    summaries, judged = show.judge_launches(runs, named)
     if as_json:
-        print_json(_answer(runs if place else (), run, summaries, judged, named))
+        show.print_json(_answer(runs if place else (), run, summaries, judged, named))
     else:
         launches = f"{len(runs)} launches" if len(runs) > 1 else ""
-        print_lines(*_lines(run, judged, launches), *_rest(run, summaries, judged, named, place))
-        print_judgement(judged)
+        show.print_lines(
+            *_lines(run, judged, launches), *_rest(run, summaries, judged, named, place)
+        )
+        show.print_judgement(judged)
     cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
     return report_cases(gates, cases)
 
@@ -211,10 +203,10 @@ def _answer(
         hardware=named or run.record.hardware,
         verdicts=judged.verdicts,
         findings=tuple(map(finding_words, run.findings(summaries))),
-        notes=notes_of(run, summaries),
+        notes=show.notes_of(run, summaries),
         summaries=summary_answers(summaries),
         launches=tuple(str(launch.folder) for launch in stored_runs),
-        hang=newest_hang(run)[1] if stored_runs else None,
+        hang=show.newest_hang(run)[1] if stored_runs else None,
         not_judged=judged.not_judged,
         next_command=judged.next_command,
     )
@@ -306,7 +298,7 @@ def _rest(
     if judged.not_judged:
         yield f"Not judged: {judged.not_judged}: too small a message to fill the link or memory."
     yield from finding_lines(run.findings(summaries))
-    yield from hang_lines(run) if place else ()
+    yield from show.hang_lines(run) if place else ()
     yield from (f"Note: {note}" for note in (*map(note_words, run.record.notes), *run.warnings))
     where = named or run.record.hardware
     if where is not None:
@@ -314,6 +306,6 @@ def _rest(
     if place is None:
         yield "Not kept as a run, to compare or report: --keep keeps it."
     elif place.is_dir():
-        yield f"Run folder: {relative_path(place)}; all values: cluster show {place.name}"
+        yield f"Run folder: {show.relative_path(place)}; all values: cluster show {place.name}"
     else:
         yield f"Shared run: {place}; all values: cluster show {place}"

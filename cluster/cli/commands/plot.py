@@ -29,7 +29,7 @@ from cluster.reports.tables import fits_table, predictions_table
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.notes import note_words
 from cluster.runs import store
-from cluster.runs.nccl_logs import launch_of
+from cluster.runs.comparison import launch_of
 from cluster.runs.run import Run
 
 Kind = Literal["sweep", "comparison", "scaling", "distribution"]

@@ -336,7 +336,11 @@ def _report(where: Path, watch: Watch) -> int:
     if watch.prometheus:
         LocalShell().write(prometheus_text(series), watch.prometheus)
     alarms = [each for each in series if each.state == "alarm"]
-    known_alarms = _alarms_announced(watches.events(where, watch.name))
+    # return the series whose alarm was announced: once, though it lasts for a few runs
+    events = watches.events(where, watch.name)
+    measured = [at for at, event in enumerate(events) if event.outcome == "measured"]
+    since = measured[-ALARMED] if len(measured) >= ALARMED else 0
+    known_alarms = {event.series for event in events[since:] if event.outcome == "told"}
     for each in alarms:
         series_name = f"{each.metric} {format_point(each.params)} {each.definition}"
         lines = [change_text(each, each.changes[-1]), *factor_texts(each.changes[-1])]
@@ -344,13 +348,6 @@ def _report(where: Path, watch: Watch) -> int:
         if watch.on_change and series_name not in known_alarms and _run_hook(watch, lines):
             _note(where, watch.name, "told", "", (each.changes[-1].run,), series_name)
     return GATE_HIT if alarms else 0
-
-
-def _alarms_announced(events: Sequence[WatchEvent]) -> set[str]:
-    """Return the series whose alarm was announced: once, though it lasts for a few runs."""
-    measured = [at for at, event in enumerate(events) if event.outcome == "measured"]
-    since = measured[-ALARMED] if len(measured) >= ALARMED else 0
-    return {event.series for event in events[since:] if event.outcome == "told"}
 
 
 def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:

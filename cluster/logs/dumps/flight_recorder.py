@@ -133,10 +133,7 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 def plain_value(content: bytes) -> Plain:
-    """Return the value that a pickle describes (ValueError: it is malformed, too large, or code).
-
-    A tuple becomes a list.
-    """
+    """Return what a pickle describes, lists for tuples (ValueError: malformed, too large, code)."""
     machine = _Machine()
     for opcode, argument, _ in pickletools.genops(content):
         if opcode.name == "STOP":

@@ -12,11 +12,7 @@ STOPPED_WITHIN = 5.0  # seconds
 
 
 class BusySampler:
-    """Samples of one GPU, from now on until it is closed.
-
-    They are the lines of the driver's tool, by default for the GPU `gpu`: its uuid, such as
-    `GPU-5e0b...`, or its number.
-    """
+    """Samples of one GPU by the driver's tool, until closed; `gpu` is its uuid or number."""
 
     def __init__(self, gpu: str, lines: Iterable[str] | None = None) -> None:
         self._samples: list[tuple[float, float]] = []
@@ -28,10 +24,7 @@ class BusySampler:
         self._thread.start()
 
     def between(self, begin: float, end: float) -> list[float]:
-        """Return the samples of a time by `time.perf_counter`; empty if there are none.
-
-        Each is the percent of the driver's period in which any kernel ran.
-        """
+        """Return the samples of a time by `perf_counter`: percent of periods with a kernel."""
         return [busy for at, busy in self._samples if begin <= at <= end]
 
     def close(self) -> None:

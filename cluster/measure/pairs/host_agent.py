@@ -1,7 +1,4 @@
-"""The agent on a host: begins and ends processes for tests, by the orders on its standard input.
-
-When its input ends, it ends all processes that it began, and itself.
-"""
+"""The agent on a host: begins and ends processes for tests, until its standard input ends."""
 
 import os
 import shutil

@@ -222,10 +222,7 @@ class JobListener:
 
 
 class JobOutput:
-    """Sorts what a job writes: values go to the run's folder, lines and progress to a listener.
-
-    Without a folder, values are left for `collect`.
-    """
+    """Sorts what a job writes: values to the run's folder, if given; the rest to a listener."""
 
     def __init__(self, listener: JobListener, folder: Path | None) -> None:
         self._listener = listener

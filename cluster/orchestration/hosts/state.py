@@ -1,7 +1,4 @@
-"""The state of a cluster: the entries of its journal, folded into one frozen value.
-
-`ClusterState` is a pure value, without hosts or files; `StateOnDisk` connects it to the journal.
-"""
+"""The state of a cluster: its journal, folded into one frozen value, and that on the disk."""
 
 from __future__ import annotations
 
@@ -216,10 +213,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
 
 class StateOnDisk:
-    """A cluster's journal, and the state folded from it (SpecError: it has no launch).
-
-    `state` is as of the last entry that this process read or wrote.
-    """
+    """A journal, and the state folded from it, as of the last entry here (SpecError: no launch)."""
 
     def __init__(self, journal_: journal.Journal) -> None:
         self.journal = journal_

@@ -78,7 +78,13 @@ def remove(orphan: Orphan) -> None:
     """Delete an orphan's resources (ProvisionError)."""
     if orphan.provider == THIS_MACHINE:
         for resource in orphan.resources:
-            _remove_memory(Path(resource.id))
+            path = Path(resource.id)
+            if not scratch.remove(path):
+                raise ProvisionError(
+                    f"{path} could not be removed.",
+                    means="Somebody uses it, or something in it is not yours.",
+                    remedy=f"Look at it: ls -la {path}",
+                )
     elif orphan.name in journal.names():
         cluster = attach(orphan.name)
         if is_half_replaced(cluster.state):
@@ -222,15 +228,6 @@ def _in_memory() -> Iterator[Orphan]:
             provider=THIS_MACHINE,
             why="its job is over",
             resources=(Resource(kind="shared memory", id=str(path)),),
-        )
-
-
-def _remove_memory(path: Path) -> None:
-    if not scratch.remove(path):
-        raise ProvisionError(
-            f"{path} could not be removed.",
-            means="Somebody uses it, or something in it is not yours.",
-            remedy=f"Look at it: ls -la {path}",
         )
 
 

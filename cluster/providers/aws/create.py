@@ -14,19 +14,10 @@ from cluster.providers._cloud.api_errors import UNLISTED, Failure, Kind, ignorin
 from cluster.providers._cloud.launch import CloudLaunch, ListedMachine, Site
 from cluster.providers._cloud.options import name_taken_error
 from cluster.providers._cloud.tags import LAUNCH
+from cluster.providers.aws import instances
 from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import RESOURCE_TYPES, AwsDeletion
 from cluster.providers.aws.elastic_ips import ElasticIps
-from cluster.providers.aws.instances import (
-    Filters,
-    ended_machine,
-    filters_of,
-    instance_view,
-    instances,
-    state_of,
-    tags_of,
-    zone_of,
-)
 from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.request import interfaces, request, tag_specifications
 
@@ -95,16 +86,17 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         except Failure as failure:
             if failure.code != ENDED_BEFORE:
                 raise
-            listed = instances(self.client, filters_of(self._whose))
+            listed = instances.instances(self.client, instances.filters_of(self._whose))
             return tuple(
                 instance["InstanceId"]
                 for instance in listed
-                if zone_of(instance) == site.zone and instance.get("ClientToken", token) == token
+                if instances.zone_of(instance) == site.zone
+                and instance.get("ClientToken", token) == token
             )
         return tuple(instance["InstanceId"] for instance in answer["Instances"])
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[InstanceTypeDef]]:
-        listed = instances(self.client, filters_of(self._whose))
+        listed = instances.instances(self.client, instances.filters_of(self._whose))
         machines = (self._as_listed(item) for item in listed if item["InstanceId"] in ids)
         return sorted(machines, key=lambda item: item.number)
 
@@ -116,10 +108,12 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         Each gets its own as soon as it runs, because its boot may need the internet.
         """
         for machine in listed:
-            if ended := ended_machine(machine.instance):
+            if ended := instances.ended_machine(machine.instance):
                 raise self.end(machine.number, ended)
         self._elastic.associate(
-            machine.instance for machine in listed if state_of(machine.instance) == RUNNING
+            machine.instance
+            for machine in listed
+            if instances.state_of(machine.instance) == RUNNING
         )
         is_late = seconds > self.options.wait and all(machine.ready for machine in listed)
         if len(listed) < self.hosts and is_late:
@@ -157,7 +151,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         ssh_keys.add_known_hosts(known_hosts, [(id_, self._first_key().public) for id_ in new])
 
     def _as_listed(self, instance: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
-        state, view = state_of(instance), instance_view(instance)
+        state, view = instances.state_of(instance), instances.instance_view(instance)
         connected = bool(view.private and (view.public or not self.options.is_public))
         return ListedMachine(
             instance=instance,
@@ -238,7 +232,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         with ignoring("exists"):
             self.client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
         resource = retry(lambda: _only(self._named_so(kind, name)), kinds=UNLISTED)
-        if tags_of(resource).get(LAUNCH) != self._tags.launch:
+        if instances.tags_of(resource).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self.client.name, self.client.name)
         return self._record_created(kind, token, resource)
 
@@ -279,7 +273,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             remedy=f"Take it down, and launch it again: cluster down {self._tags.name}",
         )
 
-    def _listed(self, kind: str, filters: Filters) -> tuple[Mapping[str, Any], ...]:
+    def _listed(self, kind: str, filters: instances.Filters) -> tuple[Mapping[str, Any], ...]:
         return self.client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)
 
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401

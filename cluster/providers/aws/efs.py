@@ -26,10 +26,7 @@ PORT = KINDS["efs"].port
 def reachable(
     region: Region, mounts: Sequence[Mount], vpc: str, sites: tuple[Site, ...]
 ) -> tuple[tuple[Site, ...], list[str]]:
-    """Return the zones from which all file systems are reached, and what is not known (SpecError).
-
-    Each is a line of the plan.
-    """
+    """Return the zones from which all file systems are reached, and unknowns as lines of a plan."""
     lines: list[str] = []
     for id_ in (mount.source for mount in mounts if mount.kind == "efs"):
         try:

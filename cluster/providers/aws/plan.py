@@ -28,8 +28,14 @@ from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import efs, images, quotas
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
-from cluster.providers.aws.network_cards import adapter_of, cards_of, efa_layout, layout_line
-from cluster.providers.aws.options import AwsOffer, AwsOptions
+from cluster.providers.aws.options import (
+    AwsOffer,
+    AwsOptions,
+    adapter_of,
+    cards_of,
+    efa_layout,
+    layout_line,
+)
 from cluster.providers.aws.prices import price
 from cluster.providers.aws.request import interfaces, request, tag_specifications
 

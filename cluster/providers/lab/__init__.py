@@ -30,18 +30,7 @@ from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
-from cluster.providers.lab.network import (
-    FIRST,
-    OVERLAY,
-    SPARE,
-    UNDERLAY,
-    host_number,
-    join,
-    link_of,
-    network_of_room,
-    tool_environment,
-    write_network,
-)
+from cluster.providers.lab import network
 from cluster.providers.lab.options import (
     READY_WITHIN,
     SBIN,
@@ -149,12 +138,16 @@ class LabProvider(
     def console(self, machine: Machine) -> str:
         _, _, name = machine.name.split(".")
         return text_of(
-            journal.for_cluster(name).folder / "lab" / "hosts" / host_number(machine) / "log"
+            journal.for_cluster(name).folder
+            / "lab"
+            / "hosts"
+            / network.host_number(machine)
+            / "log"
         )
 
 
 def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
-    most = network_of_room(0, UNDERLAY).num_addresses - SPARE
+    most = network.network_of_room(0, network.UNDERLAY).num_addresses - network.SPARE
     if spec.hosts > most:
         raise SpecError(f"--hosts is {spec.hosts}; a lab has at most {most}.")
     for rate in filter(None, (options.rate, options.uplink)):
@@ -243,18 +236,18 @@ def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
-            env=tool_environment(),
+            env=network.tool_environment(),
         )
     with starting:
         output = _words(starting)
         everybody = [*numbers, "switch"]  # each prints "made"; `START` prints its process id
         words = _hear(output, files, [*everybody, *everybody])
         pids = {number: int(word) for number, word in words if word.isdigit()}
-        room = join(pids, options)
+        room = network.join(pids, options)
         machines = tuple(
             _machine(files, spec, number, room, options) for number in range(spec.hosts)
         )
-        write_network(files, machines, options)
+        network.write_network(files, machines, options)
         if options.slurm:
             write_settings(files, machines, options, len(os.sched_getaffinity(0)))
         (files.folder / "linked").touch()
@@ -301,8 +294,12 @@ def _hear(
 def _machine(
     files: LabFolder, spec: ClusterSpec, number: int, room: int, options: LabOptions
 ) -> Machine:
-    outer = str(network_of_room(room, UNDERLAY)[number + FIRST])
-    inner = str(network_of_room(room, OVERLAY)[number + FIRST]) if options.overlay else outer
+    outer = str(network.network_of_room(room, network.UNDERLAY)[number + network.FIRST])
+    inner = (
+        str(network.network_of_room(room, network.OVERLAY)[number + network.FIRST])
+        if options.overlay
+        else outer
+    )
     return Machine(  # noqa: S604 - "shell" names a plug-in
         name=spec.machine_name(number),
         id=f"{files.name}-{number}",
@@ -317,7 +314,7 @@ def _machine(
             key=str(files.folder / "key"),
             known_hosts=str(files.folder / "known_hosts"),
         ),
-        link=link_of(options),
+        link=network.link_of(options),
     )
 
 

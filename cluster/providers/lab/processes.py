@@ -136,10 +136,7 @@ def alter(
 
 
 def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | None:
-    """Change the uplink of a leaf switch as `alter` does, and return its rate.
-
-    SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
-    """
+    """Change the uplink of a leaf as `alter` does; return its rate (SpecError: no leaf or verb)."""
     (switch,) = _running(name)
     created = _created_options(switch)
     if leaf not in range(created.leaves):
@@ -159,10 +156,7 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
 
 
 def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
-    """Lose all packets between two hosts, or let them pass again.
-
-    SpecError: a host does not run any more, or the verb is for one host only.
-    """
+    """Cut or heal the way between two hosts (SpecError: one is down, or the verb is for one)."""
     if verb not in ("cut", "heal"):
         raise SpecError("A pair of hosts can be cut off from one another, or healed.")
     for machine, other in ((first, second), (second, first)):

@@ -151,10 +151,7 @@ def text_of(path: Path) -> str:
 
 
 def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
-    """Return the batch for `ip -batch` that sets up the network inside a host.
-
-    Without an overlay network, `inner` equals `outer`; the prefix is of both.
-    """
+    """Return `ip -batch` lines for the network of a host; `inner` is `outer` without an overlay."""
     lines = ["link set dev lo up", f"addr add {outer}/{prefix} dev eth0", "link set dev eth0 up"]
     if inner != outer:
         lines += [

@@ -26,6 +26,7 @@ from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
+from cluster.providers.slurm import states
 from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of, lab_machines
 from cluster.providers.slurm.node_states import LOST, why_closed, words_on_node
 from cluster.providers.slurm.options import (
@@ -37,19 +38,6 @@ from cluster.providers.slurm.options import (
     time_limit,
 )
 from cluster.providers.slurm.refusals import NoSuchNodesNow, PartitionClosed
-from cluster.providers.slurm.states import (
-    COMPLETING,
-    ENDING,
-    NODE_FAIL,
-    PUT_BACK,
-    RUNNING,
-    STAYING,
-    SlurmJob,
-    is_hopeless,
-    why_over,
-    why_put_back,
-    words_of,
-)
 
 REFUSED_OPTIONS = {
     "instance": "Slurm's nodes are what they are; choose with --option partition or constraint",
@@ -99,7 +87,7 @@ class SlurmProvider(
         client = client_of(options)
         if number := own_allocation(options):
             job = client.job(number)
-            if job is None or job.state != RUNNING:
+            if job is None or job.state != states.RUNNING:
                 raise SpecError(
                     f"SLURM_JOB_ID is {number}, but this job does not run.",
                     means="It is taken to be the allocation whose nodes are to be used.",
@@ -172,7 +160,7 @@ class SlurmProvider(
 
     def _wait(
         self, client: SlurmClient, number: str, spec: ClusterSpec, on_state: StateCallback
-    ) -> SlurmJob:
+    ) -> states.SlurmJob:
         unanswered, attempts = 0, 0
         while True:
             try:
@@ -183,20 +171,20 @@ class SlurmProvider(
                     raise
                 self._report_all(spec, on_state, "waiting: slurmctld does not answer")
             else:
-                if job is not None and job.state == RUNNING:
+                if job is not None and job.state == states.RUNNING:
                     return job
                 if job is None or job.is_over:
                     raise ProvisionError(
-                        f"The job {number} ended before it ran: {why_over(job)}.",
+                        f"The job {number} ended before it ran: {states.why_over(job)}.",
                         remedy="Launch it again, or look: scontrol show job " + number,
                     )
-                if is_hopeless(job):
+                if states.is_hopeless(job):
                     raise ProvisionError(
-                        f"The job {number} would wait for ever. {words_of(job)}.",
+                        f"The job {number} would wait for ever. {states.words_of(job)}.",
                         means="It was cancelled: waiting does not help.",
                         remedy="Ask for less, or for another partition, account or QOS.",
                     )
-                self._report_all(spec, on_state, words_of(job))
+                self._report_all(spec, on_state, states.words_of(job))
             time.sleep(POLLS[min(attempts, len(POLLS) - 1)])
             attempts += 1
 
@@ -216,8 +204,12 @@ class SlurmProvider(
             job = _settled(client, number)
         except ClusterError:
             return None  # who does not answer does not say that it is over
-        why = "; ".join(filter(None, (why_over(job), *_known_of(client, job))))
-        over = "is over" if job is None or job.state not in STAYING else "cannot be used any more"
+        why = "; ".join(filter(None, (states.why_over(job), *_known_of(client, job))))
+        over = (
+            "is over"
+            if job is None or job.state not in states.STAYING
+            else "cannot be used any more"
+        )
         return ProvisionError(f"Slurm's job {number} {over}. {why}.") if why else None
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
@@ -291,39 +283,35 @@ class SlurmProvider(
         return f"{scope}, as {getpass.getuser()} unless the login names another" if scope else ""
 
 
-def _settled(client: SlurmClient, number: str) -> SlurmJob | None:
+def _settled(client: SlurmClient, number: str) -> states.SlurmJob | None:
     """Ask for a job; while it is being ended, its state may not yet say why."""
     job = client.job(number)
     for pause in POLLS:
-        if job is None or job.state != COMPLETING or job.reason in ENDING:
+        if job is None or job.state != states.COMPLETING or job.reason in states.ENDING:
             break
         time.sleep(pause)
         job = client.job(number)
     return job
 
 
-def _known_of(client: SlurmClient, job: SlurmJob | None) -> Iterator[str]:
+def _known_of(client: SlurmClient, job: states.SlurmJob | None) -> Iterator[str]:
     """Say what else Slurm knows: which nodes a job lost, or why it was requeued."""
     if job is None:
         return
     with suppress(ClusterError):
-        if job.nodes and NODE_FAIL in (job.state, ENDING.get(job.reason)):
+        if job.nodes and states.NODE_FAIL in (job.state, states.ENDING.get(job.reason)):
             nodes = client.nodes(job.nodes, within=WORDS_WITHIN, tries=1)
             yield from (words_on_node(node) for node in nodes if node.state in LOST)
-    if job.state in PUT_BACK:
+    if job.state in states.PUT_BACK:
         try:
             before = client.states_before(job.id, within=WORDS_WITHIN)
         except ClusterError:  # as where Slurm keeps no accounts
             before = ()
-        yield why_put_back(before)
+        yield states.why_put_back(before)
 
 
-def _active(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
-    """List the jobs of a cluster that are not over.
-
-    Only those that its journal names count, where there is one: another machine may have a
-    cluster of the same name.
-    """
+def _active(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
+    """List a cluster's jobs that are not over, of its journal, as others may have its name."""
     entries = journal.entries_of(name)
     tokens = {e.token for e in entries if isinstance(e, journal.Requested)}
     marked = ((job, mark_of(job)) for job in _listed(client) if not job.is_over)
@@ -334,7 +322,7 @@ def _active(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
     )
 
 
-def _cancelled(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
+def _cancelled(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
     jobs = _active(client, name)
     if jobs:
         client.run(("scancel", *(job.id for job in jobs)))
@@ -355,7 +343,7 @@ def _not_cancelled(name: str, error: ProvisionError) -> ProvisionError:
     )
 
 
-def _listed(client: SlurmClient) -> tuple[SlurmJob, ...]:
+def _listed(client: SlurmClient) -> tuple[states.SlurmJob, ...]:
     """List the jobs of this user; none if the laboratory is gone, and its Slurm with it."""
     try:
         return client.jobs()
@@ -373,9 +361,11 @@ def _live(client: SlurmClient) -> list[RemoteCluster]:
             region=client.place,
             host=mark.host,
             addresses=(job.nodes,) if job.nodes else (),
-            states=(job.state.lower() if job.state == RUNNING else job.state,),
+            states=(job.state.lower() if job.state == states.RUNNING else job.state,),
             since=_epoch(job.start),
-            expires=time.time() + job.remaining if job.remaining and job.state == RUNNING else 0.0,
+            expires=time.time() + job.remaining
+            if job.remaining and job.state == states.RUNNING
+            else 0.0,
         )
         for job, mark in marked
         if mark
@@ -426,7 +416,7 @@ class Mark(Value, frozen=True, kw_only=True):
     host: str  # that submitted the job
 
 
-def mark_of(job: SlurmJob) -> Mark | None:
+def mark_of(job: states.SlurmJob) -> Mark | None:
     """Read the mark of a job; None if the job is not ours."""
     prefix, _, rest = job.comment.partition(":")
     name, colon, tail = rest.partition(":")
@@ -480,7 +470,7 @@ ASKED_WITHIN = 20.0  # seconds for a node to let us in by SSH, or not
 
 def machines_of(
     client: SlurmClient,
-    job: SlurmJob,
+    job: states.SlurmJob,
     options: SlurmOptions,
     *,
     name: str,

@@ -13,15 +13,9 @@ from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import Access, Completed, Machine, parse_access, ssh_words
 from cluster.core.model.value import Value
+from cluster.providers.slurm import refusals
 from cluster.providers.slurm.node_states import Partition, SlurmNode, parse_nodes, parse_partitions
 from cluster.providers.slurm.options import SlurmOptions
-from cluster.providers.slurm.refusals import (
-    NO_COMMANDS,
-    NoSuchJob,
-    no_commands,
-    refusal,
-    unanswered,
-)
 from cluster.providers.slurm.states import ENDED, FORMAT, SlurmJob, parse_jobs
 
 HERE, LAB, LOGIN = "this machine", "lab:", "login:"
@@ -67,8 +61,8 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             result = self._once(argv, within)
         if result.status == 0:
             return result
-        if result.status == NO_COMMANDS:
-            raise no_commands(argv[0], self.words)
+        if result.status == refusals.NO_COMMANDS:
+            raise refusals.no_commands(argv[0], self.words)
         if result.status == SSH_FAILED and (access := self.access):
             raise ProvisionError(
                 f"{self.place.partition(':')[2]} cannot be reached by ssh: {result.stderr.strip()}",
@@ -81,7 +75,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
                 means="Slurm's controller is down, or restarts. Jobs that run go on.",
                 remedy="Ask again: scontrol ping",
             )
-        raise refusal(argv[0], result.stderr, self.words)
+        raise refusals.refusal(argv[0], result.stderr, self.words)
 
     def _once(self, argv: Sequence[str], within: float) -> Completed:
         access = self.access
@@ -99,9 +93,9 @@ class SlurmClient(Value, frozen=True, kw_only=True):
                 env={**os.environ, "SLURM_TIME_FORMAT": "standard"},
             )
         except FileNotFoundError as error:
-            raise no_commands(words[0], self.words) from error
+            raise refusals.no_commands(words[0], self.words) from error
         except subprocess.TimeoutExpired as error:
-            raise unanswered(argv[0], _text(error.stderr), self.words, within) from error
+            raise refusals.unanswered(argv[0], _text(error.stderr), self.words, within) from error
         finally:
             os.close(stdin)
             os.close(ours)
@@ -114,7 +108,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         argv = ("squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}")
         try:
             text = self.run(argv).stdout
-        except NoSuchJob:
+        except refusals.NoSuchJob:
             return None
         return next((job for job in parse_jobs(text) if job.id == number), None)
 

@@ -157,10 +157,7 @@ def _seconds(text: str) -> float | None:
 
 
 def words_of(job: SlurmJob) -> str:
-    """Say in which state a waiting job is, why, and when it may start.
-
-    Such as `PENDING: it waits for nodes to become free, may start at 14:05`.
-    """
+    """Say in which state a waiting job is, why, and when it may start: `PENDING: it waits ...`."""
     if job.state not in KNOWN:
         return f"in the state {job.state!r}, which is not known here"
     code = job.reason.partition(",")[0].strip("()")

@@ -38,10 +38,7 @@ def run_pip(
     timeout: float,
     on_download: Callable[[str], None] | None = None,
 ) -> Completed:
-    """Run pip here, with one place after another; each may take `timeout` seconds.
-
-    `on_download` gets each package that is downloaded, with its size.
-    """
+    """Run pip, one place after another, `timeout` seconds each; `on_download` gets packages."""
     shell = plugins.find(Shell, "local")()
 
     def hear(line: str) -> None:
@@ -78,10 +75,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def check_size(options: Sequence[str], requirements: Sequence[str], timeout: float) -> None:
-    """Refuse to download more than `LARGE` bytes (LargeDownload).
-
-    Sizes that the index does not tell count as nothing.
-    """
+    """Refuse to download more than `LARGE` bytes, as far as the index tells (LargeDownload)."""
     argv = ("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *QUIETLY)
     # Without it, pip downloads whole files of an index that has no metadata beside them.
     lazily = ("--use-feature", "fast-deps")

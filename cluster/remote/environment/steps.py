@@ -1,7 +1,4 @@
-"""The steps of an installation, each with a hash of its script and of the files that it needs.
-
-Pure functions: they compute the list of steps from the probe's output and the environment.
-"""
+"""The steps of an installation, with hashes of scripts and files, from a probe; pure functions."""
 
 import hashlib
 import shlex

@@ -6,16 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from cluster.core.units import format_value
-from cluster.reports.plots.picture import (
-    LABELLED,
-    Format,
-    Picture,
-    differing_names,
-    finish,
-    marker,
-    named,
-    new_figure,
-)
+from cluster.reports.plots import picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,17 +16,19 @@ if TYPE_CHECKING:
 MOST_TICKS = 9
 
 
-def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p") -> Picture:
-    figure, axes = new_figure()
+def scaling(
+    scalings: Sequence[Scaling], kind: picture.Format = "svg", prefix: str = "p"
+) -> picture.Picture:
+    figure, axes = picture.new_figure()
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
     tips = {}
-    names = differing_names([f"{scaled.name} (base: {scaled.base})" for scaled in scalings])
+    names = picture.differing_names([f"{scaled.name} (base: {scaled.base})" for scaled in scalings])
     for number, scaled in enumerate(scalings):
         ranks = [row.ranks for row in scaled.rows]
         values = [100 * row.efficiency for row in scaled.rows]
-        label = names[number] if number < LABELLED else "_"
-        (line,) = axes.plot(ranks, values, f"{marker(number)}-", ms=4, lw=1.2, label=label)
+        label = names[number] if number < picture.LABELLED else "_"
+        (line,) = axes.plot(ranks, values, f"{picture.marker(number)}-", ms=4, lw=1.2, label=label)
         spans = [row.interval or (row.efficiency, row.efficiency) for row in scaled.rows]
         for rank, (low, high) in zip(ranks, spans, strict=True):
             axes.plot([rank, rank], [100 * low, 100 * high], "-", color=line.get_color(), lw=1.2)
@@ -43,7 +36,7 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
         if rows:
             places, least, most = zip(*rows, strict=True)
             axes.fill_between(places, least, most, color=line.get_color(), alpha=0.12)
-        tips[named(line, f"{prefix}-{number}")] = tuple(
+        tips[picture.named(line, f"{prefix}-{number}")] = tuple(
             f"{scaled.name}, {row.ranks} ranks: {format_value(row.rate, scaled.unit)}, "
             f"{row.efficiency:.1%} of {scaled.base} rank(s)"
             for row in scaled.rows
@@ -58,4 +51,4 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
     axes.set_ylim(bottom=0)
     axes.set_xlabel("ranks")
     axes.set_ylabel("efficiency, % of the base's rate per rank")
-    return finish(figure, "Efficiency over ranks", kind, tips)
+    return picture.finish(figure, "Efficiency over ranks", kind, tips)

@@ -13,18 +13,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Fit, Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_value
-from cluster.reports.plots.picture import (
-    IMPOSSIBLE,
-    LABELLED,
-    Format,
-    Picture,
-    differing_names,
-    finish,
-    marker,
-    named,
-    new_figure,
-    with_common,
-)
+from cluster.reports.plots import picture
 from cluster.reports.plots.ticks import scale_log, scale_sizes
 
 if TYPE_CHECKING:
@@ -58,10 +47,10 @@ class Curve(Value, frozen=True, kw_only=True):
 
 def sweep(
     curves: Sequence[Curve],
-    kind: Format = "svg",
+    kind: picture.Format = "svg",
     prefix: str = "p",
     given_bound: float | None = None,
-) -> Picture:
+) -> picture.Picture:
     """Draw a metric over sizes, of one condition or several, on logarithmic axes.
 
     Medians have intervals, fits their ranges, and values above their bound a mark. `given_bound` is
@@ -70,15 +59,19 @@ def sweep(
     drawn = [curve for curve in curves if curve.points]
     if not drawn:
         raise SpecError("No value can be drawn: each is 0, or too fast for the clock.")
-    figure, axes = new_figure()
+    figure, axes = picture.new_figure()
     first = drawn[0].summaries[0]
     tips: dict[str, tuple[str, ...]] = {}
     colours: list[str] = []
-    names = differing_names([curve.name for curve in drawn])
+    names = picture.differing_names([curve.name for curve in drawn])
     for number, curve in enumerate(drawn):
         label = _legend_words(names[number], curve, alone=len(drawn) == 1)
-        line = _with_bars(axes, curve, marker(number), label if number < LABELLED else "_")
-        tips[named(line, f"{prefix}-{number}")] = tuple(_tip(curve, s) for s in curve.points)
+        line = _with_bars(
+            axes, curve, picture.marker(number), label if number < picture.LABELLED else "_"
+        )
+        tips[picture.named(line, f"{prefix}-{number}")] = tuple(
+            _tip(curve, s) for s in curve.points
+        )
         colours.append(line.get_color())
         if curve.fit is not None:
             _draw_fit(axes, curve.fit, first.unit, line.get_color())
@@ -90,8 +83,10 @@ def sweep(
     axes.set_xlabel("message size; bars: " + _bar_words(drawn))
     axes.set_ylabel(f"{first.metric}, {first.unit} ({first.better} is better)")
     axes.tick_params(axis="x", rotation=30)
-    title = with_common(f"{first.metric} over message size", [curve.name for curve in drawn])
-    return finish(figure, title, kind, tips, _caption(drawn, is_bounded=bool(bounds)))
+    title = picture.with_common(
+        f"{first.metric} over message size", [curve.name for curve in drawn]
+    )
+    return picture.finish(figure, title, kind, tips, _caption(drawn, is_bounded=bool(bounds)))
 
 
 def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
@@ -190,7 +185,7 @@ def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:
         places, medians = zip(*above, strict=True)
         axes.plot(
             *(places, medians, "o"),
-            color=IMPOSSIBLE,
+            color=picture.IMPOSSIBLE,
             ms=9,
             mfc="none",
             mew=1.6,

@@ -10,14 +10,7 @@ from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.cli.show import print_json, show_rows
 from cluster.core.errors import ClusterError, ProvisionError, raise_all
-from cluster.orchestration.launch.orphans import (
-    FAILED,
-    Orphan,
-    Search,
-    remove,
-    search,
-    searched_lines,
-)
+from cluster.orchestration.launch import orphans
 from cluster.reports.table import Column, Columns
 
 
@@ -29,36 +22,36 @@ def command(
     ] = False,
     json: flags.Json = False,
 ) -> None:
-    first = search(region or (), everywhere=all_regions)
-    orphans = first.orphans
+    first = orphans.search(region or (), everywhere=all_regions)
+    first_orphans = first.orphans
     if not json:
         _show(first)
     errors: list[ClusterError] = []
-    for orphan in orphans if yes else ():
+    for orphan in first_orphans if yes else ():
         try:
-            remove(orphan)
+            orphans.remove(orphan)
         except ClusterError as error:
             errors.append(error)
-    last = search(region or (), everywhere=all_regions) if yes else first
+    last = orphans.search(region or (), everywhere=all_regions) if yes else first
     remaining = last.orphans
     if json:
         print_json(remaining)
     elif yes:
         remains = "what is left is not known" if last.errors else f"{len(remaining)} left"
-        sys.stdout.write(f"{len(orphans) - len(errors)} removed; {remains}.\n")
-    elif orphans:
+        sys.stdout.write(f"{len(first_orphans) - len(errors)} removed; {remains}.\n")
+    elif first_orphans:
         sys.stdout.write("To remove it: cluster more gc -y\n")
-    raise_all([*errors, *last.errors], FAILED)
+    raise_all([*errors, *last.errors], orphans.FAILED)
     if yes and remaining:
         raise ProvisionError(f"{len(remaining)} are left.", remedy="Try again: cluster more gc -y")
 
 
-def _show(first: Search) -> None:
+def _show(first: orphans.Search) -> None:
     nothing = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
-    columns: Columns[Orphan] = (
+    columns: Columns[orphans.Orphan] = (
         Column("name", lambda orphan: orphan.name),
         Column("provider", lambda orphan: orphan.provider),
         Column("why", lambda orphan: orphan.why),
         Column("what", lambda o: ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-"),
     )
-    show_rows(first.orphans, columns, empty=f"{nothing}\n{searched_lines(first.searched)}")
+    show_rows(first.orphans, columns, empty=f"{nothing}\n{orphans.searched_lines(first.searched)}")

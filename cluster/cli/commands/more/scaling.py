@@ -19,7 +19,7 @@ from cluster.core.files import is_there, read_text
 from cluster.core.units import parse_rate, parse_size
 from cluster.reports.tables import scaling_table
 from cluster.runs import store
-from cluster.runs.nccl_logs import launch_of
+from cluster.runs.comparison import launch_of
 
 PAGE = ".md"
 

@@ -11,15 +11,7 @@ import msgspec
 from cluster.core import decoders
 from cluster.core.model.logs import Parsed
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.parsers.iperf3 import metrics
-from cluster.logs.parsers.iperf3.json_report import (
-    End,
-    Interval,
-    Iperf3JsonReport,
-    JsonEvent,
-    Start,
-    decode_report,
-)
+from cluster.logs.parsers.iperf3 import json_report
 from cluster.logs.parsers.iperf3.text_report import LINE, ROLE, TextReport
 
 EVENT = 64  # characters at the beginning of a line of `--json-stream` that name its event
@@ -52,12 +44,14 @@ class Iperf3(Parser):
         *("bits/sec", "test_start", '"intervals"', '"event"', "receiver", "connected to"),
         "Bitrate",
     )
-    definitions = metrics.DEFINITIONS
+    definitions = json_report.DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
         self._text: TextReport | None = None
-        self._stream: Iperf3JsonReport | None = None  # of `--json-stream`, as far as it is there
+        self._stream: json_report.Iperf3JsonReport | None = (
+            None  # of `--json-stream`, as far as it is there
+        )
         self._stream_at = 0
 
     def take(self, line: str, lineno: int) -> bool:
@@ -97,29 +91,32 @@ class Iperf3(Parser):
     def take_document(self, text: str, lineno: int) -> bool:
         try:
             if '"event"' in text[:EVENT]:
-                return self._event(decoders.decode(text, JsonEvent), lineno)
-            document = decode_report(text)
+                return self._event(decoders.decode(text, json_report.JsonEvent), lineno)
+            document = json_report.decode_report(text)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return self._torn(text, lineno)
         if document.is_any:
             return self._document(document, lineno)
         return document.title.startswith("iperf ") and self._torn(text, lineno)
 
-    def _event(self, event: JsonEvent, lineno: int) -> bool:
+    def _event(self, event: json_report.JsonEvent, lineno: int) -> bool:
         """Read a line of `--json-stream`, which contains one part of the report as a document."""
         data = event.data
         if event.event == "start":
-            start = decoders.decode(data, Start)
+            start = decoders.decode(data, json_report.Start)
             if not start.version.startswith("iperf"):
                 return False  # of another program
             self._end_stream()
-            self._stream, self._stream_at = Iperf3JsonReport(start=start, intervals=[]), lineno
+            self._stream, self._stream_at = (
+                json_report.Iperf3JsonReport(start=start, intervals=[]),
+                lineno,
+            )
         elif self._stream is None:
             return False
         elif event.event == "interval" and self._stream.intervals is not None:
-            self._stream.intervals.append(decoders.decode(data, Interval))
+            self._stream.intervals.append(decoders.decode(data, json_report.Interval))
         elif event.event == "end":
-            self._stream.end = decoders.decode(data, End)
+            self._stream.end = decoders.decode(data, json_report.End)
         elif event.event == "error":
             self._stream.error = decoders.decode(data, str)
         return True
@@ -132,7 +129,7 @@ class Iperf3(Parser):
             document.error = "its end is missing: it was stopped, or the log is cut off"
         self._document(document, self._stream_at)
 
-    def _document(self, document: Iperf3JsonReport, lineno: int) -> bool:
+    def _document(self, document: json_report.Iperf3JsonReport, lineno: int) -> bool:
         builder = ResultBuilder("iperf3", lineno, document.title)
         document.fill(builder)
         self._parsed.append(builder.parsed())

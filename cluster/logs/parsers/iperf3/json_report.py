@@ -8,11 +8,29 @@ import msgspec
 from cluster.core import decoders
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import ResultBuilder
-from cluster.logs.parsers.iperf3 import metrics
+from cluster.logs.parsers import ResultBuilder, define
 from cluster.logs.tcp import stays_within
 
 _NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # how cJSON writes 0/0
+RECEIVED, SENT, INTERVAL, LOST, RETRANSMITS, JITTER = DEFINITIONS = define(
+    "iperf3",
+    """
+    received (B/s, one way, TCP): bytes that the receiver took, all streams together, over its
+        seconds; printed in bit/s
+    sent (B/s, one way, TCP): bytes that the sender's kernel took, all streams together, over its
+        seconds; in bit/s
+    interval (B/s, one way, TCP): bytes of each interval, all streams together, over its seconds, on
+        the side that wrote the log; omitted intervals are left out
+    lost (%, lower): UDP datagrams that did not arrive, in percent of those sent
+    retransmits (segments, lower): segments of TCP that the sender sent again, all streams together
+    jitter (s): jitter of UDP datagrams (RFC 1889); printed in ms
+    """,
+    clock="iperf3's own, on the host that counted",
+    synchronisation="the sender begins when the receiver listens",
+    warm_up="the seconds of --omit are not counted; none unless said otherwise",
+    aggregation="all ranks",
+)
+STOPPED = "interrupt - the server has terminated"  # as every server is in the end
 
 
 class _Sum(msgspec.Struct):
@@ -113,7 +131,7 @@ class Iperf3JsonReport(msgspec.Struct):
         return is_client != bool(self._test.reverse)
 
     def fill(self, builder: ResultBuilder) -> None:
-        if self.error.startswith(metrics.STOPPED) and not (self.start and self.start.test_start):
+        if self.error.startswith(STOPPED) and not (self.start and self.start.test_start):
             builder.note("server_stopped")
         elif self.error:
             builder.fail(self.error)
@@ -127,7 +145,7 @@ class Iperf3JsonReport(msgspec.Struct):
             builder.fail("its end is empty: there are no totals")
         for interval in self.intervals or ():
             if interval.sum is not None and interval.sum.seconds and not interval.sum.omitted:
-                builder.add(metrics.INTERVAL, interval.sum.rate, params)
+                builder.add(INTERVAL, interval.sum.rate, params)
         if builder.empty and not self.error:
             builder.fail("nothing was transferred")
 
@@ -150,21 +168,21 @@ class Iperf3JsonReport(msgspec.Struct):
         if outgoing is None and received is None:  # UDP of old versions: one sum, of their own side
             outgoing, received = (end.sum, None) if self._sends else (None, end.sum)
         ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
-            (metrics.RECEIVED, received, {}),
-            (metrics.SENT, outgoing, {}),
-            (metrics.RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
-            (metrics.SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
+            (RECEIVED, received, {}),
+            (SENT, outgoing, {}),
+            (RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
+            (SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
         )
         for definition, total, way in ways:
             if total is not None and total.rate > 0:
                 builder.add(definition, total.rate, {**params, **way})
         if outgoing is not None and outgoing.retransmits is not None:
-            builder.add(metrics.RETRANSMITS, outgoing.retransmits, params)
+            builder.add(RETRANSMITS, outgoing.retransmits, params)
         udp = end.sum if self._test.protocol == "UDP" else None
         if udp is not None and udp.jitter_ms is not None:
-            builder.add(metrics.JITTER, udp.jitter_ms / 1e3, params)
+            builder.add(JITTER, udp.jitter_ms / 1e3, params)
         if udp is not None and udp.lost_percent is not None:
-            builder.add(metrics.LOST, udp.lost_percent, params)
+            builder.add(LOST, udp.lost_percent, params)
         if received is None and outgoing is not None:
             builder.note("only_sent")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from cluster.core.model.logs import Parsed
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder
-from cluster.logs.parsers.iperf3 import metrics
+from cluster.logs.parsers.iperf3 import json_report
 from cluster.logs.tcp import SEVERAL, SUM, Intervals, adds_up, bytes_of, is_within_host
 
 STALLED = "stalled"  # the setting of a result of which nothing arrived
@@ -56,7 +56,7 @@ class TextReport:
 
     def fail(self, text: str) -> None:
         """Record a failure; a server that was stopped after the test did not fail."""
-        if text.startswith(metrics.STOPPED) and (self._totals or not self.is_begun):
+        if text.startswith(json_report.STOPPED) and (self._totals or not self.is_begun):
             self._builder.note("server_stopped_after")
             return
         self.is_begun = True
@@ -136,16 +136,18 @@ class TextReport:
         for (role, way), totals in by_role:
             name, params = self._total(way, totals)
             if role == "sender" and way + name in self._again:
-                builder.add(metrics.RETRANSMITS, self._again[way + name], params)
+                builder.add(json_report.RETRANSMITS, self._again[way + name], params)
             if name in totals:
                 builder.add(
-                    metrics.RECEIVED if role == "receiver" else metrics.SENT, totals[name], params
+                    json_report.RECEIVED if role == "receiver" else json_report.SENT,
+                    totals[name],
+                    params,
                 )
         for way, datagrams in self._udp.items():
             name, params = self._total(way, dict.fromkeys(datagrams, 0.0))
             if name in datagrams:
-                builder.add(metrics.JITTER, datagrams[name][0], params)
-                builder.add(metrics.LOST, datagrams[name][1], params)
+                builder.add(json_report.JITTER, datagrams[name][0], params)
+                builder.add(json_report.LOST, datagrams[name][1], params)
         if builder.empty and self.is_begun:
             self._without_totals(builder)
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
@@ -156,7 +158,7 @@ class TextReport:
         """Use the rates of the intervals, if the log contains nothing else."""
         for way, streams, values in self._intervals.together():
             for value in values:
-                builder.add(metrics.INTERVAL, value, self._point(way, streams))
+                builder.add(json_report.INTERVAL, value, self._point(way, streams))
         if builder.empty:
             text = "there are no totals: it was stopped, or the log is cut off"
             builder.lack_rows(text, "[ID] 0.00-10.00 sec FIGURE MBytes FIGURE Mbits/sec receiver")
@@ -165,8 +167,8 @@ class TextReport:
         for stream, udp in self._datagrams:
             params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
             jitter, lost = _jitter_and_loss(udp)
-            builder.add(metrics.JITTER, jitter, params)
-            builder.add(metrics.LOST, lost, params)
+            builder.add(json_report.JITTER, jitter, params)
+            builder.add(json_report.LOST, lost, params)
 
     def _total(self, way: str, rates: Mapping[str, float]) -> tuple[str, dict[str, Scalar]]:
         """Choose the total of all streams, their sum or the only stream, and count them."""

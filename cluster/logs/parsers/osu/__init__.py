@@ -391,10 +391,7 @@ def fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
 
 @lru_cache(MOST)
 def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind | None:
-    """Find the metric of a column, and its unit.
-
-    None if its figures are not used, or have parameters of their own.
-    """
+    """Find the metric and unit of a column; None if its figures are not used, or are parameters."""
     if TAIL.match(name.upper()):
         return None
     if unit == "us":
