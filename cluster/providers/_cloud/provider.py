@@ -490,7 +490,7 @@ class CloudProvider(
                 raise not_yours(name, owned_entry, client)
         if not regional:
             return Selection(owner=client.owner, name=name)
-        return Selection(launches=tuple(owned_entry.launch for owned_entry in regional))
+        return Selection(launches=tuple(dict.fromkeys(entry.launch for entry in regional)))
 
 
 def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:

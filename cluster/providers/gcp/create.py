@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import msgspec
+
 from cluster.core import ssh_keys
 from cluster.core.errors import Timeout, tail
 from cluster.providers._cloud import deletion
@@ -130,6 +132,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         for state in flex_start.states(self.client, where, self.offer.queue):
             for number in range(self.hosts):
                 self.on_state(self.name(number), state)
+        expires = self.client.now() + self.offer.ttl  # it waited less than it might have
+        tags = msgspec.structs.replace(self._tags, expires=expires)
+        self.journal.record_owner(tags, self.client.account)
         return machines
 
     def leave(self, site: Site) -> None:

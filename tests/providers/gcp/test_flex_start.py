@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -77,6 +78,7 @@ def test_machines_come_all_at_once_by_as_many_calls_for_any_number(gcp: Cloud) -
 
 def test_what_is_asked_for_is_what_google_takes(gcp: Cloud) -> None:
     create(queued(ttl=3600.0))
+    ends = [e.expires for e in journal.for_cluster("c5").entries() if isinstance(e, journal.Owned)]
     properties = gcp.calls("instanceTemplates.insert")[-1].params["properties"]
     group = gcp.calls("instanceGroupManagers.insert")[-1].params
 
@@ -88,6 +90,7 @@ def test_what_is_asked_for_is_what_google_takes(gcp: Cloud) -> None:
         "provisioningModel": "FLEX_START",
     }
     assert properties["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
+    assert ends == pytest.approx([time.time() + 3 * 3600, time.time() + 3600], abs=100)
     assert group["targetSize"] == 0
     assert group["instanceLifecyclePolicy"] == {"defaultActionOnFailure": "DO_NOTHING"}
     clear("down", "c5")
