@@ -90,11 +90,12 @@ def unrepeated_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
     ends = np.stack([solution.table.source, solution.table.target]) // fleet.nics
     again = repeated_tests(solution)
     compared = again & ~np.isin(ends, list(doubtful)).any(axis=0)
-    limit = math.log(ODD / max(1, len(doubtful)))
+    limit = math.log(ODD / max(1, 2 * len(doubtful)))
     for host, ways in doubtful.items():
-        own = again & (ends == host).any(axis=0)
-        repeated = compared.any() and own.any()
-        chance = _log_chance(solution.blame.unexplained, own, compared)
+        own = again & (ends == host)
+        sides = [own.any(axis=0), *(own[int(way.way == "rx")] for way in ways)]
+        repeated = compared.any() and sides[0].any()
+        chance = min(_log_chance(solution.blame.unexplained, side, compared) for side in sides)
         if chance <= limit if repeated else host in odd:
             low = sum(way.low for way in ways)
             direction = direction_of((way.way for way in ways), directed=fleet.directed)
@@ -135,23 +136,27 @@ def _is_low_by_itself(solution: Diagnosed, part: int) -> bool:
 
 
 def varying_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
-    """Return hosts all of whose tests are low in more rounds than of most others, the worst first.
+    """Return hosts that are low in more rounds than most others, one way, the worst first.
 
     They may be slow at times; others may as well have taken their bandwidth.
     """
-    table, blame = solution.table, solution.blame
+    table, blame, count = solution.table, solution.blame, len(fleet.names)
     deep = blame.unexplained & (solution.tests.values < line_of(solution, DEEP))
     at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
-    hosts = np.stack([table.source, table.target])[:, at_once] // fleet.nics
-    keys = np.stack([hosts.ravel(), np.tile(rounds, 2)], axis=1)
+    ways = np.stack([table.source, table.target])[:, at_once] // fleet.nics + [[0], [count]]
+    keys = np.stack([ways.ravel(), np.tile(rounds, 2)], axis=1)
     met, place = np.unique(keys, axis=0, return_inverse=True)
     is_low = np.ones(len(met), dtype=np.bool_)
     is_low[place.ravel()[~np.tile(deep[at_once], 2)]] = False
-    low = np.bincount(met[is_low, 0], minlength=len(fleet.names))
-    totals = np.bincount(met[:, 0], minlength=len(fleet.names))
-    share = (low.sum() + 0.5) / (totals.sum() + 1)
+    low = np.bincount(met[is_low, 0], minlength=2 * count)
+    totals = np.bincount(met[:, 0], minlength=2 * count)
+    # Each test is one of two hosts; those of the host itself say nothing about the others.
+    foreign = [sums.sum() / 2 - sums.reshape(2, count).sum(axis=0) for sums in (low, totals)]
+    shares = np.tile((foreign[0] + 0.5) / (foreign[1] + 1), 2)
     chances = {
-        host: at_least(int(low[host]), int(totals[host]), share) for host in np.flatnonzero(low)
+        way: at_least(int(low[way]), int(totals[way]), shares[way])
+        for way in np.flatnonzero(low > 1)
     }
-    return [int(host) for host in sorted(chances, key=chances.__getitem__) if chances[host] < ODD]
+    odd = [way for way in sorted(chances, key=chances.__getitem__) if chances[way] < ODD]
+    return list(dict.fromkeys(int(way) % count for way in odd))

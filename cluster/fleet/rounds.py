@@ -267,11 +267,9 @@ def _at_other_times(
     fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test hosts that may be slow at times, alone with good hosts, several times."""
-    number = _next(tests)
-    partners = {
-        host: fresh_partners(fleet, solution, host, TIMES)
-        for host in varying_hosts(fleet, solution)[:MOST_VARYING]
-    }
+    number, repeated = _next(tests), doubtful_hosts(fleet, solution, SEEMING)
+    hosts = [host for host in varying_hosts(fleet, solution) if host not in repeated]
+    partners = {h: fresh_partners(fleet, solution, h, TIMES) for h in hosts[:MOST_VARYING]}
     for time in range(TIMES if any(partners.values()) else 0):
         pairs = [(host, own[time % len(own)]) for host, own in partners.items() if own]
         yield _alone(number + time, pairs, "varying")

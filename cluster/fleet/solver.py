@@ -535,7 +535,10 @@ def unstable_parts(
         chance explains least comes first; its host's tests say nothing about others any more.
     """
     odd = blame.unexplained
-    crowded = tests.shared.any() and float(odd[tests.shared].mean()) > QUIET
+    shared = tests.shared & (tests.paths[:, 0] >= 0)
+    counts = np.bincount(hosts[tests.paths[odd & shared, :2]].ravel(), minlength=1)
+    crowd = shared & (hosts[tests.paths[:, :2]] != counts.argmax()).all(axis=1)
+    crowded = crowd.any() and float(odd[crowd].mean()) > QUIET  # not by one host alone
     quiet = ~tests.shared if crowded else np.ones_like(tests.shared)
     usable = quiet & (blame.explained_by < 0) & (tests.paths[:, 0] >= 0)
     met, pair = np.unique(tests.paths[usable, :2], axis=0, return_inverse=True)

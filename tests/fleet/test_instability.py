@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from cluster.core.model.fleet import Part
 from cluster.fleet.diagnosis import diagnose
@@ -10,6 +15,10 @@ from cluster.fleet.gate import decide
 from cluster.fleet.instability import REPEATED
 from cluster.fleet.rounds import BESIDE, REPEATS, SurveyPlan, survey
 from tests.fleet.fleets import Simulated, named
+
+if TYPE_CHECKING:
+    from cluster.core.model.fleet import PairTest
+    from cluster.fleet.rounds import SurveyStep
 
 
 @pytest.mark.parametrize(
@@ -57,6 +66,27 @@ def test_a_host_that_seems_unstable_is_tested_again_beside_others() -> None:
     assert len(repeats) == 2 * REPEATS * (1 + BESIDE)
     assert {test.source for test in own} == set(range(8))
     assert all(test.alone for test in repeats)
+
+
+@pytest.mark.parametrize(("hosts", "alone"), [(5, 2), (5, 8), (8, 2), (16, 8)])
+def test_a_host_that_sends_by_one_slow_queue_of_two_is_unstable(hosts: int, alone: int) -> None:
+    """A flow takes a queue by its ports, so half of what it sends is slow; others share no link."""
+    slow = hosts - 2
+
+    class SlowQueue(Simulated):
+        def measure(self, step: SurveyStep) -> list[PairTest]:
+            chance = np.random.default_rng([self.simulator.seed, step.number, step.port])
+            return [
+                replace(t, value=0.1 * (t.value or 0.0))
+                if t.source == slow and chance.random() < 0.5
+                else t
+                for t in super().measure(step)
+            ]
+
+    fleets = (SlowQueue(f"leafspine:1x{hosts}", seed=seed, grouped=False) for seed in range(10))
+    words = Counter(word for fleet in fleets for word in named(fleet.check(alone=alone)))
+
+    assert words == {f"UNSTABLE host:{slow} tx": 10}
 
 
 def test_a_host_that_was_not_tested_again_is_undecided() -> None:

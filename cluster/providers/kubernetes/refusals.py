@@ -15,69 +15,31 @@ class Passing(ProvisionError):
 
 # A pattern of the message, the kind of error, what it means, and what to type.
 REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
-    (
-        "exceeded quota",
-        Quota,
-        "The namespace's quota has no room for these pods.",
-        "Look: kubectl describe quota; ask for fewer --hosts, or for another namespace.",
-    ),
-    (
-        "failed quota",
-        SpecError,
-        "The namespace's quota demands that each pod says what it needs.",
-        "Say it: --option cpu=4 --option memory=16Gi",
-    ),
-    (
-        'PodSecurity "',
-        SpecError,
-        "The namespace does not allow such pods.",
-        "Use another: --option namespace=NAME; network=host needs one that is privileged.",
-    ),
-    (
-        "being terminated",
-        SpecError,
-        "The namespace is being deleted.",
-        "Use another: --option namespace=NAME",
-    ),
-    (
-        "unknown field",
-        SpecError,
-        "The API server is older than Kubernetes 1.29.",
-        "Look: kubectl version",
-    ),
-    (
-        'namespaces "',
-        SpecError,
-        "There is no such namespace.",
-        "List them: kubectl get namespaces; then: --option namespace=NAME",
-    ),
-    (
-        "is forbidden",
-        Denied,
-        "Your role does not allow it.",
-        "Ask the administrators of the cluster for the verbs that `cluster up --plan` names.",
-    ),
-    (
-        "Unauthorized|provide credentials|getting credentials",
-        Denied,
-        "The login of kubectl is not valid, or has expired.",
-        "Log in again as your provider says; then: kubectl auth whoami",
-    ),
-    (
-        "current-context must exist|cannot locate context",
-        SpecError,
-        "kubectl does not know which cluster to use.",
-        "List them: kubectl config get-contexts; then: --option context=NAME",
-    ),
-    (
-        "dialing backend|containerLogs|tls: internal error",  # as on a node that is new
-        Passing,
-        "The kubelet of a node does not answer the API server.",
-        "Look: kubectl get nodes",
-    ),
+    ("exceeded quota", Quota, "The namespace's quota has no room for these pods.",
+     "Look: kubectl describe quota; ask for fewer --hosts, or for another namespace."),
+    ("failed quota", SpecError, "The namespace's quota demands that each pod says what it needs.",
+     "Say it: --option cpu=4 --option memory=16Gi"),
+    ('PodSecurity "', SpecError, "The namespace does not allow such pods.",
+     "Use another: --option namespace=NAME; network=host needs one that is privileged."),
+    ("being terminated", SpecError, "The namespace is being deleted.",
+     "Use another: --option namespace=NAME"),
+    ("unknown field", SpecError, "The API server is older than Kubernetes 1.29.",
+     "Look: kubectl version"),
+    ('namespaces "', SpecError, "There is no such namespace.",
+     "List them: kubectl get namespaces; then: --option namespace=NAME"),
+    ("is forbidden", Denied, "Your role does not allow it.",
+     "Ask the administrators of the cluster for the verbs that `cluster up --plan` names."),
+    ("Unauthorized|provide credentials|getting credentials", Denied,
+     "The login of kubectl is not valid, or has expired.",
+     "Log in again as your provider says; then: kubectl auth whoami"),
+    ("current-context must exist|cannot locate context", SpecError,
+     "kubectl does not know which cluster to use.",
+     "List them: kubectl config get-contexts; then: --option context=NAME"),
+    ("dialing backend|containerLogs|tls: internal error", Passing,  # as on a node that is new
+     "The kubelet of a node does not answer the API server.", "Look: kubectl get nodes"),
     (r"\(NotFound\)", NotFound, "", "List what is there: kubectl get jobs"),
     ("could not find the requested", NotFound, "", "Look: kubectl api-resources"),
-)
+)  # fmt: skip
 NO_ANSWER = re.compile(
     r"Unable to connect|\((?:ServiceUnavailable|TooManyRequests|InternalError|Timeout)\)"
     r"|connection refused|etcdserver|currently unable|handshake timeout|EOF"
