@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 LINES, LENGTH, PARAMETERS = 700, 80, 8
 FRAGMENT = 60  # lines
 REASONS = {  # why a module below that has one importer of its package
-    "cluster.measure.first_host": "a program: python -m cluster.measure.first_host",
     "cluster.orchestration.bench.bench_methods": "scripts/stubs writes its types",
     "cluster.reports.plots.efficiencies": "each kind of picture is a file",
     "cluster.reports.plots.steps": "each kind of picture is a file",

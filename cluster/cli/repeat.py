@@ -182,23 +182,9 @@ def _bench(
     /,
     **more: Any,  # noqa: ANN401 - parameters have their own types
 ) -> Run:
-    bench = partial(
-        cluster.bench,
-        benchmark,
-        runs=options.runs,
-        timeout=options.timeout,
-        detach=options.detach,
-        listener=live,
-        profile=options.profile,
-        describe=options.describe,
-        expect=options.expect,
-        workdir=options.workdir,
-        order=options.order,
-        starter=options.starter,
-        replace=options.replace,
-        busy=options.busy,
-        **more,
-    )
+    fields = ("runs", "timeout", "detach", "profile", "describe", "expect", "workdir", "order")
+    own = {name: getattr(options, name) for name in (*fields, "starter", "replace", "busy")}
+    bench = partial(cluster.bench, benchmark, listener=live, **own, **more)
     try:
         return bench(yes=options.yes)
     except LargeDownload as error:

@@ -120,7 +120,8 @@ def _chosen(
             f"{'latency' if metric == 'bandwidth' else 'bandwidth'} --from ..., or name logs of "
             "tests between two hosts, such as osu_bw, iperf3 or nccl-tests.",
         )
-    fit = [title for title in titles if _has_words(title, series)]
+    words = series.lower().split()
+    fit = [title for title in titles if all(word in title.lower() for word in words)]
     counts = {title: len({result.hosts for result in titles[title]}) for title in fit}
     ranked = sorted(fit, key=lambda title: -counts[title])
     if not fit or (len(fit) > 1 and counts[ranked[1]] > RIVAL * counts[ranked[0]]):
@@ -133,10 +134,6 @@ def _chosen(
             remedy=f"Choose one by words of its name: --series {choices[0].split()[0]}",
         )
     return ranked[0]
-
-
-def _has_words(title: str, words: str) -> bool:
-    return all(word in title.lower() for word in words.lower().split())
 
 
 def _values(result: Parsed, metric: PairMetric) -> dict[float, float]:

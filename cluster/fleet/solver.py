@@ -112,7 +112,8 @@ def solve(tests: PairTests) -> Blame:
     """Find the parts that explain the low tests."""
     capacities = part_capacities(tests.paths, tests.values, len(tests.kinds))
     references = _references(capacities, tests.kinds)
-    tolerance = _tolerance(tests.values, references[HOST])
+    host = references[HOST]
+    tolerance = usual_spread(tests.values / host) if host > 0 else LEAST_TOLERANCE
     per_part = references[tests.kinds] * (1 - tolerance)
     least = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
     located = np.isfinite(least)  # there are parts on the path
@@ -158,10 +159,6 @@ def _references(capacities: Values, kinds: Numbers) -> Values:
         if own.size:
             references[kind] = np.percentile(own, REFERENCE)
     return references
-
-
-def _tolerance(values: Values, reference: float) -> float:
-    return usual_spread(values / reference) if reference > 0 else LEAST_TOLERANCE
 
 
 def usual_spread(shares: Values) -> float:

@@ -23,6 +23,7 @@ from cluster.measure.rank import Rank
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from cluster.core.model.value import Value
     from cluster.measure.benchmark import Benchmark
 
 # Of Open MPI, PMIx, PMI-2, srun without a PMI, and aprun.
@@ -50,7 +51,12 @@ class _RankFromVariables:
 def main_without_mpi(benchmark: Benchmark[Any]) -> None:
     """Run a benchmark as one rank, without MPI, because the program that it starts may use MPI."""
     params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
-    rank = Rank(cast("Intracomm", _RankFromVariables()), Path.cwd())
+    measure_alone(benchmark, params, Path.cwd())
+
+
+def measure_alone(benchmark: Benchmark[Any], params: Value, folder: Path) -> None:
+    """Measure as the only rank, into a folder."""
+    rank = Rank(cast("Intracomm", _RankFromVariables()), folder)
     _enter_copy()
     benchmark.measure(rank, params)
     rank.write_process_info()

@@ -213,7 +213,9 @@ def _report(
     )
     words = ["sh", "-c", REPORT, "sh", str(folder), sys.executable]
     variables = [f"{name}={value}" for name, value in starter.env(layout).items()]
-    cleared = [word for name in _forgotten() for word in ("-u", name)]
+    # the batch system's variables would change what mpirun and srun do
+    forgotten = [n for n in os.environ if n.startswith(BATCH_PREFIXES) and n != "SLURM_CONF"]
+    cleared = [word for name in forgotten for word in ("-u", name)]
     result = shell.run(["env", *cleared, *variables, *starter.argv(words, layout)], timeout=LIMIT)
     reports = [_read_facts(path) for path in sorted(folder.glob(f"{FACTS}.*"))]
     if result.status or len(reports) < len(machines):
@@ -226,11 +228,6 @@ def _report(
             "has to be on a file system that they share: export CLUSTER_RUNS=/shared/runs",
         )
     return _in_order(machines, reports) if starter.places_ranks else tuple(f for _, f in reports)
-
-
-def _forgotten() -> list[str]:
-    """Return the batch system's variables, which would change what mpirun and srun do."""
-    return [n for n in os.environ if n.startswith(BATCH_PREFIXES) and n != "SLURM_CONF"]
 
 
 def _read_facts(path: Path) -> tuple[str, Facts]:

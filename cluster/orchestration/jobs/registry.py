@@ -297,20 +297,15 @@ def task_variables(
         "PYTHONUNBUFFERED": "1",
         "CLUSTER_NAME": cluster,
         "CLUSTER_JOB": job.name,
-        "CLUSTER_NODE_RANK": str(task.rank),
-        "CLUSTER_NUM_NODES": str(len(job.tasks)),
         "CLUSTER_NODE_IPS": " ".join(addresses),
-        "CLUSTER_HEAD_IP": addresses[0],
         "CLUSTER_RESTART": str(len(job.attempts)),
         "CLUSTER_GROUP": group_of(machine),
-        "MASTER_ADDR": addresses[0],
         "MASTER_PORT": str(job.port),
-        "NODE_RANK": str(task.rank),
-        "NNODES": str(len(job.tasks)),
-        "RANK": str(task.rank),
-        "WORLD_SIZE": str(len(job.tasks)),
         "LOCAL_RANK": "0",
         "LOCAL_WORLD_SIZE": "1",
+        **dict.fromkeys(("CLUSTER_HEAD_IP", "MASTER_ADDR"), addresses[0]),
+        **dict.fromkeys(("CLUSTER_NODE_RANK", "NODE_RANK", "RANK"), str(task.rank)),
+        **dict.fromkeys(("CLUSTER_NUM_NODES", "NNODES", "WORLD_SIZE"), str(len(job.tasks))),
     }
 
 

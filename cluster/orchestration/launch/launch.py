@@ -20,7 +20,6 @@ from cluster.core.errors import (
     SpecError,
     on_failure,
 )
-from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, Group, SpecOptions, group_words
 from cluster.core.model.value import StateCallback, ignore
@@ -95,22 +94,8 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         SpecError: the provider cannot make it; nothing was created.
         ProvisionError: machines were not created or proven; nothing is left, unless `keep`.
     """
-    fields = {
-        "provider": provider,
-        "hosts": hosts,
-        "ranks_per_host": ranks_per_host,
-        "placement": placement,
-        "instance": instance,
-        "zone": zone,
-        "image": image,
-        "spot": spot,
-        "accelerator": accelerator,
-        "ttl": ttl,
-        "max_cost": max_cost,
-        "idle": idle,
-        "options": options,
-        "groups": groups,
-    }
+    own = locals()
+    fields = {field: own[field] for field in SpecOptions.__struct_fields__}
     script = None if setup is None else read_script(setup)
     within = parse_seconds(prove) if isinstance(prove, str) else prove
     on_state = NotebookProgress().preparing if in_notebook() else ignore
@@ -270,7 +255,7 @@ def _why_unusable(cluster: Cluster) -> str:
     provider, machines = plugins.load(providers.Provider, cluster.spec.provider), cluster.machines
     if cluster.state.is_off:
         return f"{cluster.name} is paused. To switch it on: cluster more resume {cluster.name}"
-    if any(map(_has_no_python, machines)):
+    if any(m.shell == "local" and not Path(m.bin, "python3").exists() for m in machines):
         why = outcome_words("no_python", cluster.name, machines[0].bin)
     elif isinstance(provider, providers.RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
         return revoked
@@ -287,11 +272,6 @@ def _why_unusable(cluster: Cluster) -> str:
         else:
             return ""
     return _revoked(provider, cluster) or why
-
-
-def _has_no_python(machine: Machine) -> bool:
-    """Tell whether the Python of an earlier launch on this machine is gone, with its checkout."""
-    return machine.shell == "local" and not Path(machine.bin, "python3").exists()
 
 
 def _revoked(provider: providers.Provider, cluster: Cluster) -> str:

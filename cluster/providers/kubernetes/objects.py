@@ -39,6 +39,12 @@ echo "lacks: ${lacks#, }"
 LACKS = "lacks: "
 NEEDED = "Python 3.11 or newer"
 PYTHONS = " ".join(("python3", *(f"python3.{minor}" for minor in range(14, 10, -1))))
+RESTRICTED = {  # what the level `restricted` of Pod Security demands
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 NO_EVICTION = {
     "karpenter.sh/do-not-disrupt": "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -136,7 +142,7 @@ def _pod(spec: ClusterSpec, options: KubernetesOptions, mark: JobMark, share: st
             {"name": "memory", "emptyDir": {"medium": "Memory"}},
         ],
         "affinity": affinity,
-        "securityContext": _user(options),
+        "securityContext": {"runAsUser": own, "fsGroup": own} if (own := options.user) else {},
     }
     if options.network == "host":
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
@@ -166,19 +172,10 @@ def _nodes_with(token: str) -> Json:
 
 
 def _security(options: KubernetesOptions) -> Json:
-    restricted = options.security == "restricted"
-    capabilities = {"drop": ["ALL"]} if restricted else {}
+    security: Json = dict(RESTRICTED) if options.security == "restricted" else {}
     if options.rdma:
-        capabilities["add"] = ["IPC_LOCK"]
-    escalation = {"allowPrivilegeEscalation": False} if restricted else {}
-    return escalation | ({"capabilities": capabilities} if capabilities else {})
-
-
-def _user(options: KubernetesOptions) -> Json:
-    user = {"runAsUser": options.user, "fsGroup": options.user} if options.user else {}
-    if options.security != "restricted":
-        return user
-    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} | user
+        security["capabilities"] = security.get("capabilities", {}) | {"add": ["IPC_LOCK"]}
+    return security
 
 
 def write_reviews(verbs: Iterable[tuple[str, str, str]], namespace: str) -> str:

@@ -11,7 +11,7 @@ UNDECIDED: dict[GateCode, str] = {
     "few_rounds": "some hosts were low in all tests so far, and so would good ones be by chance",
     "too_few": "two hosts or more are needed, and a third to say which of two is slow",
     "no_values": "no test gave a value: a firewall, a route or an interface that all share",
-    "no_network": "the hosts are this machine, and no network is between them",
+    "no_network": "hosts are on one machine, and no network is between them",
     "no_time": "the time was too short for a test",
 }
 

@@ -1,12 +1,23 @@
 """What is decided before an object is kept: defaults, rules of its kind, PodSecurity, quota."""
 
+import base64
 import copy
 import uuid
 from typing import Any
 
 from tests.fakes.kubernetes.errors import Refused
 from tests.fakes.kubernetes.quantities import add, number, requests_of, write
-from tests.fakes.kubernetes.store import JOBS, NAMESPACES, PODS, QUOTAS, Kind, Object, Store
+from tests.fakes.kubernetes.store import (
+    JOBS,
+    NAMESPACES,
+    PODS,
+    QUOTAS,
+    SECRETS,
+    Kind,
+    Object,
+    Store,
+    containers_of,
+)
 
 LEVEL = "pod-security.kubernetes.io/enforce"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -20,6 +31,11 @@ def admit(store: Store, kind: Kind, item: Object, *, kueue: bool) -> list[str]:
         return _job(store, item, kueue=kueue)
     if kind == PODS:
         _pod(store, item)
+    if kind == SECRETS:
+        texts = item.pop("stringData", {})
+        item["data"] = {
+            key: base64.b64encode(text.encode()).decode() for key, text in texts.items()
+        }
     return []
 
 
@@ -47,6 +63,7 @@ def _job(store: Store, item: Object, *, kueue: bool) -> list[str]:
         )
     if "backoffLimitPerIndex" in spec and not indexed:
         raise _invalid("Job.batch", name, "spec.backoffLimitPerIndex", "requires Indexed")
+    _failure_policy(name, spec)
     uid = str(uuid.uuid4())
     labels = {"batch.kubernetes.io/job-name": name, "job-name": name}
     labels |= {"batch.kubernetes.io/controller-uid": uid, "controller-uid": uid}
@@ -64,6 +81,22 @@ def _job(store: Store, item: Object, *, kueue: bool) -> list[str]:
     level = _level(store, item["metadata"]["namespace"])
     why = violations(pod, level)
     return [f'would violate PodSecurity "{level}:latest": {why}'] if why else []
+
+
+def _failure_policy(name: str, spec: dict[str, Any]) -> None:
+    """Refuse rules on exit codes that could never apply."""
+    pod, field = spec["template"]["spec"], "spec.podFailurePolicy"
+    if "podFailurePolicy" in spec and pod["restartPolicy"] != "Never":
+        raise _invalid("Job.batch", name, field, "only supported restartPolicy is Never")
+    for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
+        codes = rule["onExitCodes"]
+        known = [container["name"] for container in containers_of(pod)]
+        if codes.get("containerName", known[0]) not in known:
+            raise _invalid("Job.batch", name, field, "must be one of the container names")
+        if codes["operator"] == "In" and (0 in codes["values"] or not codes["values"]):
+            raise _invalid("Job.batch", name, field, "must not be 0 for the In operator")
+        if codes["values"] != sorted(set(codes["values"])):
+            raise _invalid("Job.batch", name, field, "must be ordered, without duplicates")
 
 
 def pod_of(job: Object, index: int) -> Object:
@@ -88,7 +121,7 @@ def pod_of(job: Object, index: int) -> Object:
     pod["metadata"]["labels"] |= {INDEX: str(index)}
     pod["metadata"].setdefault("annotations", {})[INDEX] = str(index)
     pod["spec"]["hostname"] = f"{meta['name']}-{index}"
-    for container in pod["spec"]["containers"]:
+    for container in containers_of(pod["spec"]):
         container.setdefault("env", []).append(
             {"name": "JOB_COMPLETION_INDEX", "value": str(index)}
         )
@@ -101,7 +134,7 @@ def _defaults(pod: Object) -> None:
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("schedulerName", "default-scheduler")
-    for container in spec["containers"]:
+    for container in containers_of(spec):
         container.setdefault("imagePullPolicy", "IfNotPresent")
         container.setdefault("resources", {})
         resources = container["resources"]
@@ -132,7 +165,7 @@ def violations(pod: Object, level: str) -> str:
     if level == "privileged":
         return ""
     found = ["host namespaces (hostNetwork=true)"] if pod["spec"].get("hostNetwork") else []
-    for container in pod["spec"]["containers"]:
+    for container in containers_of(pod["spec"]):
         name = f'container "{container["name"]}"'
         security = container.get("securityContext") or {}
         shared = (pod["spec"].get("securityContext") or {}) | security

@@ -104,6 +104,12 @@ class ControlPlane:
     def step(self) -> None:
         """Let each controller look once at all objects."""
         self._collect_garbage()
+        for pod in self.store.list(PODS):  # also of Jobs that are gone
+            try:
+                self._untrack(pod)
+            except Refused as error:
+                if error.code not in (404, 409):
+                    raise
         for job in self.store.list(JOBS):
             try:
                 self._job(job)
@@ -150,7 +156,6 @@ class ControlPlane:
     def _job(self, job: Object) -> None:
         meta, spec, status = job["metadata"], job["spec"], job["status"]
         pods = [pod for pod in self.store.list(PODS, meta["namespace"]) if owned(pod, job)]
-        self._untrack(pods)
         if "deletionTimestamp" in meta:
             return
         conditions = status.setdefault("conditions", [])
@@ -182,27 +187,30 @@ class ControlPlane:
         else:
             self._create_missing(job, pods)
         failed = [pod for pod in pods if _is_failed(pod)]
+        if why := next(filter(None, (_why_hopeless(spec, pod) for pod in failed)), ""):
+            _set(conditions, "Failed", "PodFailurePolicy", why)
+        succeeded = {index_of(pod) for pod in pods if pod["status"].get("phase") == "Succeeded"}
+        if len(succeeded) == spec["completions"]:
+            _set(conditions, "Complete", "CompletionsReached", "")
         active = [pod for pod in pods if pod["status"].get("phase") not in ENDED]
         indexed = "backoffLimitPerIndex" in spec
-        if failed and not indexed and spec["backoffLimit"] == 0:
+        if not indexed and len(failed) > spec["backoffLimit"]:
             why = "Job has reached the specified backoff limit"
             _set(conditions, "Failed", "BackoffLimitExceeded", why)
         indexes = set(filter(None, status.get("failedIndexes", "").split(",")))
         indexes |= {index_of(pod) for pod in failed} if indexed else set()
-        if len(indexes or failed) == spec["completions"]:
+        if len(indexes) == spec["completions"]:
             _set(conditions, "Failed", "FailedIndexes", "Job has failed indexes")
         status["active"], status["failed"] = len(active), len(indexes or failed)
         status["ready"] = len([pod for pod in active if pod["status"]["phase"] == "Running"])
         if indexes:
             status["failedIndexes"] = ",".join(sorted(indexes))
 
-    def _untrack(self, pods: list[Object]) -> None:
-        for pod in pods:
-            if TRACKED in (pod["metadata"].get("finalizers") or ()) and (
-                pod["status"].get("phase") in ENDED or pod["metadata"].get("deletionTimestamp")
-            ):
-                pod["metadata"]["finalizers"].remove(TRACKED)
-                self.store.update(PODS, pod)
+    def _untrack(self, pod: Object) -> None:
+        ended = pod["status"].get("phase") in ENDED or pod["metadata"].get("deletionTimestamp")
+        if ended and TRACKED in (pod["metadata"].get("finalizers") or ()):
+            pod["metadata"]["finalizers"].remove(TRACKED)
+            self.store.update(PODS, pod)
 
     def _after_end(self, job: Object, pods: list[Object], over: dict[str, Any]) -> None:
         for pod in pods:
@@ -335,6 +343,23 @@ def _is_failed(pod: Object) -> bool:
     """Tell whether a pod counts as failed: also one that is deleted while it runs."""
     phase = pod["status"].get("phase")
     return phase == "Failed" or ("deletionTimestamp" in pod["metadata"] and phase != "Succeeded")
+
+
+def _why_hopeless(spec: dict[str, Any], pod: Object) -> str:
+    """Say by which rule the failure of a pod ends its Job; empty if by none."""
+    for place, rule in enumerate(spec.get("podFailurePolicy", {}).get("rules", ())):
+        if rule["action"] != "FailJob" or rule["onExitCodes"]["operator"] != "In":
+            raise Gap(f"the rule {rule}")
+        for status in pod["status"].get("initContainerStatuses", ()):
+            code = status["state"].get("terminated", {}).get("exitCode")
+            codes = rule["onExitCodes"]
+            if status["name"] == codes["containerName"] and code in codes["values"]:
+                where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+                return (
+                    f"Container {status['name']} for pod {where} failed with exit code {code} "
+                    f"matching FailJob rule at index {place}"
+                )
+    return ""
 
 
 def index_of(pod: Object) -> str:

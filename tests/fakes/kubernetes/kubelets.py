@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import copy
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from tests.fakes.kubernetes.controllers import say
-from tests.fakes.kubernetes.errors import Refused
-from tests.fakes.kubernetes.store import NODES, PODS, Object, Store, now
+from tests.fakes.kubernetes.errors import Gap, Refused
+from tests.fakes.kubernetes.store import (
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Object,
+    Store,
+    containers_of,
+    matches_labels,
+    now,
+)
 
 if TYPE_CHECKING:
     from tests.fakes.kubernetes.pods import FolderPods
 
 IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?")
 NODES_AT_ONCE = 8
+MOST_MESSAGE = 4096  # bytes of a container's last message
 
 
 class Kubelets:
@@ -26,6 +40,7 @@ class Kubelets:
         self.images = runtime.images
         self.dead: set[str] = set()  # nodes whose kubelet does nothing any more
         self.slow_images: set[str] = set()  # whose pull does not end
+        self._naming = threading.Lock()
         self._side_by_side = ThreadPoolExecutor(NODES_AT_ONCE)
 
     def step(self) -> None:
@@ -49,12 +64,15 @@ class Kubelets:
                 pod["status"]["phase"] = "Failed"
                 self.store.update(PODS, pod)
             elif phase == "Pending":
+                self.runtime.stop(pod)  # what runs before its containers
                 pod["status"]["phase"] = "Failed"
                 self.store.update(PODS, pod)
             elif not pod["metadata"].get("finalizers"):
                 self.store.remove(PODS, pod)
             return
-        if phase == "Pending":
+        if phase == "Pending" and "initContainerStatuses" in pod["status"]:
+            self._initialize(pod)
+        elif phase == "Pending":
             self._start(pod, node)
         elif phase == "Running" and (status := self.runtime.ended(pod)) is not None:
             self.runtime.stop(pod)
@@ -87,15 +105,76 @@ class Kubelets:
             self._containers(pod, {"terminated": end}, ready=False)
             self.store.update(PODS, pod)
             return
-        self.runtime.start(pod, node)
-        pod["status"]["phase"] = "Running"
+        self.runtime.start(self._with_variables(pod, node), node)
         pod["status"]["startTime"] = now()
         pod["status"]["podIP"] = self.runtime.address(pod, node)
         pod["status"]["podIPs"] = [{"ip": pod["status"]["podIP"]}]
         pod["status"]["hostIP"] = "192.0.2.1"
+        if pod["spec"].get("initContainers"):
+            self._containers(pod, {"running": {"startedAt": now()}}, ready=False, init=True)
+            self.store.update(PODS, pod)
+        else:
+            self._run(pod)
+        self._resolve_names()
+
+    def _run(self, pod: Object) -> None:
+        pod["status"]["phase"] = "Running"
         pod["status"].setdefault("conditions", []).append({"type": "Ready", "status": "True"})
         self._containers(pod, {"running": {"startedAt": now()}}, ready=True)
         self.store.update(PODS, pod)
+
+    def _initialize(self, pod: Object) -> None:
+        """Look whether the container before the others has ended."""
+        if (result := self.runtime.initialized(pod)) is None:
+            return
+        code, message = result
+        reason = "Error" if code else "Completed"
+        ended = {"exitCode": code, "reason": reason, "message": message[:MOST_MESSAGE]}
+        self._containers(pod, {"terminated": ended}, ready=not code, init=True)
+        if not code:
+            self._run(pod)
+            return
+        if pod["spec"]["restartPolicy"] != "Never":
+            raise Gap("containers that start again")
+        self.runtime.stop(pod)
+        pod["status"]["phase"] = "Failed"
+        self.store.update(PODS, pod)
+
+    def _with_variables(self, pod: Object, node: Object) -> Object:
+        """Give a pod whose variables have the values that they refer to."""
+        fields = {
+            "spec.nodeName": node["metadata"]["name"],
+            "status.podIP": self.runtime.address(pod, node),
+        }
+        pod = copy.deepcopy(pod)
+        for variable in [v for c in containers_of(pod["spec"]) for v in c.get("env") or ()]:
+            source = variable.pop("valueFrom", {})
+            if field := source.get("fieldRef"):
+                variable["value"] = fields[field["fieldPath"]]
+            elif key := source.get("secretKeyRef"):
+                secret = self.store.get(SECRETS, pod["metadata"]["namespace"], key["name"])
+                variable["value"] = base64.b64decode(secret["data"][key["key"]]).decode()
+            elif source:
+                raise Gap(f"variables from {source}")
+        return pod
+
+    def _resolve_names(self) -> None:
+        """Publish the names of pods that are ready, or whose Service does not mind."""
+        with self._naming:
+            names = {}
+            for service in self.store.list(SERVICES):
+                spec = service["spec"]
+                if spec["clusterIP"] != "None":
+                    raise Gap("Services with an address")
+                selector = ",".join(f"{key}={value}" for key, value in spec["selector"].items())
+                for pod in self.store.list(PODS, service["metadata"]["namespace"]):
+                    ready = pod["status"]["phase"] == "Running"
+                    shown = ready or spec.get("publishNotReadyAddresses")
+                    own = pod["spec"].get("subdomain") == service["metadata"]["name"]
+                    address = pod["status"].get("podIP")
+                    if own and shown and address and matches_labels(pod, selector):
+                        names[f"{pod['spec']['hostname']}.{service['metadata']['name']}"] = address
+            self.runtime.resolve(names)
 
     def _keep_image(self, image: str, node: Object) -> None:
         kept = node["status"].setdefault("images", [])
@@ -103,8 +182,15 @@ class Kubelets:
             kept.append({"names": [image], "sizeBytes": 1})
             self.store.update(NODES, node)
 
-    def _containers(self, pod: Object, state: dict[str, Any], *, ready: bool) -> None:
-        pod["status"]["containerStatuses"] = [
+    def _containers(
+        self, pod: Object, state: dict[str, Any], *, ready: bool, init: bool = False
+    ) -> None:
+        statuses, kind = (
+            ("initContainerStatuses", "initContainers")
+            if init
+            else ("containerStatuses", "containers")
+        )
+        pod["status"][statuses] = [
             {
                 "name": container["name"],
                 "image": container["image"],
@@ -113,11 +199,14 @@ class Kubelets:
                 "restartCount": 0,
                 "state": state,
             }
-            for container in pod["spec"]["containers"]
+            for container in pod["spec"][kind]
         ]
 
     def _obstacle(self, pod: Object) -> tuple[str, str] | None:
-        container = pod["spec"]["containers"][0]
+        obstacles = (self._obstacle_of(container, pod) for container in containers_of(pod["spec"]))
+        return next(filter(None, obstacles), None)
+
+    def _obstacle_of(self, container: dict[str, Any], pod: Object) -> tuple[str, str] | None:
         image = container["image"]
         if not IMAGE.fullmatch(image):
             return (

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from cluster.core.errors import ProvisionError
 from cluster.providers.lab.network import PREFIX, inside
 from cluster.providers.lab.processes import processes_of
 from cluster.providers.lab.rootfs import GROUP, VNI
@@ -17,13 +19,15 @@ from tests.conftest import until
 from tests.fakes.kubernetes.pods import FolderPods, variables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cluster.core.model.hosts import Machine
     from tests.fakes.kubernetes.store import Object
 
 USER = 2000  # as a lab numbers the user that it makes
-# $1 the home folder, $2 the host name; the rest is the container's command. Waits for its network.
+NAMES = "/run/pod-names"  # on each node: /etc/hosts of pods
+# $1 the home folder, $2 the host name, $3 what runs before the container, and $4 where its exit
+# status is written; the rest is the container's command. Waits for its network.
 INIT = f"""
 set -eu
 mount --make-rprivate /
@@ -31,9 +35,29 @@ mkdir -p "$1"
 mount -t tmpfs -o mode=755,uid={USER},gid={USER} home "$1"
 for folder in /dev/shm /tmp /var/tmp; do mount -t tmpfs -o mode=1777 own "$folder"; done
 hostname "$2"
+before=$3 result=$4
 cat > /dev/null
-shift 2
-exec setpriv --reuid={USER} --regid={USER} --clear-groups "$@"
+shift 4
+own="setpriv --reuid={USER} --regid={USER} --clear-groups"
+if [ -n "$before" ]; then
+  mkdir -p /run/dev
+  mount -t tmpfs -o mode=755 dev /run/dev
+  for file in null zero full random urandom; do
+    touch "/run/dev/$file"
+    mount --bind "/dev/$file" "/run/dev/$file"
+  done
+  mkdir /run/dev/shm
+  mount --move /dev/shm /run/dev/shm
+  install -m 666 /dev/null /run/dev/termination-log
+  mount --move /run/dev /dev
+  mount --bind {NAMES} /etc/hosts
+  code=0
+  $own sh -c "$before" || code=$?
+  cp /dev/termination-log "$result.message"
+  echo "$code" > "$result"
+  [ "$code" = 0 ] || exit "$code"
+fi
+exec $own "$@"
 """
 
 
@@ -87,12 +111,14 @@ class LabPods(FolderPods):
         shared = pod["spec"].get("hostNetwork")
         net = [] if shared else ["--net"]
         command = pod["spec"]["containers"][0]["command"]
+        before = shlex.join(_before(pod))
+        self._names_of(node).touch()
         process = subprocess.Popen(
             [
                 *("nsenter", "--target", str(init), "--all"),
                 *("unshare", "--mount", "--pid", "--uts", "--ipc", *net, "--fork", "--kill-child"),
                 *("--mount-proc", "sh", "-c", INIT, "sh", own["HOME"]),
-                *(pod["spec"]["hostname"], *command),
+                *(pod["spec"]["hostname"], before, f"/run/{uid}", *command),
             ],
             stdin=subprocess.PIPE,
             stdout=(log := self.log(pod).open("wb")),
@@ -111,12 +137,27 @@ class LabPods(FolderPods):
         if process.stdin:
             process.stdin.close()
 
+    def initialized(self, pod: Object) -> tuple[int, str] | None:
+        folder = self._names_of({"metadata": {"name": pod["spec"]["nodeName"]}}).parent
+        code, message = (folder / f"{pod['metadata']['uid']}{end}" for end in ("", ".message"))
+        text = code.read_text() if code.exists() else ""
+        return (int(text), message.read_text()) if text else None
+
+    def resolve(self, names: Mapping[str, str]) -> None:
+        lines = "".join(f"{address} {name}\n" for name, address in names.items())
+        for name in self._machines if names else ():
+            self._names_of({"metadata": {"name": name}}).write_text(lines)
+
+    def _names_of(self, node: Object) -> Path:
+        return Path(f"/proc/{self._node_process(node)}/root{NAMES}")
+
     def _connect(self, node: int, pod: int, address: str) -> None:
         """Give a pod its device of the overlay, whose packets go over the link of its node."""
         with contextlib.suppress(Exception):
             inside(node, "ip", "link del vxlan0\n")
         device = f"type vxlan id {VNI} group {GROUP} dev eth0 dstport 4789"
-        inside(node, "ip", f"link add dev vxlan0 {device}\nlink set vxlan0 netns {pod}\n")
+        batch = f"link add dev vxlan0 {device}\nlink set vxlan0 netns {pod}\n"
+        until(lambda: _is_possible(node, batch), "the device of the pod before is gone")
         lines = ["link set dev lo up", f"addr add {address}/{PREFIX} dev vxlan0"]
         inside(pod, "ip", "\n".join([*lines, "link set dev vxlan0 mtu 1450 up"]) + "\n")
 
@@ -136,6 +177,23 @@ class LabPods(FolderPods):
     def close(self) -> None:
         """Forget what is left."""
         shutil.rmtree(self.folder)
+
+
+def _is_possible(node: int, batch: str) -> bool:
+    """Tell whether `ip` did what it was to do: the kernel ends a pod's devices after the pod."""
+    with contextlib.suppress(ProvisionError):
+        inside(node, "ip", batch)
+        return True
+    return False
+
+
+def _before(pod: Object) -> list[str]:
+    """Give the words of the container before the others; none if there is none."""
+    before = pod["spec"].get("initContainers") or ()
+    if not before:
+        return []
+    [container] = before
+    return ["env", *(f"{v['name']}={v['value']}" for v in container["env"]), *container["command"]]
 
 
 def _show(folder: Path, pod: int) -> None:

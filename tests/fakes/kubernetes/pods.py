@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from tests.fakes.kubernetes.errors import Gap
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -71,6 +73,15 @@ class FolderPods:
             self._running[uid] = self.execute(
                 pod, pod["spec"]["containers"][0]["command"], subprocess.DEVNULL, log
             )
+
+    def initialized(self, pod: Object) -> tuple[int, str] | None:
+        """Give the exit status of the container before the others, and its message, if it ended."""
+        raise Gap(f"what runs before {pod['spec']['containers'][0]['name']}, in folders")
+
+    def resolve(self, names: Mapping[str, str]) -> None:
+        """Let all pods know the addresses of these names, and of no others."""
+        if names:
+            raise Gap("names of pods that are folders")
 
     def log(self, pod: Object) -> Path:
         """Name the file of what a container prints."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.fakes.kubernetes.errors import Refused
 
@@ -48,9 +48,15 @@ def add(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
 
 
 def requests_of(pod: Object) -> dict[str, float]:
-    """Give what the containers of a pod request."""
+    """Give what a pod requests: what its containers do together, or more for one before them."""
     total: dict[str, float] = {}
     for container in pod["spec"]["containers"]:
-        requests = (container.get("resources") or {}).get("requests") or {}
-        total = add(total, {name: number(amount) for name, amount in requests.items()})
+        total = add(total, _requests(container))
+    for container in pod["spec"].get("initContainers") or ():
+        total |= {k: max(v, total.get(k, 0.0)) for k, v in _requests(container).items()}
     return total
+
+
+def _requests(container: dict[str, Any]) -> dict[str, float]:
+    requests = (container.get("resources") or {}).get("requests") or {}
+    return {name: number(amount) for name, amount in requests.items()}

@@ -41,6 +41,7 @@ class Kind(NamedTuple):
 PODS = Kind("", "v1", "pods", "Pod", short=("po",))
 SERVICES = Kind("", "v1", "services", "Service", short=("svc",))
 CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap", short=("cm",))
+SECRETS = Kind("", "v1", "secrets", "Secret")
 EVENTS = Kind("", "v1", "events", "Event", short=("ev",))
 QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota", short=("quota",))
 NODES = Kind("", "v1", "nodes", "Node", namespaced=False, short=("no",))
@@ -57,7 +58,7 @@ REVIEWS = Kind(
     verbs=("create",),
 )
 KINDS = (
-    *(PODS, SERVICES, CONFIG_MAPS, EVENTS, QUOTAS, NODES, NAMESPACES),
+    *(PODS, SERVICES, CONFIG_MAPS, SECRETS, EVENTS, QUOTAS, NODES, NAMESPACES),
     *(JOBS, QUEUES, WORKLOADS, REVIEWS),
 )
 
@@ -175,6 +176,11 @@ class Store:
         self.objects[key] = copy.deepcopy(item)
         self.changes.append(Change(number, what, key[0], copy.deepcopy(item)))
         self.lock.notify_all()
+
+
+def containers_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give the containers of a pod, in the order in which they start."""
+    return [*(spec.get("initContainers") or ()), *spec["containers"]]
 
 
 def check_names(kind: Kind, item: Object) -> None:

@@ -5,6 +5,7 @@ Example: cluster more script srun p2p --hosts 8 --sizes 8:1MiB > job.sh; sbatch 
 
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import click
@@ -21,6 +22,7 @@ from cluster.core.units import parse_seconds
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.batch import script as batch_script
 from cluster.orchestration.batch.job import checked
+from cluster.orchestration.batch.kubernetes_gate import KubernetesGate, gated_job
 from cluster.orchestration.batch.script import BatchOptions
 from cluster.orchestration.batch.slurm_gate import SlurmGate
 from cluster.runs import store
@@ -28,20 +30,17 @@ from cluster.runs.run import PAIRS
 
 # What is printed, and what starts the ranks there.
 SYSTEMS = {
-    "slurm": ("slurm", "srun"),
-    "sbatch": ("slurm", "srun"),
-    "srun": ("slurm", "srun"),
+    **dict.fromkeys(("slurm", "sbatch", "srun"), ("slurm", "srun")),
     "mpirun": ("slurm", "mpirun"),
     "torchrun": ("slurm", "torchrun"),
-    "pbs": ("pbs", "mpirun"),
-    "qsub": ("pbs", "mpirun"),
-    "lsf": ("lsf", "mpirun"),
-    "bsub": ("lsf", "mpirun"),
+    **dict.fromkeys(("pbs", "qsub"), ("pbs", "mpirun")),
+    **dict.fromkeys(("lsf", "bsub"), ("lsf", "mpirun")),
     "aprun": ("cray", "aprun"),
 }
 EMULATED = {"pbs": "PBS", "lsf": "LSF", "cray": "aprun and Cobalt"}
 CHECK = "check"
-SLURM_GATE = "gate-slurm"  # a script around jobs, and not one that measures
+# What is around jobs, and does not measure by itself.
+GATES: dict[str, type[Any]] = {"gate-slurm": SlurmGate, "gate-kubernetes": KubernetesGate}
 
 
 class Written(Value, frozen=True, kw_only=True):
@@ -67,8 +66,8 @@ def _print_script(
         str,
         argument(
             "STARTER|SYSTEM",
-            "srun, mpirun, torchrun, aprun, slurm, pbs, lsf or gate-slurm.",
-            autocompletion=lambda: [*SYSTEMS, SLURM_GATE],
+            "srun, mpirun, torchrun, aprun, slurm, pbs, lsf, gate-slurm or gate-kubernetes.",
+            autocompletion=lambda: [*SYSTEMS, *GATES],
         ),
     ],
     benchmark: Annotated[
@@ -82,19 +81,11 @@ def _print_script(
         "runs": str(store.root(written.runs)),
         "command": shlex.join(["cluster", *sys.argv[1:]]),
     }
-    if system == SLURM_GATE:
-        if written != Written(python=written.python, runs=written.runs):
-            raise SpecError("A gate takes --python and --runs beside its own flags, and no hosts.")
-        source = click.get_current_context().get_parameter_source("benchmark")
-        # the first flag of a gate, which is not one of this command, stands there
-        first = (benchmark,) if source is ParameterSource.COMMANDLINE else ()
-        typed = _typed(system, SlurmGate, first)
-        gate = decoders.convert(typed, SlurmGate)
-        gate.figures()
-        sys.stdout.write(batch_script.gate_script(gate, paths))
+    if system in GATES:
+        sys.stdout.write(_gate(system, benchmark, written, paths))
         return
     if system not in SYSTEMS:
-        there = ", ".join((*SYSTEMS, SLURM_GATE))
+        there = ", ".join((*SYSTEMS, *GATES))
         raise SpecError(f"There is no script for {system!r}.", remedy=f"There are: {there}")
     kind, usual = SYSTEMS[system]
     options = BatchOptions(
@@ -120,6 +111,20 @@ def _print_script(
         sys.stderr.write(
             f"{EMULATED[kind]}: the script was proven by emulation only; read its header.\n"
         )
+
+
+def _gate(system: str, first: str, written: Written, paths: Mapping[str, str]) -> str:
+    """Return the script of a gate, or the Job on standard input with one."""
+    if written != Written(python=written.python, runs=written.runs):
+        raise SpecError("A gate takes --python and --runs beside its own flags, and no hosts.")
+    source = click.get_current_context().get_parameter_source("benchmark")
+    # the first flag of a gate, which is not one of this command, stands there
+    typed = _typed(system, GATES[system], (first,) if source is ParameterSource.COMMANDLINE else ())
+    gate = decoders.convert(typed, GATES[system])
+    gate.figures()
+    if isinstance(gate, KubernetesGate):
+        return gated_job(sys.stdin.read(), gate, written.python or "python3")
+    return batch_script.gate_script(gate, paths)
 
 
 def _check(kind: str, request: BatchRequest) -> None:
