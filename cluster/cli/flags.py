@@ -344,7 +344,7 @@ Format = Annotated[
     option("--format", "terminal, markdown, csv, json or html.", autocompletion=lambda: FORMATS),
 ]
 JobName = Annotated[str, argument("JOB", "Name of a job.")]
-AnyJob = Annotated[str, argument("JOB", "Name of a job.  [default: the newest benchmark]")]
+AnyJob = Annotated[str, argument("JOB", "Name of a job.  [default: the newest]")]
 ClusterName = Annotated[str, argument("NAME", "Name of the cluster.", autocompletion=_clusters)]
 SomeCluster = Annotated[str, argument("NAME", "A cluster.", autocompletion=_clusters)]
 

@@ -43,7 +43,7 @@ from cluster.orchestration.hosts.revocation import unless_revoked
 from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
-from cluster.orchestration.jobs.host_group import Host, HostGroup, check_command
+from cluster.orchestration.jobs.host_group import Host, HostGroup, check_task
 from cluster.orchestration.jobs.host_setup import read_script, repeat_setup, run_once
 from cluster.orchestration.jobs.job import Job
 from cluster.orchestration.jobs.registry import NamedJobs
@@ -277,7 +277,6 @@ class Cluster:
         """
         self._standing_machines()
         words = ("sh", "-c", command) if isinstance(command, str) else tuple(command)
-        check_command(words, env or {})
         spec = TaskSpec(
             argv=words,
             line=command if isinstance(command, str) else "",
@@ -288,6 +287,7 @@ class Cluster:
             grace=grace,
             most_output=most_output,
         )
+        check_task(spec, restarts)
         if self._environment is None:
             self.install()
         return self.jobs.start(name, spec, self._chosen(hosts), store.root(runs), restarts)

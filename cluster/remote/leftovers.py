@@ -18,6 +18,8 @@ MARK = "CLUSTER_HOST_FOLDER"  # the variable: the folder on the host of the clus
 TIMEOUT = 60.0  # seconds
 CANNOT_LOOK = 9  # exit status
 SPARED = "spared"  # the last line, if none was ended
+# of what it names; the agent that ends what a killed supervisor left is ours, too
+OUR_OWN = "-e 'grep -lszxF' -e 'cluster.agent task-close'"
 # $1 is the variable with its value. A zombie has no command line. Of the words of /proc/PID/stat
 # behind the name, the fifth is the controlling terminal (proc(5)). This search names itself not. It
 # counts only if it finds a probe that was started for it: where a fork fails, all else is missed.
@@ -33,7 +35,7 @@ line() {{ tr '\\0\\n' '  ' < "/proc/$1/cmdline"; }}
 alive() {{ for pid; do [ -z "$(line "$pid")" ] || echo "$pid"; done 2> /dev/null; }}
 ours() {{ alive $(below "$@" $(marked "$mark") | sort -u); }}
 gone() {{ for pid; do ! kill -s 0 "$pid" 2> /dev/null || return 1; done; }}
-named() {{ for pid; do echo "$pid $(line "$pid")"; done | grep -vF 'grep -lszxF'; }}
+named() {{ for pid; do echo "$pid $(line "$pid")"; done | grep -vF {OUR_OWN}; }}
 search() {{
   probed='' others=''
   for pid in $(ours "$@"); do
@@ -84,9 +86,12 @@ class Leftovers(Value, frozen=True, kw_only=True):
     running: tuple[str, ...] = ()  # those that were not, as a person may use them
 
 
-def end_leftovers(shell: Shell, folder: str) -> Leftovers:
-    """End the processes that commands and jobs left on a host (ShellError: it cannot be done)."""
-    result = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
+def end_leftovers(shell: Shell, value: str, mark: str = MARK) -> Leftovers:
+    """End the processes of a host that have a variable (ShellError: it cannot be done).
+
+    By default those that the commands and jobs of a cluster with this folder left.
+    """
+    result = shell.run(["/bin/sh", "-c", END, "sh", f"{mark}={value}"], timeout=TIMEOUT)
     processes = tuple(line.strip() for line in result.stdout.splitlines())
     if result.status == 0:
         spared = processes[-1:] == (SPARED,)
@@ -95,7 +100,7 @@ def end_leftovers(shell: Shell, folder: str) -> Leftovers:
         raise ShellError(
             "Processes that were left on the host cannot be looked for.",
             means="Its grep knows no -z, or its search misses what it started itself.",
-            remedy=f"Look for those with {MARK}={folder} in /proc/*/environ",
+            remedy=f"Look for those with {mark}={value} in /proc/*/environ",
         )
     raise ShellError(
         f"Processes that were started there could not be ended: {result.stderr.strip()}",

@@ -48,13 +48,18 @@ def try_each(
         wait(begun.values())
     failed = _failures(begun)
     if len(hosts) > 1:
-        for name, error in failed.items():
-            if name not in error.what:
-                error.what = f"{name}: {error.what}"
-                error.args = (error.what,)
+        failed = {name: name_host(error, name) for name, error in failed.items()}
     return {
         name: failed[name] if name in failed else future.result() for name, future in begun.items()
     }
+
+
+def name_host(error: ClusterError, name: str) -> ClusterError:
+    """Return an error whose first line names its host."""
+    if name not in error.what:
+        error.what = f"{name}: {error.what}"
+        error.args = (error.what,)
+    return error
 
 
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:

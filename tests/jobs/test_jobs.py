@@ -115,7 +115,7 @@ def test_one_host_is_brought_to_the_state_of_a_folder(c: Cluster, tmp_path: Path
     assert [host.exists("only/file") for host in c.hosts] == [True, False, False]
 
 
-@pytest.mark.parametrize("selection", ["9", "", "x", "5:", "0,nobody"])
+@pytest.mark.parametrize("selection", ["9", "", "x", "5:", "0,nobody", "-4", "--1", "²", "1:--2"])
 def test_a_selection_that_names_no_host_is_refused(
     snapshot: Snapshot, c: Cluster, selection: str
 ) -> None:
@@ -248,6 +248,8 @@ def test_an_empty_command_is_refused(
         ({"command": "true", "env": {"A=": "1"}}, "'A=' cannot be the name of a variable"),
         ({"command": "true", "cwd": "/no/such"}, "/no/such"),
         ({"command": "no-such-program"}, "no-such-program"),
+        ({"command": "true", "timeout": -5}, "timeout is -5"),
+        ({"command": "true", "timeout": float("nan")}, "timeout is nan"),
     ],
 )
 def test_what_no_host_can_run_is_refused(
@@ -257,6 +259,53 @@ def test_what_no_host_can_run_is_refused(
         getattr(c.hosts[2], verb)(**options)
     assert what in str(refused.value)
     assert sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"command": "echo \udcff"}, "not UTF-8"),
+        ({"command": "true", "env": {"A": "\udcff"}}, "not UTF-8"),
+        ({"command": "true", "restarts": -1}, "restarts is -1"),
+        ({"command": "true", "grace": -0.5}, "grace is -0.5"),
+        ({"command": "true", "hang_after": 0}, "hang_after is 0"),
+    ],
+)
+def test_what_no_job_can_have_is_refused(c: Cluster, options: dict[str, Any], what: str) -> None:
+    with pytest.raises(SpecError, match=what):
+        c.start(**options)
+    assert list(c.jobs) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--replace", "--", "true"),
+        ("--busy", "--job", "j", "--", "true"),
+        ("--restarts", "1", "--", "true"),
+        ("--mpi", "--on", "0", "--", "true"),
+        ("--mpi", "--detach", "--", "true"),
+        ("--on", "", "--", "true"),
+    ],
+)
+def test_an_option_without_effect_is_refused(c: Cluster, words: tuple[str, ...]) -> None:
+    assert command("run", c.name, *words, status=2).stdout == ""
+    assert list(c.jobs) == []
+
+
+def test_the_newest_job_is_the_default_and_those_that_run_are_said(c: Cluster) -> None:
+    """Of a job that has failed on one host, the tasks that go on; of a cluster, any that runs."""
+    assert f"cluster run {c.name} --detach" in command("logs", c.name, status=2).stderr
+    c.start("sleep 300", name="long")
+    part = c.hosts[1:].start("test $RANK = 1 && echo here && exit 3; sleep 300", name="part")
+    until(lambda: part.state == "failed", "its task fails")
+    assert command("logs", c.name).stdout == "2.mpi.jobs: here\n"
+    shown = command("status", c.name).stdout
+    assert "failed, 1 running" in shown
+    assert Path(command("fetch", c.name).stdout.strip(), "2.mpi.jobs.output").exists()
+    part.stop()
+    assert [one["status"] for one in answer("ls")] == ["running"]
+    assert "cluster wait jobs long" in command("fetch", c.name, "long", status=2).stderr
 
 
 def test_quotes_and_newlines_arrive_as_they_are(c: Cluster) -> None:

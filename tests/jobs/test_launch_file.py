@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +13,8 @@ import cluster
 from cluster.core.errors import JobError, SpecError
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch_file import launch_file, read_launch_file
-from tests.conftest import ROOT, answer, command
+from tests.background import Background
+from tests.conftest import ROOT, answer, command, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,6 +137,23 @@ def test_hosts_whose_set_up_fails_stay_only_if_that_is_said(
     command("down", "kept")
 
 
+def test_ctrl_c_while_a_job_waits_for_another_leaves_the_cluster_up(tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(
+        'name = "two"\n[jobs]\nfirst = "sleep 300"\nsecond = {command = "true", after = "first"}\n'
+    )
+    with Background("launch", str(path)) as launching:
+        until(lambda: "two" in {one["name"] for one in answer("ls")}, "the hosts")
+        until(lambda: "first" in attach("two").jobs, "the first job")
+        os.killpg(launching.process.pid, signal.SIGINT)
+        status, printed = launching.end()
+
+    assert status == 130
+    assert "cluster down two" in printed
+    assert {row["name"]: row["state"] for row in answer("status", "two")} == {"first": "running"}
+    command("down", "two")
+
+
 @pytest.mark.parametrize(
     ("text", "what", "hint"),
     [
@@ -150,6 +170,10 @@ def test_hosts_whose_set_up_fails_stay_only_if_that_is_said(
         ('name = "a"\n[jobs.x]\ncommand = "y"\nafter = "z"', "which is no job above it", "ps:2222"),
         ('name = "a"\ndown = "now"', "down", "when done"),
         ('name = "a"\n[fetch]\n"ps:x" = "y"', "'ps' names none of the 2", "0.mpi.a"),
+        ('name = "a"\n[jobs."a b"]\ncommand = "y"', "'a b' cannot be the name of a job", "digit"),
+        ('name = "a"\n[jobs.x]\ncommand = ""', "The job 'x': There is no command", ""),
+        ('name = "a"\n[jobs.x]\ncommand = "y"\ntimeout = -1', "The job 'x': timeout is -1", ""),
+        ('name = "a"\n[jobs]\nx = "y"\nz = {command = "w", after = "x:99999"}', "no job above", ""),
         ('name = "a"\njobs = 3', "jobs is 3; it must be a table", ""),
         ('name = "a"\n[files]\n"no" = "x"', "no is not a folder", ""),
         ('name = "a"\nsetup = "no.sh"', "no.sh cannot be read: No such file", ""),

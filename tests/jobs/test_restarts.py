@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 import cluster
-from cluster.core.errors import JobError, Timeout
+from cluster.core.errors import JobError, ProvisionError, Timeout
 from cluster.orchestration.jobs import job as job_module
 from tests.conftest import command, until
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from cluster.orchestration.jobs.job import Job
 
 pytestmark = pytest.mark.usefixtures("tools")
@@ -89,6 +92,26 @@ def test_a_host_that_is_lost_is_replaced_and_the_job_starts_again_everywhere(
         assert (list(attempt.lost), attempt.replaced) == (["1.mpi.spare"], ("1.mpi.spare",))
         kept = {path.name for path in Path(first.folder).glob("*.output")}
         assert kept == {"0.mpi.spare.output", "2.mpi.spare.output"}
+
+
+def test_what_runs_is_not_stopped_for_a_host_that_cannot_be_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_module, "GIVE_UP", 1.0)
+    with cluster.launch("alone", provider="local", hosts=2) as c:
+        job = c.start("sleep 300", name="train", restarts=1)
+        silent = replace(c.machines[1], bin="/nowhere")
+        monkeypatch.setattr(c.remote, "_machines", lambda: (c.machines[0], silent))
+
+        def fail(names: Collection[str]) -> tuple[str, ...]:
+            raise ProvisionError(f"no room for {', '.join(names)}")
+
+        monkeypatch.setattr(c.jobs, "_bring_back", fail)
+        with pytest.raises(ProvisionError, match=r"no room for 1\.mpi\.alone"):
+            c.jobs["train"].wait()
+        assert job.runs_on() == ("0.mpi.alone",)
+        assert not c.jobs["train"].record.attempts
+        monkeypatch.undo()
 
 
 def test_a_host_that_answers_again_is_the_same_and_the_number_of_restarts_is_a_limit() -> None:

@@ -20,7 +20,7 @@ from cluster.providers.lab.processes import alter
 from cluster.remote.ssh import connection
 from cluster.runs import store
 from tests.background import Background
-from tests.conftest import answer, command, runs_folder, until
+from tests.conftest import answer, command, processes, runs_folder, until
 from tests.lab.conftest import must, ranks_of
 
 if TYPE_CHECKING:
@@ -230,6 +230,15 @@ def test_ctrl_c_stops_the_ranks_on_every_host(hanging: Background, lab: Cluster)
     assert newest().record.status == "interrupted"
     assert ranks_of(lab, "faulty.py") == {}
     assert values() == {0: (1.0, 2.0, 3.0), 1: (1.0, 2.0, 3.0)}
+
+
+def test_ctrl_c_ends_a_command_on_every_host(lab: Cluster) -> None:
+    with Background("run", lab.name, "--", "echo ready; exec sleep 9891.5") as running:
+        for _ in lab.machines:
+            running.wait_for("ready")
+        os.killpg(running.process.pid, signal.SIGINT)
+        assert running.end()[0] == 130
+    assert processes("9891.5") == []
 
 
 @pytest.mark.timed

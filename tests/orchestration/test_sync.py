@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError, ShellError, SpecError
 from cluster.orchestration.files.sync import Sync, compare
 from cluster.orchestration.files.tree import LocalTree, read_tree
 from cluster.remote.host_files import TreeEntry, list_tree
@@ -206,7 +207,10 @@ def test_nothing_is_written_through_a_link_that_became_a_folder(
     (source / "data").unlink()
     write(source, data__kept="ours")
 
-    here.sync(source, str(tmp_path / "there"))
+    with pytest.raises(ShellError, match="data is no folder on the host"):
+        here.sync(source, str(tmp_path / "there"))
+    assert (tmp_path / "there" / "data").is_symlink()
+    assert here.sync(source, str(tmp_path / "there"), delete=True).removed == ("data",)
 
     assert (outside / "kept").read_text() == "theirs"
     assert not (tmp_path / "there" / "data").is_symlink()
@@ -244,6 +248,18 @@ def test_a_folder_in_the_place_of_a_file_is_removed_on_demand_only(
     assert names(there) == {"thing/inside"}
     here.sync(source, str(there), delete=True)
     assert (there / "thing").read_text() == "text"
+
+
+def test_a_folder_that_holds_what_is_ignored_is_not_removed(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    source = write(home / "code", **{"thing": "text", ".gitignore": "*.out"})
+    write(there, **{"thing__inside": "", "thing__deep__y.out": "results"})
+
+    with pytest.raises(ShellError, match=re.escape("thing/deep/y.out is on the host")):
+        here.sync(source, str(there), delete=True)
+    assert names(there) == {"thing/inside", "thing/deep/y.out"}
 
 
 def test_a_file_that_changes_all_the_time_is_named(

@@ -8,7 +8,6 @@ import shlex
 import sys
 from typing import Annotated
 
-from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.core import journal
 from cluster.core.errors import SpecError
@@ -18,7 +17,7 @@ from cluster.orchestration.cluster import Cluster, attach
 
 def command(
     fragment: Annotated[str, argument("FRAGMENT", "Part of a name, address or id.")] = "",
-    job: flags.AnyJob = "",
+    job: Annotated[str, argument("JOB", "Name of a job.  [default: the newest benchmark]")] = "",
     host: Annotated[str, argument("HOST", "Number or name of a host of the job.")] = "",
     print_: Annotated[bool, option("--print", "Print the command instead of running it.")] = False,
 ) -> None:

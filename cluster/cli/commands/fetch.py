@@ -1,4 +1,4 @@
-"""Download what a job has left, by default the newest benchmark, and show its results.
+"""Download what a job has left, by default the newest, and show its results.
 
 Example: cluster fetch mpi_test
 """
@@ -7,19 +7,28 @@ import sys
 
 from cluster.cli import flags
 from cluster.cli.show import show_run
+from cluster.core.errors import SpecError
 from cluster.orchestration.bench.collect import raise_unless_done
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.jobs.bench_job import BenchJob
+from cluster.orchestration.jobs.job import may_run
 from cluster.runs.run import Run
 from cluster.runs.store import read
 
 
 def command(name: flags.ClusterName, job: flags.AnyJob = "", json: flags.Json = False) -> None:
     cluster = attach(name)
-    chosen = cluster.jobs[job] if job else cluster.jobs.newest_bench()
+    chosen = cluster.jobs[job] if job else cluster.jobs.newest()
     if not isinstance(chosen, BenchJob):
-        chosen.states()
+        runs = [host for host, state in chosen.states().items() if may_run(state)]
+        if len(runs) == len(chosen.record.tasks):
+            raise SpecError(
+                f"The job {chosen.name} still runs.",
+                remedy=f"Wait for it: cluster wait {name} {chosen.name}",
+            )
         sys.stdout.write(f"{chosen.fetch()}\n")
+        if runs:
+            sys.stderr.write(f"Without the tasks that may still run, on {', '.join(runs)}.\n")
         return
     run = read(chosen.fetch())
     _show_results(run, as_json=json)

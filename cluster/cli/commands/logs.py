@@ -1,4 +1,4 @@
-"""Print what a job prints, by default the newest benchmark.
+"""Print what a job prints, by default the newest.
 
 Example: cluster logs mpi_test train -f
 """
@@ -21,7 +21,7 @@ def command(
 ) -> None:
     cluster = attach(name)
     hosts = cluster.hosts[host].names if host else ()
-    show_lines(cluster.jobs[job] if job else cluster.jobs.newest_bench(), hosts, follow=follow)
+    show_lines(cluster.jobs[job] if job else cluster.jobs.newest(), hosts, follow=follow)
 
 
 def show_lines(job: Job, hosts: Collection[str] = (), *, follow: bool) -> None:

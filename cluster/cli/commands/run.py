@@ -50,8 +50,8 @@ def command(  # noqa: PLR0913 - each is a flag
     words: Command,
     *,
     hosts: Annotated[
-        str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")
-    ] = "",
+        str | None, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")
+    ] = None,
     job: Annotated[str, option("--job JOB", "As a job of this name, and follow it.")] = "",
     detach: Annotated[bool, option("--detach", "As a job, which goes on alone.")] = False,
     env: Annotated[list[str] | None, option("--env K=V", "A variable; repeatable.")] = None,
@@ -82,7 +82,14 @@ def command(  # noqa: PLR0913 - each is a flag
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    if mpi or starter or profile is not None:
+    as_job, ranks = bool(job or detach), bool(mpi or starter or profile is not None)
+    on_ranks = {"--workdir": workdir, "--replace": replace or None, "--busy": busy or None}
+    of_jobs = {"--hang-after": hang_after, "--restarts": restarts or None}
+    on_hosts = {"--on": hosts, "--env": env, "--cwd": cwd or None, "--job": job or None}
+    _refuse_unused({} if ranks else on_ranks, "without --mpi")
+    _refuse_unused({} if as_job else of_jobs, "without --job or --detach")
+    _refuse_unused({**on_hosts, "--detach": detach or None} if ranks else {}, "with --mpi")
+    if ranks:
         folder = _working_folder(words, workdir, root)
         cluster = attach(name)
         if folder is not None:
@@ -100,16 +107,11 @@ def command(  # noqa: PLR0913 - each is a flag
         )
         run_launches(cluster, "program", {"command": shlex.join(words)}, options)
         return
-    if workdir is not None:
-        raise SpecError(
-            "--workdir has no effect without --mpi.",
-            remedy=f"cluster put {name} FILE PATH copies files to all hosts.",
-        )
     cluster = attach(name)
-    group = cluster.hosts[hosts] if hosts else cluster.hosts
+    group = cluster.hosts if hosts is None else cluster.hosts[hosts]
     variables = _variables(env or [])
     line: Words = words[0] if len(words) == 1 and " " in words[0] else words
-    if job or detach:
+    if as_job:
         started = cluster.start(
             line,
             hosts=group,
@@ -126,6 +128,14 @@ def command(  # noqa: PLR0913 - each is a flag
     printer = None if json else _printer()
     ended = group.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=printer)
     _show_ends(ended, as_json=json)
+
+
+def _refuse_unused(options: Mapping[str, object], case: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise SpecError(
+                f"{name} has no effect {case}.", remedy=f"Leave {name} out: cluster run --help"
+            )
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:

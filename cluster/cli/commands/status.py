@@ -4,7 +4,6 @@ Example: cluster status mine train
 """
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,8 @@ from cluster.orchestration.jobs.job import Job, worst
 from cluster.remote.threads import start
 from cluster.reports.table import Column, Columns
 
-ANSWERS_WITHIN = 5.0  # seconds for hosts to say whether the newest job of a cluster runs
+ANSWERS_WITHIN = 5.0  # seconds for hosts to say whether jobs of a cluster run
+RUNNING = ("starting", "running")
 
 
 class TaskRow(Value, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ def command(
     rows.sort(key=lambda row: row.at)
     columns: Columns[JobRow] = (
         Column("job", lambda row: row.name),
-        Column("state", lambda r: r.state + (f", restart {n}" if (n := len(r.attempts)) else "")),
+        Column("state", _state_words),
         Column("hosts", lambda row: str(len(row.tasks) or "-"), spare=2),
         Column("exit", lambda r: "-" if r.exit_status is None else str(r.exit_status)),
         Column("age", lambda row: format_seconds(max(0.0, time.time() - row.at)), spare=1),
@@ -82,6 +82,19 @@ def _job_row(job: Job) -> JobRow:
     )
 
 
+def _running_tasks(row: JobRow) -> int:
+    return sum(task.state in RUNNING for task in row.tasks)
+
+
+def _state_words(row: JobRow) -> str:
+    words = [row.state]
+    if row.state not in RUNNING and (running := _running_tasks(row)):
+        words.append(f"{running} running")
+    if row.attempts:
+        words.append(f"restart {len(row.attempts)}")
+    return ", ".join(words)
+
+
 def _task_row(host: str, state: TaskState | ClusterError) -> TaskRow:
     if isinstance(state, ClusterError):
         return TaskRow(host=host, state="unreachable", reason=state.what)
@@ -96,15 +109,18 @@ def short_run(run: str | None) -> str:
 
 
 def state_of(cluster: Cluster) -> tuple[str, int | None, str | None]:
-    """Return state, exit status and folder of the newest job."""
+    """Return state, exit status and folder of the newest job that runs, or else of the newest."""
     if not cluster.machines:
         return "incomplete", None, None
-    newest = max(cluster.jobs.values(), key=lambda job: job.record.at, default=None)
-    if newest is None:
+    jobs = sorted(cluster.jobs.values(), key=lambda job: job.record.at, reverse=True)
+    if not jobs:
         return "idle", None, None
+    unknown = [jobs[0], *(job for job in jobs[1:] if not job.is_kept)]
     try:
-        row = start(partial(_job_row, newest)).result(ANSWERS_WITHIN)
+        rows = start(lambda: [_job_row(job) for job in unknown]).result(ANSWERS_WITHIN)
     except TimeoutError:  # the other clusters are still listed
         cluster.close()  # ends what waits for a host
-        return "unreachable", None, newest.record.folder
-    return row.state, row.exit_status, row.folder
+        return "unreachable", None, jobs[0].record.folder
+    row = next((row for row in rows if _running_tasks(row)), rows[0])
+    state = "running" if _running_tasks(row) and row.state != "starting" else row.state
+    return state, row.exit_status, row.folder

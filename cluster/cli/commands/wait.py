@@ -1,4 +1,4 @@
-"""Wait for a job, by default the newest benchmark.
+"""Wait for a job, by default the newest.
 
 It exits with the exit status of the job.
 
@@ -20,10 +20,10 @@ from cluster.orchestration.jobs.job import Job
 
 def command(name: flags.ClusterName, job: flags.AnyJob = "") -> None:
     cluster = attach(name)
-    chosen = cluster.jobs[job] if job else cluster.jobs.newest_bench()
+    chosen = cluster.jobs[job] if job else cluster.jobs.newest()
     if not isinstance(chosen, BenchJob):
         wait_for(chosen)
-        sys.stdout.write(f"{job} is done. Its output: {chosen.record.folder}\n")
+        sys.stdout.write(f"{chosen.name} is done. Its output: {chosen.record.folder}\n")
         return
     try:
         with JobProgress(stderr=False) as live:

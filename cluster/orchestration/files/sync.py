@@ -170,17 +170,27 @@ class Sync:
         self, local_tree: LocalTree, tree: HostTree, missing: Iterable[str], *, delete: bool
     ) -> list[str]:
         """Return commands that remove a folder in the place of something else, or the reverse."""
-        kinds = {name: tree.entries[name].kind for name in missing if name in tree.entries}
-        folders = [n for n, kind in kinds.items() if kind == "d" != local_tree.entries[n].kind]
-        if folders and not delete:
+        theirs = {name: tree.entries[name].kind == "d" for name in missing if name in tree.entries}
+        ours = {name: local_tree.entries[name].kind == "d" for name in theirs}
+        obstacles = [name for name in theirs if theirs[name] != ours[name]]
+        if obstacles and not delete:
+            first = obstacles[0]
+            there, here = ("a", "none") if theirs[first] else ("no", "one")
             raise ShellError(
-                f"{self._there}/{folders[0]} is a folder on the host, and none here.",
+                f"{self._there}/{first} is {there} folder on the host, and {here} here.",
                 means="sync removes nothing unless it is asked to.",
                 remedy="Remove it there, or let sync remove what is not here: --delete",
             )
-        self._removed.update(dict.fromkeys(folders))
-        obstacles = [n for n, kind in kinds.items() if kind != "d" == local_tree.entries[n].kind]
-        return host_files.on_names("rm -rf", folders + obstacles)
+        within = tuple(f"{obstacle}/" for obstacle in obstacles)
+        for name, entry in tree.entries.items():
+            if name.startswith(within) and local_tree.rules.protects(name, entry.kind == "d"):
+                raise ShellError(
+                    f"{self._there}/{name} is on the host, in the place of a file.",
+                    means="It is ignored, as by .gitignore, so sync does not remove it.",
+                    remedy="Move it there, and sync again.",
+                )
+        self._removed.update(dict.fromkeys(obstacles))
+        return host_files.on_names("rm -rf", obstacles)
 
     def _removals(self, local_tree: LocalTree, tree: HostTree) -> list[str]:
         """Return commands that remove what is not here, but for what is ignored."""

@@ -9,17 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypedDict, TypeVar, Unpack, overload
+from uuid import uuid4
 
 import msgspec
 
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError, Unreachable
 from cluster.core.model.hosts import Completed, Machine
+from cluster.core.model.jobs import TaskSpec
 from cluster.orchestration.files.sync import Sync, SyncReport
 from cluster.orchestration.files.tree import read_tree
 from cluster.orchestration.jobs.job import Job
 from cluster.remote import spread
 from cluster.remote.hosts import Hosts
-from cluster.remote.leftovers import MARK
+from cluster.remote.leftovers import MARK, end_leftovers
 from cluster.remote.parallel import results, try_each
 from cluster.remote.shells import Shell
 from cluster.runs.store import root as runs_root
@@ -27,6 +29,8 @@ from cluster.runs.store import root as runs_root
 Command = str | Sequence[str]
 T = TypeVar("T")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NUMBER = re.compile("-?[0-9]+")
+COMMAND_MARK = "CLUSTER_COMMAND"  # the variable by which a command that is given up is ended
 RUN = (  # a machine's folder may be relative to the home folder
     'PATH=$(cd "$1" 2> /dev/null && pwd):$PATH; export PATH; cd -- "${2:-.}" && shift 2 && '
     'exec env "$@"'
@@ -148,15 +152,25 @@ class HostGroup(Sequence["Host"]):
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed | ClusterError]:
         """Run as `run` does, with a result or error for each host: `c.hosts.try_run("nproc")`."""
+        check_seconds(timeout=timeout)
+        mark = uuid4().hex
 
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
-            words = command_words(self._named[name], command, self.path(name, cwd), env or {})
+            variables = {**(env or {}), COMMAND_MARK: mark}
+            words = command_words(self._named[name], command, self.path(name, cwd), variables)
             result = shell.run(words, timeout=timeout, on_line=hear)
             argv = (command,) if isinstance(command, str) else tuple(command)
             return msgspec.structs.replace(result, argv=argv)
 
-        return self._try_each(do)
+        def end(_: str, shell: Shell) -> None:
+            end_leftovers(shell, mark, COMMAND_MARK)
+
+        try:
+            return self._try_each(do)
+        except KeyboardInterrupt:
+            try_each(self.shells(), end)  # sshd ends no command whose connection was closed
+            raise
 
     def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
         """Start a job on these hosts, which goes on without this process; see `Cluster.start`.
@@ -413,6 +427,29 @@ def check_command(words: Sequence[str], env: Mapping[str, str]) -> None:
         raise SpecError(f"{wrong[0]!r} cannot be the name of a variable.")
 
 
+def check_task(spec: TaskSpec, restarts: int) -> None:
+    """Refuse a command or options that no job can have (SpecError)."""
+    check_command(spec.argv, spec.env)
+    check_seconds(timeout=spec.timeout, hang_after=spec.hang_after)
+    for option, value in (("grace", spec.grace), ("restarts", restarts)):
+        if not value >= 0:
+            raise SpecError(f"{option} is {value:g}; it must be 0 or more.")
+    try:
+        "".join((*spec.argv, spec.cwd, *spec.env.values())).encode()
+    except UnicodeEncodeError as error:
+        raise SpecError(
+            "The command, folder or a variable of a job is not UTF-8.",
+            remedy="Write such bytes into a file, and send that: cluster put",
+        ) from error
+
+
+def check_seconds(**values: float | None) -> None:
+    """Refuse options that are no seconds above zero (SpecError)."""
+    for name, value in values.items():
+        if value is not None and not value > 0:
+            raise SpecError(f"{name} is {value:g}; it must be a number of seconds above 0.")
+
+
 def _checked(
     name: str, command: Command, end: Completed | ClusterError
 ) -> Completed | ClusterError:
@@ -435,9 +472,10 @@ def select(names: tuple[str, ...], text: str) -> tuple[str, ...]:
 
 def _part(names: tuple[str, ...], part: str) -> tuple[str, ...]:
     first, colon, last = part.partition(":")
-    if all(end == "" or end.lstrip("-").isdigit() for end in (first, last)) and (first or colon):
+    if all(not end or NUMBER.fullmatch(end) for end in (first, last)) and (first or colon):
         bounds = [int(end) if end else None for end in (first, last)]
-        selected = names[slice(*bounds)] if colon else names[int(first) :][:1]
+        below = not colon and int(first) < -len(names)  # a slice would take the first host
+        selected = () if below else names[slice(*bounds)] if colon else names[int(first) :][:1]
     else:
         selected = tuple(name for name in names if part in (name, name.split(".")[1]))
     if not selected:

@@ -26,7 +26,7 @@ from cluster.core.paths import make_private
 from cluster.orchestration.jobs.hang import look_on
 from cluster.remote.forward import Forward
 from cluster.remote.hosts import Hosts
-from cluster.remote.parallel import on_each, results, try_each
+from cluster.remote.parallel import name_host, on_each, results, try_each
 from cluster.remote.shells import Shell
 from cluster.remote.tasks import HostTasks
 from cluster.remote.threads import start
@@ -42,7 +42,7 @@ TAIL = 40  # lines of a failed task that its error shows
 STATES = "states.json"  # how the tasks ended, by the names of their hosts
 STREAMS = {"o": "stdout", "e": "stderr"}
 ORDER: tuple[State, ...] = (
-    *("failed", "lost", "stopped", "unreachable", "starting", "running", "done"),
+    *("failed", "lost", "unreachable", "stopped", "starting", "running", "done"),
 )
 # Sockets that listen, by their ports (/proc/net/tcp, state 0A), on any address of the host.
 LISTENS = 'cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -q ":$1 [0-9A-F]*:0000 0A "'
@@ -344,7 +344,7 @@ class Job:
                     error = broken
                     break
                 time.sleep(AGAIN)
-        put(error)
+        put(error and name_host(error, task.host))
 
     def wait_for_port(self, port: int, timeout: float = 60.0) -> None:
         """Wait until something listens on a port of each of the job's hosts.

@@ -70,9 +70,14 @@ class NamedJobs(Mapping[str, Job]):
             self._known[name] = Job(records[name], self._remote, self.restart)
         return self._known[name]
 
-    def newest_bench(self) -> BenchJob:
-        """Return the newest benchmark (SpecError: none was started)."""
-        return BenchJob(self._benches.newest(), self._remote, self._benches)
+    def newest(self) -> Job:
+        """Return the job or benchmark that was started last (SpecError: none was)."""
+        if not self:
+            raise SpecError(
+                f"The cluster {self._remote.name} has no job.",
+                remedy=f"Start one: cluster run {self._remote.name} --detach -- COMMAND",
+            )
+        return max(self.values(), key=lambda job: job.record.at)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self._records(), *self._bench_records()))
@@ -96,12 +101,7 @@ class NamedJobs(Mapping[str, Job]):
     ) -> Job:
         """Start a job, or return the one that runs with this name, command and options."""
         name = name or self._free_name(spec)
-        if NAME.fullmatch(name) is None or name.startswith(PREFIX):
-            raise SpecError(
-                f"{name!r} cannot be the name of a job.",
-                means="A name is a letter or digit, then at most 39 letters, digits, '_' or '-'; "
-                f"those with {PREFIX} are of benchmarks.",
-            )
+        check_name(name)
         with self._disk.lock():
             if (running := self._same_job(name, spec, hosts, restarts)) is not None:
                 return running
@@ -132,8 +132,9 @@ class NamedJobs(Mapping[str, Job]):
             hosts = self._hosts[",".join(task.host for task in record.tasks)]
             silent = [host for host, state in lost.items() if isinstance(state, ClusterError)]
             answering = [host for host in hosts.names if host not in silent]
-            job.stop_on(answering, outcome_words("lost_a_host"))
+            # Tasks go on until there are hosts for all: without, they are not stopped for nothing.
             replaced = self._bring_back(silent) if silent else ()
+            job.stop_on(answering, outcome_words("lost_a_host"))
             job.stop_on(
                 [host for host in silent if host not in replaced], outcome_words("host_lost")
             )
@@ -269,6 +270,16 @@ class NamedJobs(Mapping[str, Job]):
     def _end(self, jobs: Sequence[Job], reason: str) -> None:
         errors = _stop(jobs, reason)
         raise_all(errors, f"of {len(jobs)} jobs could not be ended")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no job can have (SpecError)."""
+    if NAME.fullmatch(name) is None or name.startswith(PREFIX):
+        raise SpecError(
+            f"{name!r} cannot be the name of a job.",
+            means="A name is a letter or digit, then at most 39 letters, digits, '_' or '-'; "
+            f"those with {PREFIX} are of benchmarks.",
+        )
 
 
 def _stop(jobs: Sequence[Job], reason: str) -> list[ClusterError]:

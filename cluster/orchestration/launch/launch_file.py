@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from cluster.core.errors import ClusterError, SpecError, on_failure, raise_all
+from cluster.core.model.jobs import TaskSpec
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.options import convert
 from cluster.core.units import parse_seconds
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.jobs.host_group import select
+from cluster.orchestration.jobs.host_group import check_task, select
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.jobs.job import Job
+from cluster.orchestration.jobs.registry import check_name
 from cluster.orchestration.launch.launch import launch_spec, make_spec
 from cluster.orchestration.launch.proof import prove_launch
 from cluster.reports.words.outcomes import outcome_words
 
 END = "take the cluster down, also if a job failed"
+MOST_PORT = 65535
 
 
 class FileJob(Value, frozen=True, kw_only=True):
@@ -36,6 +40,18 @@ class FileJob(Value, frozen=True, kw_only=True):
     grace: float = 10.0  # seconds
     restarts: int = 0
     after: str = ""  # a job above that has to end first, or as JOB:PORT, to listen there
+
+    @property
+    def task(self) -> TaskSpec:
+        """What runs on each host, as it is checked."""
+        return TaskSpec(
+            argv=("sh", "-c", self.command),
+            cwd=self.cwd,
+            env=self.env,
+            timeout=self.timeout,
+            hang_after=self.hang_after,
+            grace=self.grace,
+        )
 
 
 class FileKeys(SpecOptions, frozen=True, kw_only=True):
@@ -147,20 +163,30 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
             raise SpecError(f"{path.name}: {source} is not a folder on this machine.")
     for source in launch.fetch:
         launch.hosts_of(source.rpartition(":")[0])
-    for number, name in enumerate(checked):
-        launch.hosts_of(checked[name].on)
-        _check_order(name, checked[name], [*checked][:number])
+    for number, (name, job) in enumerate(checked.items()):
+        try:
+            check_name(name)
+            check_task(job.task, job.restarts)
+        except SpecError as error:
+            error.what = f"The job {name!r}: {error.what}"
+            raise
+        launch.hosts_of(job.on)
+        _check_order(name, job, [*checked][:number])
     return launch
 
 
 def _check_order(name: str, job: FileJob, above: list[str]) -> None:
     """Refuse a job that is to start after one that is not above it (SpecError)."""
     before, colon, port = job.after.partition(":")
-    if job.after and (before not in above or (colon and not port.isdecimal())):
+    if job.after and (before not in above or (colon and not _is_port(port))):
         raise SpecError(
             f"The job {name!r} is to start after {job.after!r}, which is no job above it.",
             remedy='Such as: after = "ps:2222" (it listens), after = "prepare" (it ended)',
         )
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 0 < int(text) <= MOST_PORT
 
 
 def _table(keys: Mapping[str, object], key: str, path: Path) -> dict[str, object]:
@@ -211,8 +237,15 @@ def launch_file(
     plan = path if isinstance(path, LaunchFile) else read_launch_file(path)
     cluster = launch_spec(plan.spec, on_state, confirm=confirm, replace=replace)
     is_new = bool(cluster.launch_phases) and not keep
-    with on_failure(cluster.down if is_new else cluster.close):
-        jobs = tuple(_follow(cluster, plan, on_step))
+    undo = cluster.down if is_new else cluster.close
+    with on_failure(undo):
+        _prepare(cluster, plan, on_step)
+    try:
+        with _staying_up(cluster, on_step):
+            jobs = tuple(_start_jobs(cluster, plan, on_step))
+    except ClusterError:
+        undo()
+        raise
     if plan.fetch or plan.down:
         _end(cluster, plan, on_step)
     return cluster, jobs
@@ -225,9 +258,10 @@ def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> 
     """
     errors = []
     for name in plan.awaited:
-        on_step(f"waits for {name}: cluster logs {cluster.name} {name} -f")
+        on_step(_waiting(cluster, name))
         try:
-            cluster.jobs[name].wait()
+            with _staying_up(cluster, on_step):
+                cluster.jobs[name].wait()
         except ClusterError as error:
             errors.append(error)
     for source, here in plan.fetch.items():
@@ -242,8 +276,22 @@ def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> 
     raise_all(errors, "steps failed")
 
 
-def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> list[Job]:
-    """Do what follows the launch of a cluster, and return its jobs."""
+def _waiting(cluster: Cluster, job: str, port: str = "") -> str:
+    return f"waits for {port}{job}: cluster logs {cluster.name} {job} -f"
+
+
+@contextmanager
+def _staying_up(cluster: Cluster, on_step: Callable[[str], None]) -> Iterator[None]:
+    """Say after Ctrl-C that it leaves the cluster up."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        on_step(outcome_words("stays_up", cluster.name))
+        raise
+
+
+def _prepare(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> None:
+    """Do what comes before the jobs of a cluster that was launched."""
     if plan.prove:
         on_step(prove_launch(cluster, plan.prove, keep=True).answer)
     if plan.setup:
@@ -251,24 +299,27 @@ def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) 
         on_step(f"set-up: ran on {len(ran)} of {len(cluster.hosts)} host(s)")
     for source, target in plan.files.items():
         on_step(str(cluster.sync(source, target)))
-    jobs = []
+
+
+def _start_jobs(
+    cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]
+) -> Iterator[Job]:
     for name, job in plan.jobs.items():
         before, _, port = job.after.partition(":")
         if port:
+            on_step(_waiting(cluster, before, f"port {port} of "))
             cluster.jobs[before].wait_for_port(int(port))
         elif before:
+            on_step(_waiting(cluster, before))
             cluster.jobs[before].wait()
-        jobs.append(
-            cluster.start(
-                job.command,
-                hosts=job.on or None,
-                name=name,
-                cwd=job.cwd,
-                env=job.env,
-                timeout=job.timeout,
-                hang_after=job.hang_after,
-                grace=job.grace,
-                restarts=job.restarts,
-            )
+        yield cluster.start(
+            job.command,
+            hosts=job.on or None,
+            name=name,
+            cwd=job.cwd,
+            env=job.env,
+            timeout=job.timeout,
+            hang_after=job.hang_after,
+            grace=job.grace,
+            restarts=job.restarts,
         )
-    return jobs

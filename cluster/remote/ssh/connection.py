@@ -204,6 +204,12 @@ def _reason(error: Exception) -> str:
 
 
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
+    unreachable = _unreachable(error, where, state)
+    unreachable.remedy = f"Try it by hand: ssh -v {where}"
+    return unreachable
+
+
+def _unreachable(error: Exception, where: str, state: str) -> Unreachable:
     why = _reason(error)
     match error:
         case socket.gaierror():

@@ -10,9 +10,9 @@ MOST_NAMED = 5  # files
 
 Outcome = Literal[
     "timed_out", "signal", "exit_status", "interrupted", "cut_short", "simulation_stopped",
-    "down", "is_down", "paused", "rebuilt", "launched_again", "no_clusters", "machines_ended",
-    "no_python", "lost_a_host", "host_lost", "started_again", "not_started", "ended_by",
-    "older_output", "job_ended", "launch_ended",
+    "down", "is_down", "stays_up", "paused", "rebuilt", "launched_again", "no_clusters",
+    "machines_ended", "no_python", "lost_a_host", "host_lost", "started_again", "not_started",
+    "ended_by", "older_output", "job_ended", "launch_ended",
 ]  # fmt: skip
 
 OUTCOMES: dict[Outcome, str] = {
@@ -24,6 +24,7 @@ OUTCOMES: dict[Outcome, str] = {
     "simulation_stopped": "The simulation was stopped before its end.",
     "down": "The cluster was taken down.",
     "is_down": "{} is down.",
+    "stays_up": "{0} stays up, with the jobs that were started. To end them: cluster down {0}",
     "paused": "The cluster was paused.",
     "rebuilt": "{} rebuilt the cluster.",
     "launched_again": "Its launch was not finished, and was begun again.",
