@@ -381,7 +381,10 @@ def running_jobs(folder: Path) -> dict[str, float]:
 
 def _quiet(folder: Path) -> float:
     """Return since how many seconds a task has printed nothing."""
-    changed = [part.stat().st_mtime for part in folder.glob(f"{OUTPUT}.*")]
+    changed = []
+    for part in folder.glob(f"{OUTPUT}.*"):
+        with contextlib.suppress(FileNotFoundError):  # the oldest part goes when a new one begins
+            changed.append(part.stat().st_mtime)
     return max(0.0, time.time() - max(changed, default=time.time()))
 
 

@@ -83,9 +83,14 @@ def command(  # noqa: PLR0913 - each is a flag
     json: flags.Json = False,
 ) -> None:
     as_job, ranks = bool(job or detach), bool(mpi or starter or profile is not None)
-    on_ranks = {"--workdir": workdir, "--replace": replace or None, "--busy": busy or None}
+    on_ranks = {"--replace": replace or None, "--busy": busy or None}
     of_jobs = {"--hang-after": hang_after, "--restarts": restarts or None}
     on_hosts = {"--on": hosts, "--env": env, "--cwd": cwd or None, "--job": job or None}
+    if workdir is not None and not ranks:
+        raise SpecError(
+            "--workdir has no effect without --mpi.",
+            remedy=f"cluster put {name} FILE PATH copies files to all hosts.",
+        )
     _refuse_unused({} if ranks else on_ranks, "without --mpi")
     _refuse_unused({} if as_job else of_jobs, "without --job or --detach")
     _refuse_unused({**on_hosts, "--detach": detach or None} if ranks else {}, "with --mpi")
