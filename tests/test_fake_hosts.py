@@ -7,6 +7,7 @@ import pytest
 
 import cluster
 from cluster.core.errors import Capacity, HostErrors, Unreachable
+from cluster.core.journal import Entry, Journal
 from cluster.testing import Answer, FakeHosts, FakeJob, Reply, UnknownCommand
 from tests.snapshots import Snapshot
 
@@ -82,3 +83,18 @@ def test_a_host_that_does_not_answer_and_a_provider_without_machines(
         snapshot.raises(Capacity),
     ):
         cluster.launch("mine", provider="fake")
+
+
+def test_a_look_at_the_jobs_reads_the_journal_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, looks = Journal.entries, list[str]()
+
+    def entries(book: Journal) -> tuple[Entry, ...]:
+        looks.append(book.name)
+        return read(book)
+
+    with FakeHosts(jobs=[FakeJob()]), cluster.launch("mine", provider="fake") as c:
+        c.bench("p2p", metrics=["latency"], sizes=[8])
+        monkeypatch.setattr(Journal, "entries", entries)
+        assert (next(iter(c.jobs)), len(looks)) == ("bench-p2p", 1)
+        assert (len(c.jobs), len(looks)) == (1, 2)
+        assert (c.jobs["bench-p2p"].record.name, len(looks)) == ("bench-p2p", 3)

@@ -338,8 +338,9 @@ def entries_of(name: str) -> tuple[Entry, ...]:
 
 def unanswered(name: str) -> float:
     """Return when something was last requested whose answer the journal does not have, or 0."""
-    answered = {e.token for e in entries_of(name) if isinstance(e, Answered)}
-    requests = (e for e in entries_of(name) if isinstance(e, Requested))
+    entries = entries_of(name)
+    answered = {e.token for e in entries if isinstance(e, Answered)}
+    requests = (e for e in entries if isinstance(e, Requested))
     return max((e.at for e in requests if e.token not in answered), default=0.0)
 
 

@@ -246,9 +246,10 @@ class StateOnDisk:
         """Record machines with changed fields, such as their addresses."""
         self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
 
-    def refresh(self) -> None:
+    def refresh(self) -> ClusterState:
         """Read what others, such as the provider, wrote into the journal."""
         self.state = self._read()
+        return self.state
 
     @contextmanager
     def lock(self) -> Iterator[None]:

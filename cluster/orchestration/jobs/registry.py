@@ -57,17 +57,17 @@ class NamedJobs(Mapping[str, Job]):
 
     def __getitem__(self, name: str) -> Job:
         """Return the newest job of this name (SpecError)."""
-        records = self._records()
-        if (bench := self._bench_records().get(name)) is not None:
-            return BenchJob(bench, self._remote, self._benches)
-        if name not in records:
+        record = self._records().get(name)
+        if record is None:
             names = ", ".join(self) or "none"
             raise SpecError(
                 f"The cluster {self._remote.name} has no job {name!r}; it has: {names}.",
                 remedy=f"List them: cluster status {self._remote.name}",
             )
-        if name not in self._known or self._known[name].record != records[name]:
-            self._known[name] = Job(records[name], self._remote, self.restart)
+        if isinstance(record, JobRecord):
+            return BenchJob(record, self._remote, self._benches)
+        if name not in self._known or self._known[name].record != record:
+            self._known[name] = Job(record, self._remote, self.restart)
         return self._known[name]
 
     def newest(self) -> Job:
@@ -80,21 +80,18 @@ class NamedJobs(Mapping[str, Job]):
         return max(self.values(), key=lambda job: job.record.at)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._records(), *self._bench_records()))
+        return iter(self._records())
 
     def __len__(self) -> int:
-        return len(tuple(iter(self)))
+        return len(self._records())
 
     def __contains__(self, name: object) -> bool:
-        return name in tuple(iter(self))
+        return name in self._records()
 
-    def _records(self) -> dict[str, NamedJob]:
-        self._disk.refresh()
-        return self._disk.state.named_jobs
-
-    def _bench_records(self) -> dict[str, JobRecord]:
-        self._disk.refresh()
-        return {f"{PREFIX}{job.benchmark}": job for job in self._disk.state.jobs}
+    def _records(self) -> dict[str, NamedJob | JobRecord]:
+        state = self._disk.refresh()
+        benches = {f"{PREFIX}{job.benchmark}": job for job in state.jobs}
+        return {**state.named_jobs, **benches}
 
     def start(
         self, name: str, spec: TaskSpec, hosts: HostGroup, runs: Path, restarts: int = 0
@@ -127,7 +124,7 @@ class NamedJobs(Mapping[str, Job]):
         """
         record, name = job.record, job.name
         with self._disk.journal.lock(f"restart-{name}"):
-            if (newest := self._records()[name]).at != record.at:
+            if (newest := self._disk.refresh().named_jobs[name]).at != record.at:
                 return newest
             hosts = self._hosts[",".join(task.host for task in record.tasks)]
             silent = [host for host, state in lost.items() if isinstance(state, ClusterError)]
@@ -157,14 +154,16 @@ class NamedJobs(Mapping[str, Job]):
         word = spec.line.split()[0] if spec.line.split() else spec.argv[0]
         base = re.sub(r"[^A-Za-z0-9_-]", "", word.rpartition("/")[2].partition(".")[0])[:30]
         base = base if NAME.fullmatch(base) and not base.startswith(PREFIX) else "job"
-        records, number = self._records(), 1
+        records, number = self._disk.refresh().named_jobs, 1
         while (name := base if number == 1 else f"{base}-{number}") in records:
             number += 1
         return name
 
     def _free_port(self, name: str) -> int:
         """Return a port for torch's store that no other job of the cluster has."""
-        ports = {job.port for other, job in self._records().items() if other != name}
+        ports = {
+            job.port for other, job in self._disk.refresh().named_jobs.items() if other != name
+        }
         return next(port for port in count(MASTER_PORT) if port not in ports)
 
     def _same_job(self, name: str, spec: TaskSpec, hosts: HostGroup, restarts: int) -> Job | None:
