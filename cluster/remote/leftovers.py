@@ -18,8 +18,8 @@ MARK = "CLUSTER_HOST_FOLDER"  # the variable: the folder on the host of the clus
 TIMEOUT = 60.0  # seconds
 CANNOT_LOOK = 9  # exit status
 SPARED = "spared"  # the last line, if none was ended
-# of what it names; the agent that ends what a killed supervisor left is ours, too
-OUR_OWN = "-e 'grep -lszxF' -e 'cluster.agent task-close'"
+# what it does not name: what has ended, itself, and the agent that ends what a killed supervisor left
+OUR_OWN = "'' | *'grep -lszxF'* | *'cluster.agent task-close'*"
 # $1 is the variable with its value. A zombie has no command line. Of the words of /proc/PID/stat
 # behind the name, the fifth is the controlling terminal (proc(5)). This search names itself not. It
 # counts only if it finds a probe that was started for it: where a fork fails, all else is missed.
@@ -35,7 +35,12 @@ line() {{ tr '\\0\\n' '  ' < "/proc/$1/cmdline"; }}
 alive() {{ for pid; do [ -z "$(line "$pid")" ] || echo "$pid"; done 2> /dev/null; }}
 ours() {{ alive $(below "$@" $(marked "$mark") | sort -u); }}
 gone() {{ for pid; do ! kill -s 0 "$pid" 2> /dev/null || return 1; done; }}
-named() {{ for pid; do echo "$pid $(line "$pid")"; done | grep -vF {OUR_OWN}; }}
+named() {{
+  for pid; do
+    words=$(line "$pid")
+    case $words in {OUR_OWN}) ;; *) printf '%s\\n' "$pid $words" ;; esac
+  done
+}}
 search() {{
   probed='' others=''
   for pid in $(ours "$@"); do
@@ -62,7 +67,6 @@ until search; do
   sleep 0.1
   tries=$((tries + 1))
 done
-[ -n "$left" ] || {{ sleep 0.1; search || exit {CANNOT_LOOK}; }} # two looks agree
 named $left 2> /dev/null
 if session $left 2> /dev/null; then echo {SPARED}; exit; fi
 for signal in TERM KILL KILL KILL; do

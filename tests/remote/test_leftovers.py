@@ -100,6 +100,19 @@ def test_down_in_a_command_of_the_cluster_does_not_end_itself() -> None:
     assert "0 left" not in said
 
 
+def test_any_bytes_of_a_command_line_are_shown(home: Path) -> None:
+    """A shell's echo makes a NUL byte of backslash and 0, and grep prints no line beside one."""
+    words = ["sh", "-c", b"sleep 9883; : '\\0' \xff"]
+    theirs = subprocess.Popen(words, env={**os.environ, MARK: ".cluster-any"})
+    until(lambda: running("sleep 9883"), "it runs")
+    lines = end_leftovers(LocalShell(), ".cluster-any").ended
+    theirs.wait()
+    assert sorted(line.partition(" ")[2] for line in lines) == [
+        "sh -c sleep 9883; : '\\0' \ufffd",
+        "sleep 9883",
+    ]
+
+
 def test_a_process_of_another_user_is_not_ended() -> None:
     """Another user's cluster on the host may have the same name, and so the same folder."""
     words = ["env", f"{MARK}=.cluster-stays", "sleep", "9882"]
