@@ -18,7 +18,7 @@ MARK = "CLUSTER_HOST_FOLDER"  # the variable: the folder on the host of the clus
 TIMEOUT = 60.0  # seconds
 CANNOT_LOOK = 9  # exit status
 SPARED = "spared"  # the last line, if none was ended
-# what it does not name: what has ended, itself, and the agent that ends what a killed supervisor left
+# what it does not name: what has ended, itself, and the agent that ends what a supervisor left
 OUR_OWN = "'' | *'grep -lszxF'* | *'cluster.agent task-close'*"
 # $1 is the variable with its value. A zombie has no command line. Of the words of /proc/PID/stat
 # behind the name, the fifth is the controlling terminal (proc(5)). This search names itself not. It

@@ -102,7 +102,7 @@ def test_down_in_a_command_of_the_cluster_does_not_end_itself() -> None:
 
 def test_any_bytes_of_a_command_line_are_shown(home: Path) -> None:
     """A shell's echo makes a NUL byte of backslash and 0, and grep prints no line beside one."""
-    words = ["sh", "-c", b"sleep 9883; : '\\0' \xff"]
+    words = [b"sh", b"-c", b"sleep 9883; : '\\0' \xff"]
     theirs = subprocess.Popen(words, env={**os.environ, MARK: ".cluster-any"})
     until(lambda: running("sleep 9883"), "it runs")
     lines = end_leftovers(LocalShell(), ".cluster-any").ended
