@@ -33,7 +33,12 @@ from cluster.fleet.findings import (
     unproven_hosts,
     untested_hosts,
 )
-from cluster.fleet.instability import doubtful_hosts, unrepeated_hosts, unstable_hosts
+from cluster.fleet.instability import (
+    doubtful_hosts,
+    halved_hosts,
+    unrepeated_hosts,
+    unstable_hosts,
+)
 from cluster.fleet.simulation import FleetSimulator
 from cluster.fleet.solver import HOST, rounds_needed
 
@@ -59,8 +64,9 @@ def diagnose(
     slow = {
         host for finding in findings for host in finding.reason.hosts if finding.kind == "GROUP"
     }
-    undecided = (*undecided_hosts(fleet, solution), *unrepeated_hosts(fleet, solution))
-    suspects = tuple(s for s in undecided if s.place.host not in slow)
+    doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
+    undecided = {s.place: s for doubt in doubts for s in doubt(fleet, solution)}
+    suspects = tuple(s for s in undecided.values() if s.place.host not in slow)
     reference = pair_table.unit_value(fleet, solution, float(solution.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
     reason = _reason(word, findings, fleet, solution)

@@ -10,10 +10,11 @@ import numpy as np
 from cluster.core.model.fleet import Fleet, FleetFinding, Part, Reason, Suspect
 from cluster.fleet.findings import PARTNERS, fresh_partners, line_of
 from cluster.fleet.pair_table import Diagnosed, Flags, direction_of, most_common_reason, peers
-from cluster.fleet.solver import CHANCE, DEEP, at_least, log_tail, unstable_parts
+from cluster.fleet.solver import CHANCE, DEEP, HOST, at_least, log_tail, unstable_parts
 
 ODD = 0.05  # chance of a host that is low at times, from which it is tested again
 SEEMING = 1.0  # directions of a healthy fleet that may seem unstable at first, on average
+HALVED = 2  # hosts: of one slow pair, either could be the cause
 REPEATED = 8  # the first port of tests that are repeated at other times
 
 
@@ -101,6 +102,22 @@ def unrepeated_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
             direction = direction_of((way.way for way in ways), directed=fleet.directed)
             place = Part(kind="host", host=host)
             yield Suspect(place=place, direction=direction, reason=Reason(code="chance", low=low))
+
+
+def halved_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
+    """Return the host through which all tests alone go that had less than half of the usual rate.
+
+    Noise does not take half from a test alone, whatever it hides of the others.
+    """
+    halved = solution.table.alone & solution.blame.unexplained
+    halved &= solution.tests.values < solution.blame.references[HOST] / 2
+    ends = np.stack([solution.table.source, solution.table.target])[:, halved] // fleet.nics
+    for host in set(ends.ravel().tolist()) if len(np.unique(ends)) > HALVED else ():
+        sides = (ends == host).any(axis=1)
+        if (ends == host).any(axis=0).all():
+            way = direction_of(w for w, own in zip(("tx", "rx"), sides, strict=True) if own)
+            reason = Reason(code="chance", low=int(halved.sum()))
+            yield Suspect(place=Part(kind="host", host=host), direction=way, reason=reason)
 
 
 def crowded_pairs(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:

@@ -89,6 +89,22 @@ def test_a_host_that_sends_by_one_slow_queue_of_two_is_unstable(hosts: int, alon
     assert words == {f"UNSTABLE host:{slow} tx": 10}
 
 
+def test_a_host_alone_of_which_tests_lose_half_is_a_suspect() -> None:
+    """Where small noise hides when it is low: no noise takes half from tests alone of one host."""
+    fleet = Simulated("leafspine:1x5", grouped=False)
+    pairs = ((3, 0), (3, 1), (1, 2), (0, 4))
+    tests = [
+        replace(test, value=(0.1 if test.source == 3 else 0.96) * (test.value or 0.0))
+        if test.alone and test.source in (1, 3)
+        else test
+        for plan in (SurveyPlan(alone=0), SurveyPlan(pairs=pairs))
+        for test in survey(fleet.fleet, plan, fleet.measure)
+    ]
+    (suspect,) = diagnose(fleet.fleet, tests).suspects
+
+    assert (suspect.place, suspect.direction) == (Part(kind="host", host=3), "tx")
+
+
 def test_a_host_that_was_not_tested_again_is_undecided() -> None:
     fleet = Simulated("leafspine:2x4", "flap:6=0.2", seed=70001, grouped=False)
     tests = survey(fleet.fleet, SurveyPlan(), fleet.measure)
