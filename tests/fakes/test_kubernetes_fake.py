@@ -404,7 +404,7 @@ def test_bookmarks_come_to_who_asks_for_them(kubectl: Session) -> None:
     [
         (("get", "--raw", f"{JOBS_PATH}?continue=more"), "{'continue'} of list"),
         (("get", "--raw", f"{JOBS_PATH}?resourceVersionMatch=Exact"), "resourceVersionMatch"),
-        (("get", "--raw", "/api/v1/namespaces/team-a/secrets"), "/secrets"),
+        (("get", "--raw", "/api/v1/namespaces/team-a/endpoints"), "/endpoints"),
         (("get", "--raw", "/api/v1/namespaces/team-a/pods/POD/log?previous=true"), "previous"),
         (("delete", "--raw", f"{JOBS_PATH}/work?dryRun=All"), "{'dryRun'} of delete"),
         (("delete", "--raw", JOBS_PATH), "collections"),

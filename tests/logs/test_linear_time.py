@@ -58,11 +58,11 @@ def whole_hosts(text: str) -> None:
     host_lines(text)
     nics_of_results(text, "a.log", [1])
     nodes_of_results(text, "a.log", [1])
+    Participants().scan(text, 1)
 
 
 USES: dict[str, Callable[[str], object]] = {
     "hosts": whole_hosts,
-    "participants": lambda text: Participants().scan(text, 1),
     "redaction": redacted,
     "text": whole,
 }
