@@ -214,7 +214,7 @@ def test_two_launches_of_one_name_at_once() -> None:
     assert sorted(codes) == [0, 2]
     told = said[codes.index(2)][1]
     at_once = "is launching the cluster 'same' right now" in told
-    one_after_the_other = "same runs with" in told
+    one_after_the_other = "cluster down same" in told
     assert at_once or one_after_the_other
     assert len(command("run", "same", "--", "hostname").stdout.splitlines()) in (2, 3)
     assert answer("more", "gc") == []

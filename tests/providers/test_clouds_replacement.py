@@ -246,7 +246,6 @@ def host_of(cloud: Emulated[Any], machine: str) -> str:
 
 
 @pytest.mark.timed
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("world", [GCP], ids=["gcp"], indirect=True)
 def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
     world: World, hosts: Emulated[Any]
@@ -285,7 +284,6 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
 
 
 @pytest.mark.timed
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("world", [AWS], ids=["aws"], indirect=True)
 def test_a_host_that_hangs_is_tested_again_and_its_new_machine_too(
     world: World, hosts: Emulated[Any]
