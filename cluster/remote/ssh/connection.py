@@ -133,7 +133,9 @@ def open_hop(
     except AuthFailure as error:
         raise _not_let_in(error, where, identity) from error
     except (OSError, EOFError, paramiko.SSHException) as error:
-        raise _translated(error, where, state) from error
+        unreachable = _translated(error, where, state)
+        unreachable.remedy = f"Try it by hand: ssh -v -p {connection.port} {where}"
+        raise unreachable from error
     connection.transport.watch()
 
 
@@ -204,12 +206,6 @@ def _reason(error: Exception) -> str:
 
 
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
-    unreachable = _unreachable(error, where, state)
-    unreachable.remedy = f"Try it by hand: ssh -v {where}"
-    return unreachable
-
-
-def _unreachable(error: Exception, where: str, state: str) -> Unreachable:
     why = _reason(error)
     match error:
         case socket.gaierror():
