@@ -1,7 +1,7 @@
 """Every flag that more than one command or launcher takes, declared once."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 import click
 import msgspec
+from click.core import ParameterSource
 from click.exceptions import Exit
 from click.shell_completion import CompletionItem
 
@@ -154,6 +155,15 @@ def group(make: Callable[..., Any], names: str = "") -> ParameterGroup:
     return ParameterGroup(
         tuple(parameter(n, hints[n], parameters[n].default) for n in chosen), make
     )
+
+
+def refuse_unused(names: Collection[str | None], case: str, remedy: str = "Leave it out.") -> None:
+    """Refuse options of the command that were typed and have no effect (SpecError)."""
+    context = click.get_current_context()
+    for typed in context.command.params:
+        source = context.get_parameter_source(typed.name or "")
+        if typed.name in names and source is ParameterSource.COMMANDLINE:
+            raise SpecError(f"{typed.opts[0]} has no effect {case}.", remedy=remedy)
 
 
 class Command(click.Command):

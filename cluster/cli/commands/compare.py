@@ -15,9 +15,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import msgspec
-from click.core import ParameterSource
 from click.exceptions import Exit
 
 from cluster.analysis.statistics import compare
@@ -75,7 +73,8 @@ def command(
             )
         comparisons = [measure_again(run, name, machines, options)]
     else:
-        _refuse_machines()
+        remedy = "Leave it out, or measure a run once more: cluster compare RUN --again"
+        flags.refuse_unused([p.name for p in MACHINES.parameters], "without --again", remedy)
         groups = _groups(store.root(options.runs), named, by)
         comparisons = [compare.compare(groups[0], other, threshold / 100) for other in groups[1:]]
     show_comparisons(comparisons, report=report, as_json=options.json)
@@ -84,16 +83,6 @@ def command(
         gates, [case for comparison in comparisons for case in comparison_cases(comparison)]
     )
     raise Exit(status)
-
-
-def _refuse_machines() -> None:
-    source = click.get_current_context().get_parameter_source
-    typed = [p for p in MACHINES.parameters if source(p.name or "") is ParameterSource.COMMANDLINE]
-    if typed:
-        raise SpecError(
-            f"{typed[0].opts[0]} has no effect without --again.",
-            remedy="Leave it out, or measure a run once more: cluster compare RUN --again",
-        )
 
 
 def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[compare.Side]:

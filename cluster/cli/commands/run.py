@@ -31,6 +31,9 @@ from cluster.remote.parallel import results
 from cluster.runs import store
 
 NONE = "none"  # `--workdir none` copies nothing
+ON_HOSTS = ("hosts", "job", "detach", "env", "cwd", "hang_after", "restarts")
+OF_JOBS = ("hang_after", "restarts")
+ON_RANKS = ("replace", "busy")
 
 Command = Annotated[list[str], argument("COMMAND", "Command and its arguments, after --.")]
 
@@ -82,36 +85,27 @@ def command(  # noqa: PLR0913 - each is a flag
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    as_job, ranks = bool(job or detach), bool(mpi or starter or profile is not None)
-    on_ranks = {"--replace": replace or None, "--busy": busy or None}
-    of_jobs = {"--hang-after": hang_after, "--restarts": restarts or None}
-    on_hosts = {"--on": hosts, "--env": env, "--cwd": cwd or None, "--job": job or None}
-    if workdir is not None and not ranks:
-        raise SpecError(
-            "--workdir has no effect without --mpi.",
-            remedy=f"cluster put {name} FILE PATH copies files to all hosts.",
-        )
-    _refuse_unused({} if ranks else on_ranks, "without --mpi")
-    _refuse_unused({} if as_job else of_jobs, "without --job or --detach")
-    _refuse_unused({**on_hosts, "--detach": detach or None} if ranks else {}, "with --mpi")
-    if ranks:
-        folder = _working_folder(words, workdir, root)
-        cluster = attach(name)
-        if folder is not None:
-            sys.stderr.write(f"The ranks run in a copy of {folder}.\n")
+    if mpi or starter or profile is not None:
+        flags.refuse_unused(ON_HOSTS, "with --mpi")
         options = BenchOptions(
             runs=root,
             timeout=timeout or TIMEOUT,
             json=json,
             profile=profile,
-            workdir=folder,
+            workdir=_working_folder(words, workdir, root),
             starter=starter,
             replace=replace,
             busy=busy,
             launches=1,
         )
-        run_launches(cluster, "program", {"command": shlex.join(words)}, options)
+        _run_on_ranks(name, words, options)
         return
+    put = f"cluster put {name} FILE PATH copies files to all hosts."
+    flags.refuse_unused(("workdir",), "without --mpi", put)
+    flags.refuse_unused(ON_RANKS, "without --mpi")
+    as_job = bool(job or detach)
+    if not as_job:
+        flags.refuse_unused(OF_JOBS, "without --job or --detach")
     cluster = attach(name)
     group = cluster.hosts if hosts is None else cluster.hosts[hosts]
     variables = _variables(env or [])
@@ -135,12 +129,11 @@ def command(  # noqa: PLR0913 - each is a flag
     _show_ends(ended, as_json=json)
 
 
-def _refuse_unused(options: Mapping[str, object], case: str) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise SpecError(
-                f"{name} has no effect {case}.", remedy=f"Leave {name} out: cluster run --help"
-            )
+def _run_on_ranks(name: str, words: Sequence[str], options: BenchOptions) -> None:
+    cluster = attach(name)
+    if options.workdir is not None:
+        sys.stderr.write(f"The ranks run in a copy of {options.workdir}.\n")
+    run_launches(cluster, "program", {"command": shlex.join(words)}, options)
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:
