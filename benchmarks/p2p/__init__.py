@@ -53,7 +53,10 @@ class P2P(Benchmark[P2PParams]):
         check_pair(params.pair, ranks)
 
     def selected(self, params: P2PParams) -> tuple[Definition, ...]:
-        """Return the chosen metrics' definitions, in order; with GPUs, none of memory_copy."""
+        """Return the definitions of the metrics asked for, in that order.
+
+        With GPUs, memory_copy is left out: it measures the processor's memory.
+        """
         named = self.named(params.metrics)
         return tuple(
             definition for definition in named if params.buffer == "cpu" or definition is not COPY

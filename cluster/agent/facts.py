@@ -110,7 +110,10 @@ def _user() -> str:
 
 
 def cgroup_cpus(root: Path = Path("/")) -> float | None:
-    """Return how many processors the control groups allow: the least quota; None if any number."""
+    """Return how many processors the control groups above this process allow; None if any number.
+
+    It is the smallest quota / period of all levels, of both versions of control groups.
+    """
     limits = []
     for folder in cgroup_folders("cpu", root):
         quota, _, period = read_text(folder / "cpu.max").partition(" ")

@@ -27,7 +27,11 @@ def job_state(folder: Path) -> Running | Ended | Lost:
 
 
 def follow_job(folder: Path) -> Ended | Lost:
-    """Follow a job to its end: `Wrote` events; at times `Running`, which says that this goes on."""
+    """Follow a job until it ends, and print what it writes as `Wrote` events.
+
+    `Running` is printed at times, so that the reader can tell a quiet job from a watcher that was
+    stopped.
+    """
     offsets: dict[Path, int] = {}
     began = beat = time.monotonic()
     while True:

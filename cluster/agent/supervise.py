@@ -67,7 +67,10 @@ def _wait(folder: Path, seconds: float) -> protocol.Ended | protocol.Lost | None
 
 
 def run_job(seconds: float, argv: list[str]) -> int:
-    """Run the command that starts the ranks; 124 if the time was up, 143 stopped, 113 host lost."""
+    """Run the command that starts the ranks, in the job's folder, and return its exit status.
+
+    124 if the time was up, 143 after a signal to end, 113 if a host was lost.
+    """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)

@@ -369,7 +369,10 @@ def task_state(folder: Path) -> TaskState:
 
 
 def running_jobs(folder: Path) -> dict[str, float]:
-    """Return the jobs in `folder` that run here, and for how many seconds each printed nothing."""
+    """Return the jobs that run here, and since how many seconds each has printed nothing.
+
+    `folder` holds those of all jobs of a cluster, whose names end with the time of their start.
+    """
     tasks = [path.parent for path in folder.glob(f"*/*/{SPEC}")]
     states = {task: task_state(task) for task in tasks if not read_text(task / END)}
     return {

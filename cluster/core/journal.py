@@ -232,7 +232,10 @@ class Journal(Value, frozen=True, kw_only=True):
 
     @contextmanager
     def lock(self, part: str = "") -> Iterator[None]:
-        """Let one thread at a time change resources, or a `part` (ClusterError: it is down)."""
+        """Let one thread at a time, of any process, change resources or `part` of them.
+
+        ClusterError: the cluster is down.
+        """
         path = self.folder / part
         owner = (path, threading.get_ident())
         with ExitStack() as until_closed:

@@ -194,7 +194,11 @@ def parse_percent(text: str, flag: str) -> float:
 
 
 def parse_expected(text: str) -> ExpectedResult:
-    """Read an expected value, `12us`, `10gbit`, `220 images/s` or `3`, in s or B/s (SpecError)."""
+    """Read the value that a user expects: `12us`, `1.1GB/s`, `10gbit`, `220 images/s`, or `3`.
+
+    It is in seconds or bytes per second, if it is one of these. SpecError: it is no positive
+    number.
+    """
     match = _EXPECTED.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise SpecError(

@@ -153,7 +153,10 @@ def _values(result: Parsed, metric: PairMetric) -> dict[float, float]:
 
 
 def _common_size(values: Iterable[Mapping[float, float]], metric: PairMetric) -> float:
-    """Choose the largest size that most results have, or the one near 8 B for latency."""
+    """Choose of the sizes that most results have the largest, or the one near 8 B for latency.
+
+    A log that ends early lacks the large ones, and is a pair without a value.
+    """
     with_values = [own for own in values if own]
     counts = Counter(size for own in with_values for size in own)
     usual = [size for size in counts if counts[size] > MOST * len(with_values)]

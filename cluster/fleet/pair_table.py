@@ -138,7 +138,11 @@ def believable(tests: Sequence[PairTest]) -> tuple[PairTest, ...]:
 
 
 def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
-    """Put tests into arrays; latencies inverted, relative to the usual one of their kind."""
+    """Put tests into arrays.
+
+    Latencies are inverted, so that more is better, and relative to the usual latency of their kind:
+    inside a group or between groups.
+    """
     tests = tuple(test for test in tests if test.value is not None)
     nics = fleet.nics
     source = np.array([t.source * nics + t.nic for t in tests], dtype=np.int64)

@@ -69,7 +69,10 @@ def _doubted(verdict: FleetVerdict, hosts: int) -> Iterator[int]:
 def judge_new_hosts(
     verdict: FleetVerdict, tests: Sequence[PairTest], new: Collection[int]
 ) -> dict[int, NewHost]:
-    """Tell whether new hosts, by the best value of each, reach what most hosts reached."""
+    """Tell whether new hosts reach what most hosts reached.
+
+    A host's capacity is the best value that it shows, as everywhere in a check.
+    """
     return {host: _judge(verdict, tests, host) for host in new}
 
 

@@ -299,7 +299,11 @@ class HostValues(NamedTuple):
 
 
 def read_host_values(text: str) -> HostValues | None:
-    """Read a table of pairs of hosts, or a matrix; none if neither (ParseError: its values)."""
+    """Read a table of pairs of hosts, or a matrix of hosts; none if the text is neither.
+
+    ParseError: it names no unit, or one that is not known; a host occurs twice in a matrix; a value
+    is negative or no number.
+    """
     lines = [
         (number, line)
         for number, line in enumerate(text.splitlines(), 1)

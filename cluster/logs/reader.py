@@ -266,7 +266,11 @@ class _Reader:
         return rest
 
     def _wake(self, text: str) -> bool:
-        """Activate parsers whose words occur; words without digits, in a line of each shape."""
+        """Activate the parsers of which a word occurs in a text.
+
+        Most lines differ from others only in digits: words without digits are looked for in one
+        line of each such shape.
+        """
         lines = text.split("\n")
         shapes = text.encode("utf-8", "replace").translate(_DIGITS).split(b"\n")
         new = {s: line for s, line in zip(shapes, lines, strict=True) if s not in self._shapes}

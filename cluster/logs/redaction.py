@@ -170,7 +170,10 @@ def _named(names: str, keep: str = "") -> str:
 
 
 class Rule(Value, frozen=True, kw_only=True):
-    """One way to write a named secret, in lower case; the groups of `_SECRETS` are the secret."""
+    """One way to write a secret that has a name.
+
+    Its pattern is for a line in lower case; the groups that `_SECRETS` names are the secret.
+    """
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]

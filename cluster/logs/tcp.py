@@ -103,7 +103,10 @@ _LOOPBACK = re.compile(r"localhost\b|127\.\d|::1(?:%\w+)?$|::ffff:127\.", re.IGN
 
 
 def stays_within(local: str, peer: str) -> bool:
-    """Tell whether two addresses are of one host (`local` may be empty); simulated ones are not."""
+    """Tell whether two addresses are of one host; the own one (`local`) may be empty.
+
+    Two hosts that are simulated on one are not recognised.
+    """
     return (local == peer and bool(peer)) or _LOOPBACK.match(peer) is not None
 
 

@@ -234,7 +234,11 @@ def _are_names(matches: list[re.Match[str]], head: list[str]) -> bool:
 
 
 def _is_numbered(head: list[str]) -> bool:
-    """Tell whether an editor numbered the lines: they rise by one, and not all text is a number."""
+    """Tell whether an editor or `grep -n` put a number before each line.
+
+    Such numbers rise by one, and the text after them is not always a number: rows of a table whose
+    first column counts are not numbered lines.
+    """
     prefixes = [_NUMBERED.match(line) for line in head]
     numbers = [int(match[1]) for match in prefixes if match]
     if len(numbers) < max(3, len(head)):

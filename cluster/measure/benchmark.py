@@ -77,12 +77,18 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.selected(params)
 
     def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
-        """Return every series to measure, so that a missing one is noticed; empty by default."""
+        """Return every series (metric and data point) to measure, so that a missing one is noticed.
+
+        Empty by default: then no missing series is noticed.
+        """
         del params, ranks
         return ()
 
     def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
-        """Return the definitions of metrics by name, in that order (SpecError: none or unknown)."""
+        """Return the definitions of metrics by name, in that order; repeats are allowed.
+
+        SpecError: there is no such metric, or `metrics` is empty.
+        """
         by_name = {definition.metric: definition for definition in self.metrics}
         unknown = [metric for metric in metrics if metric not in by_name]
         if unknown or not metrics:

@@ -35,7 +35,11 @@ def missing_gpus_error(
     advice: str = "",
     instead: str = INSTEAD,
 ) -> SpecError:
-    """Make the error for too few GPUs: `advice` gives `{gpus}`, `instead` is a flag without any."""
+    """Make the error for a host that has too few GPUs.
+
+    `advice` is the option that gives GPUs, with `{gpus}` for their number; `instead` is a flag that
+    does without.
+    """
     option = f", such as {advice.format(gpus=needed)}" if advice else ""
     if count:
         return SpecError(
@@ -63,7 +67,10 @@ def missing_library_error(host: str, python: str) -> SpecError:
 
 
 def check_mpi(host: str, flags: Mapping[str, str]) -> None:
-    """Refuse an MPI that takes GPU memory for host memory, by flags of `ompi_info` (SpecError)."""
+    """Refuse an MPI that would treat an address in GPU memory as one in host memory (SpecError).
+
+    `flags` are what `ompi_info` reports about CUDA.
+    """
     if flags.get(BUILT) != "true":
         words = (
             "was built without CUDA" if BUILT in flags else "does not report whether it has CUDA"

@@ -152,7 +152,10 @@ class Rank:
             time.sleep(NAP)
 
     def addresses(self) -> list[str]:
-        """Return the addresses of the ranks, by rank; all ranks call this (ClusterError)."""
+        """Return the addresses by which the ranks reach one another, by rank; all ranks call this.
+
+        ClusterError: they are not known, and the ranks are on several hosts.
+        """
         hosts = self.comm.allgather(platform.node())
         addresses = os.environ.get(ADDRESSES, "")
         if addresses:

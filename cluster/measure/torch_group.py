@@ -12,7 +12,10 @@ from cluster.measure.subprocesses import free_port
 
 
 def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a module that is optional
-    """Import torch for `wanted_by`, such as `--transport=gloo` (ClusterError: it, or a backend)."""
+    """Import torch, or raise ClusterError: it is missing or lacks the backend.
+
+    `wanted_by` is for the message, such as `--transport=gloo`.
+    """
     try:
         import torch  # noqa: PLC0415 - hundreds of megabytes
     except ImportError:

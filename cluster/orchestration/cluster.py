@@ -516,7 +516,10 @@ class Cluster:
         return plan_job(hosts, request, self.phases)
 
     def _set_up(self, request: JobRequest, on_state: StateCallback) -> ReadyHosts:
-        """Install what a benchmark needs, connect the hosts, and examine those that lacked it."""
+        """Install what a benchmark needs, examine and connect the hosts.
+
+        Hosts that were examined before are examined again only if they lacked something.
+        """
         benchmark, machines = request.benchmark, self.machines
         need = host_setup.gpu_need(benchmark, request.params, self.spec.ranks_per_host)
         libraries = benchmark.libraries(request.params)

@@ -23,7 +23,10 @@ from cluster.runs.run import PAIRS
 def watch_usage(
     cluster: Cluster, seconds: float, count: int, on_usage: Callable[[HostUsage], None]
 ) -> dict[str, ClusterError]:
-    """Call `on_usage`, from several threads, for each host and interval; return what failed."""
+    """Call `on_usage` for each host and interval, `count` times or for ever; return what failed.
+
+    It is called by several threads.
+    """
     machines = {machine.name: machine for machine in cluster.machines}
     cluster.install()
     proven = link_rates(cluster)

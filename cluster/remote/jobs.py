@@ -151,7 +151,10 @@ class MpiJob:
     def start(
         self, text: str, files: Mapping[str, str], copied: Path | None = None, by: str = ""
     ) -> None:
-        """Start the script in a session, with a copied folder (ShellError: it did not start)."""
+        """Start the script in a detached session; the folder `copied` is copied into the job's.
+
+        ShellError: the session could not be started.
+        """
         folder = self.record.folder
 
         def write(_: str, shell: Shell) -> None:

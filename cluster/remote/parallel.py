@@ -36,7 +36,11 @@ T = TypeVar("T")
 
 
 def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, T]:
-    """Call a function for every host in parallel (its ClusterError, or HostErrors of several)."""
+    """Call a function for every host in parallel, and return the results.
+
+    One host's ClusterError is raised as it is, several as HostErrors. KeyboardInterrupt closes the
+    shells, which ends their commands.
+    """
     return results(try_each(hosts, do))
 
 

@@ -93,7 +93,10 @@ class RemoteCommand(ABC):
 
 
 class RemoteShell(Shell):
-    """Runs commands and moves files by their streams; each kind says how a command starts."""
+    """Runs commands and moves files by the streams of commands.
+
+    A kind of shell says how a command line is started on its host.
+    """
 
     @property
     @abstractmethod

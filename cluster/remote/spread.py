@@ -50,7 +50,11 @@ class Meeting:
         sources: Sequence[str],
         pull: Callable[[str, Shell, str], None],
     ) -> dict[str, ClusterError]:
-        """Let each target `pull` files from a source, then pass them on; return errors by host."""
+        """Let each target take files from a source, then pass them on; return the errors by host.
+
+        `pull` gets the target's name, shell, and a command there that runs a word of shell on a
+        source.
+        """
         free = queue.SimpleQueue[str]()
         for source in [*sources] * AT_ONCE:
             free.put(source)

@@ -77,7 +77,10 @@ class HostTasks:
         *,
         to_end: bool = True,
     ) -> None:
-        """Pass on what a task prints after an offset, to its end or so far (Unreachable)."""
+        """Pass on what a task prints after an offset, until it ends or just so far.
+
+        Unreachable: the task may still run there.
+        """
         last: list[TaskState] = []
         silence = Silence(SILENT, self._shell.close)
 

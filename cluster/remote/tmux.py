@@ -42,7 +42,10 @@ def missing_tmux_error(host: str) -> SpecError:
 
 
 class Tmux:
-    """The tmux server of a shell, or without one of this machine; names are matched exactly."""
+    """The tmux server that a shell reaches, or without one that of this machine, by libtmux.
+
+    A session's name is always matched exactly.
+    """
 
     def __init__(self, host: str, shell: Shell | None) -> None:
         self._host = host
@@ -116,7 +119,10 @@ class Tmux:
         return result.stdout.removesuffix("\n") if result.status == 0 else ""
 
     def look(self, session: str) -> tuple[str, bool]:
-        """Return a session's id, which no other ever has, and whether it runs; none without one."""
+        """Return the id of a session, and whether its command runs; no id if there is none.
+
+        The id never means another session of the same name.
+        """
         words = ("display-message", "-p", "-t", f"={session}:", "#{session_id} #{pane_dead}")
         id_, _, dead = self._try(*words).stdout.strip().partition(" ")
         return id_, dead != "1"

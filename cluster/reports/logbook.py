@@ -128,7 +128,11 @@ def share_of_expected(
 
 
 def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
-    """Say which planned series have no value, in a sentence per metric, once a run has ended."""
+    """Say which planned series have no value, and why.
+
+    A sentence per metric, and one for all of which no value was measured; none while the run may
+    still measure them.
+    """
     if record.status in ("planned", "running"):
         return
     points: dict[str, list[str]] = {}

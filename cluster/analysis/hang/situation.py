@@ -288,7 +288,10 @@ def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
 def _add_absent(
     key: Key, entered: dict[int, int], views: Sequence[Snapshot], *, alone: bool
 ) -> None:
-    """Add the members that have entered none, and all with a dump as those of the only group."""
+    """Add the members that have entered none, of which there is each source that the others have.
+
+    Of the only group, all that have a dump are members.
+    """
     members = {*key[1]} or ({view.rank for view in views} if alone else set())
     needed = set.intersection(*(_recorders(view) for view in views if view.rank in entered))
     for view in views:

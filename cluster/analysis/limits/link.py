@@ -123,7 +123,11 @@ def _within_host(definition: Definition, route: Route, size: Scalar) -> Limit | 
 def with_given_bound(
     summary: Summary, definition: Definition, limit: Limit, hosts: int, ranks: int
 ) -> Summary:
-    """Bound a summary by the network that the user named; without bound where it limits nothing."""
+    """Bound a summary by a network that the user named, instead of the one that was found.
+
+    `limit` is what a host's network carries in each direction. Without a bound and share if the
+    network bounds nothing, as on one host.
+    """
     size = summary.params.get("size")
     rate = limit.rate * (2 if definition.flow == "both ways" else 1)
     if definition.factor and hosts > 1:

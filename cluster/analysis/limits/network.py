@@ -101,7 +101,10 @@ def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit
 def messages(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Limit | None:
-    """Bound messages by all NICs of a host; TCP without RDMA; None if the network is not known."""
+    """Bound messages between hosts by all NICs of a host together; without RDMA, with TCP.
+
+    Of the point, `hosts` and `pairs` are used; None if the network or `hosts` is not known.
+    """
     is_sender = definition.aggregation == "each rank" and params.get("rank") == 0
     if hardware.nic is None or count(params, "hosts") < PAIR or is_sender:
         return None  # a sender's time ends when its buffer is free, and bytes are still in transit

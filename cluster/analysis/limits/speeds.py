@@ -6,7 +6,10 @@ from cluster.core.units import format_rate
 
 
 def link(interface: Interface) -> Link | None:
-    """Return an interface's link, as its kernel reports it, or its PCIe slot's; None without."""
+    """Return the link of a network interface, as the kernel of its host reports it.
+
+    The PCIe slot's rate counts if it is lower; None if the kernel reports no rate.
+    """
     if not interface.speed or not interface.mtu:
         return None
     rate, source = interface.speed, f"Linux: {interface.name}, {format_rate(interface.speed)}"

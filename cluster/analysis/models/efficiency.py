@@ -202,7 +202,11 @@ ASKED = ("store", "disk", "memory")  # the first of these is where a run's data 
 
 
 def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
-    """Compute how training scaled, with data from the asked place; None for one number of ranks."""
+    """Compute how training scaled; None if it did not run on different numbers of ranks.
+
+    The efficiencies are those with data from where they were asked for, with bounds if one rank
+    alone was measured.
+    """
     trained = [launch for launch in launches if launch.record.benchmark == TRAINING]
     series = {launch.name: launch for launch in measured_series(trained)}
     for data in ASKED:

@@ -65,7 +65,10 @@ def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
 
 
 def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
-    """Fit every sweep; runs that repeat one another together, those of other settings apart."""
+    """Fit every sweep of several runs: one fit for all runs that repeat one another.
+
+    Runs that differ in any recorded setting are fitted separately, and never averaged.
+    """
     return tuple(
         msgspec.structs.replace(line, of=side.name, launches=len(side.launches))
         for side in group_alike(launches)

@@ -113,7 +113,11 @@ class _Shape(msgspec.Struct, frozen=True):
 
 
 def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Trained | None:
-    """Return what a run of `training` measured, by rounds; None if it ended before its rounds."""
+    """Return what a run of `training` measured, by rounds; None if it ended before its rounds.
+
+    `params` are of the benchmark, as JSON. A request that was repeated counts as one of a file
+    without bytes.
+    """
     shape = decoders.decode(params, _Shape)
     series = {(m.metric, m.params.get("data"), m.rank): m.values for m in measurements}
     phases = [str(data) for metric, data, _ in series if metric == "samples_rate"]

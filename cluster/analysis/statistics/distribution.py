@@ -38,7 +38,10 @@ COARSEST, FINEST = 64, 8192  # steps of the whole grid
 
 
 def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
-    """Describe a series, also sorted; `tail`: how often slower than the median the last 1 % are."""
+    """Describe a series, given also sorted, beyond its median.
+
+    `tail` is how many times slower than the median the slowest 1 % of values are.
+    """
     p25, p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
     change, real = drift(series)
     return Distribution(

@@ -83,7 +83,11 @@ def least_chance(jobs: Sequence[int]) -> float:
 
 
 def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
-    """Return the mean of the best of some draws over all choices of measured ones: unbiased."""
+    """Return the mean of the best of some draws over all ways to choose them from those measured.
+
+    It is unbiased for draws from the same distribution, as each choice is a sample of it; hence not
+    for more draws than there were.
+    """
     worst_first = sorted(values, reverse=better == "lower")
     ways = math.comb(len(values), draws)
     return sum(value * math.comb(rank, draws - 1) / ways for rank, value in enumerate(worst_first))

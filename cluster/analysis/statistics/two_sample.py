@@ -52,7 +52,10 @@ def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
 def ratio_interval(
     base: Sequence[float], other: Sequence[float], level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Return that ratio's interval, by inverting Mann and Whitney's test; None of too few."""
+    """Return the confidence interval of that ratio, by inversion of Mann and Whitney's test.
+
+    None if there are too few values for the level (less than 4 and 4 for 95 %).
+    """
     below = np.cumsum(mann_whitney_distribution(len(base), len(other)))
     left_out = int(np.searchsorted(below, (1 - level) / 2, side="right"))
     if not left_out:

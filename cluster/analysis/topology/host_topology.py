@@ -20,7 +20,11 @@ class HostTopology(Value, frozen=True, kw_only=True):
 def host_topologies(
     results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]
 ) -> list[HostTopology]:
-    """Combine each matrix with all that was measured; if there is none, return one without it."""
+    """Combine each matrix with everything that was measured and logged.
+
+    One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs are
+    connected.
+    """
     measured = [m for result in results for m in result.measurements]
     models = [model for result in results for model in result.devices]
     details = [result.detail for result in results]

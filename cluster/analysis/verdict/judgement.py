@@ -139,7 +139,10 @@ def _verdicts(
     hardware: Hardware | None,
     record: Record,
 ) -> tuple[Verdict, ...]:
-    """Judge each series, our own with a medium and without, but none that repeats another."""
+    """Judge each series; those of our own runs with and without a medium apart.
+
+    `verdicts` leaves out a series that repeats one with a medium.
+    """
     groups = [
         [s for s in summaries if bool(definitions[s.definition].medium) is has]
         for has in (False, True)

@@ -337,7 +337,11 @@ def _check(
 
 
 def word_of(summary: Summary, usual_share: Usual | None, published: Published | None) -> Word:
-    """Choose the word: physics, then what is usual, then what two published runs reached."""
+    """Choose the word: physics first, then what is usual, then what others published.
+
+    A value that is low for its class is normal if at least two published runs of the same test are
+    as low.
+    """
     share, like = summary.share, published.word if published else ""
     if share is None:
         return like or "unknown"

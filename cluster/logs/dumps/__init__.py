@@ -60,7 +60,10 @@ def read_dump(name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
 
 
 def rank_in(name: str, *, last: bool = False) -> int:
-    """Return the rank in a file's name, -1 without one; with `last`, the last number may be it."""
+    """Return the rank in a file's name, such as `nccl_trace_rank_5`; -1 if there is none.
+
+    With `last`, the last number in it is the rank if no other is marked as one.
+    """
     base = name.rpartition("/")[2]
     match = _RANK.search(base) or (_LAST.search(base) if last else None)
     rank = int(match[1]) if match else -1

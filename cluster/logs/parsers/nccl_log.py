@@ -368,7 +368,11 @@ class NcclDebug(Parser):
 
 
 class LoggedTest:
-    """A test of nccl-tests: its processes, and whether it succeeded; two at once prove nothing."""
+    """A test of nccl-tests: which processes took part, and whether it reported success.
+
+    A test that begins before another has ended may run at the same time. Then it is not known which
+    lines belong to which test, so it proves nothing.
+    """
 
     def __init__(self, first: int, *, is_open: bool) -> None:
         """Begin a test at a line; 0 if its first line is missing."""

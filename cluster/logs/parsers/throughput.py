@@ -201,7 +201,10 @@ def _figure(match: re.Match[str], default: Definition | None) -> _Figure:
 
 
 class Form(NamedTuple):
-    """A form of lines with the `time` and `unit` of an iteration, or with their `rate`."""
+    """A form of lines with the time of an iteration, or their rate.
+
+    Its pattern has the groups `time` and `unit`, or `rate`.
+    """
 
     word: str
     pattern: re.Pattern[str]

@@ -12,7 +12,11 @@ STOPPED_WITHIN = 5.0  # seconds
 
 
 class BusySampler:
-    """Samples of one GPU by the driver's tool, until closed; `gpu` is its uuid or number."""
+    """Samples of one GPU, from now on until it is closed.
+
+    They are the lines of the driver's tool, by default for the GPU `gpu`: its uuid, such as
+    `GPU-5e0b...`, or its number.
+    """
 
     def __init__(self, gpu: str, lines: Iterable[str] | None = None) -> None:
         self._samples: list[tuple[float, float]] = []
@@ -24,7 +28,10 @@ class BusySampler:
         self._thread.start()
 
     def between(self, begin: float, end: float) -> list[float]:
-        """Return the samples of a time by `perf_counter`: percent of periods with a kernel."""
+        """Return the samples of a time by `time.perf_counter`; empty if there are none.
+
+        Each is the percent of the driver's period in which any kernel ran.
+        """
         return [busy for at, busy in self._samples if begin <= at <= end]
 
     def close(self) -> None:

@@ -35,7 +35,10 @@ class CudaCopies:
         return self._checked(source, target, count, by_events=pinned)
 
     def both_ways(self, count: int) -> list[float]:
-        """Time a copy to the GPU and one from it at once; seconds from first begin to last end."""
+        """Time a copy to the GPU and one from it at once, in two streams, of locked memory.
+
+        Each value is the seconds of a pair, from the first begin to the last end.
+        """
         torch = self._torch
         down, landed = self._host(PATTERN, pinned=True), self._on_gpu(0)
         up, arrived = self._on_gpu(PATTERN), self._host(0, pinned=True)

@@ -100,7 +100,11 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
 
 
 def compile_kernel(name: str, folder: Path) -> Path:
-    """Compile a kernel once for each MPI; its log is beside it, as `.log` (NotBuiltError)."""
+    """Compile a kernel, unless the same source was compiled for the same MPI before.
+
+    The log of the compilation is beside the library, with the suffix `.log`. NotBuiltError: it
+    could not be compiled.
+    """
     from mpi4py import MPI  # noqa: PLC0415
 
     mpicc = find_program("mpicc")  # of the MPI that runs

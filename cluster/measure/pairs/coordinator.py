@@ -90,7 +90,10 @@ class Coordinator:
         self._unanswered: dict[int, int] = {}
 
     def measure(self, step: SurveyStep) -> list[PairTest]:
-        """Test the pairs in one direction, then the other, or one by one; an allreduce has both."""
+        """Test the pairs of a step: all in one direction, then in the other; or one at a time.
+
+        An allreduce sends in both directions at once, so its value is that of both.
+        """
         forward = [(int(a), int(b)) for a, b in step.pairs]
         ways = [forward] if self._allreduce else [forward, [(b, a) for a, b in forward]]
         batches = [[pair] for way in ways for pair in way] if step.alone else ways

@@ -86,7 +86,10 @@ def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
 
 
 def encoded(samples: Digits) -> bytes:
-    """Write samples as npz, with checksums and not compressed: the link carries what we compute."""
+    """Write samples as a file of NumPy's format npz, which has a checksum for each array.
+
+    It is not compressed: the link carries what the arithmetic says.
+    """
     file = io.BytesIO()
     np.savez(file, images=samples.images, labels=samples.labels)
     return file.getvalue()

@@ -54,7 +54,10 @@ class BatchOptions(Value, frozen=True, kw_only=True):
 def shell_script(
     system: str, request: BatchRequest, options: BatchOptions, paths: Mapping[str, str]
 ) -> str:
-    """Write the script for a batch system, with the `python`, `runs` and `command` of `paths`."""
+    """Write the script for `slurm`, `pbs`, `cray` or `lsf`.
+
+    `paths` are `python`, `runs` and `command`: defaults of the script, and what printed it.
+    """
     lines = [*HEADERS[system](request, options), *_extra(system, options)]
     return "\n".join(["#!/bin/bash", *lines, _filled(BODY, request, paths)])
 

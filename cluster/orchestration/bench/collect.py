@@ -222,7 +222,10 @@ class JobListener:
 
 
 class JobOutput:
-    """Sorts what a job writes: values to the run's folder, if given; the rest to a listener."""
+    """Sorts what a job writes: values go to the run's folder, lines and progress to a listener.
+
+    Without a folder, values are left for `collect`.
+    """
 
     def __init__(self, listener: JobListener, folder: Path | None) -> None:
         self._listener = listener

@@ -307,7 +307,10 @@ def _check_memory(benchmark: Benchmark[Any], params: object, hosts: ReadyHosts) 
 
 
 def _with_python(program: list[str], folder: str, image: str) -> list[str]:
-    """Replace `python3` by the environment's, as mpirun may change PATH; in an image, its own."""
+    """Replace `python3` by the path of the environment's: mpirun may prepend its folder to PATH.
+
+    In an image, the image's own Python is used.
+    """
     if image:
         return [posixpath.join(folder, IN_IMAGE), *program]
     return [posixpath.join(folder, word) if word == "python3" else word for word in program]

@@ -35,7 +35,11 @@ class IgnoreRules:
             self._specs.clear()
 
     def read(self, folder: Path, inside: str = "", above: str = "") -> None:
-        """Read the patterns of a folder, `inside` the tree or `above` it; both end with `/`."""
+        """Read the patterns of a folder, if it has any.
+
+        `inside` is the folder's path in the tree, or `above` the path of the tree in the folder;
+        both end with `/`.
+        """
         files = (folder / GIT / "info" / "exclude", folder / IGNORE)
         texts = [file.read_text(errors="surrogateescape") for file in files if file.is_file()]
         if texts:

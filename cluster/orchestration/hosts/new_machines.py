@@ -25,7 +25,10 @@ from cluster.remote.shells import Shell
 def connect(
     disk: StateOnDisk, remote: Hosts, machines: Sequence[Machine], on_state: StateCallback
 ) -> None:
-    """Wait for new machines and mount file systems (ClusterError; a Timeout has the console)."""
+    """Wait until new machines answer, and mount shared file systems there (ClusterError).
+
+    The Timeout of one that does not answer has its console.
+    """
     spec = disk.state.spec
     provider = plugins.load(Provider, spec.provider)
     by_name = {machine.name: machine for machine in machines}

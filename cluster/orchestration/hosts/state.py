@@ -213,7 +213,10 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
 
 class StateOnDisk:
-    """A journal, and the state folded from it, as of the last entry here (SpecError: no launch)."""
+    """A cluster's journal, and the state folded from it (SpecError: it has no launch).
+
+    `state` is as of the last entry that this process read or wrote.
+    """
 
     def __init__(self, journal_: journal.Journal) -> None:
         self.journal = journal_

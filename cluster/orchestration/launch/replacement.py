@@ -196,7 +196,10 @@ def replace_hosts(
 
 
 def is_half_replaced(state: ClusterState) -> bool:
-    """Return whether machines may exist that a replacement did not end, and only they must go."""
+    """Return whether machines may exist that a replacement did not end.
+
+    Only these must go; of a cluster that has expired, all must.
+    """
     return bool(state.machines_to_keep) and state.launched and not state.has_expired(time.time())
 
 

@@ -141,7 +141,10 @@ class Region:
         return answer
 
     def _check(self, operation: str, answer: Mapping[str, Any], key: str = "") -> None:
-        """Raise the failure of a call that a server or a proxy before it (5xx) answered."""
+        """Raise the failure of a call that something other than Amazon answered.
+
+        What a failing server or a proxy before it says (5xx) has its own kind of failure.
+        """
         raw = self._last.response
         if not raw or raw["status_code"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return

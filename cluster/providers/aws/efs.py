@@ -26,7 +26,10 @@ PORT = KINDS["efs"].port
 def reachable(
     region: Region, mounts: Sequence[Mount], vpc: str, sites: tuple[Site, ...]
 ) -> tuple[tuple[Site, ...], list[str]]:
-    """Return the zones from which all file systems are reached, and unknowns as lines of a plan."""
+    """Return the zones from which all file systems are reached, and what is not known (SpecError).
+
+    Each is a line of the plan.
+    """
     lines: list[str] = []
     for id_ in (mount.source for mount in mounts if mount.kind == "efs"):
         try:

@@ -25,17 +25,10 @@ from cluster.providers._cloud.options import (
 )
 from cluster.providers._cloud.reservations import other_lines, zones_to_try
 from cluster.providers._cloud.tags import Tags, new_tags
-from cluster.providers.aws import efs, images, quotas
+from cluster.providers.aws import efs, images, network_cards, quotas, reservations
 from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.elastic_ips import HOURLY
-from cluster.providers.aws.options import (
-    AwsOffer,
-    AwsOptions,
-    adapter_of,
-    cards_of,
-    efa_layout,
-    layout_line,
-)
+from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.prices import price
 from cluster.providers.aws.request import interfaces, request, tag_specifications
 
@@ -72,32 +65,32 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
 def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
-    reserved = quotas.choose(region, spec, options)
+    reserved = reservations.choose(region, spec, options)
     zones = _zones(region, spec, options, reserved)
-    interfaces = efa_layout(kind) if options.efa else ()
+    interfaces = network_cards.efa_layout(kind) if options.efa else ()
     addresses = sum(interface.has_address for interface in interfaces) or 1
     vpc, sites = _sites(region, spec, options, zones, addresses)
     sites, unknown = efs.reachable(region, parse_mounts(options.mount, "aws"), vpc, sites)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
-    ends = quotas.block_end(reserved, region.now()) if reserved else None
+    ends = reservations.block_end(reserved, region.now()) if reserved else None
     ttl = ttl if ends is None else min(ttl, ends)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
-    now, read = region.now(), partial(quotas.list_reservations, region)
+    now, read = region.now(), partial(reservations.list_reservations, region)
     unused = [] if reserved else other_lines(read, spec.instance or "", now, LISTS_RESERVATIONS)
     lines = (
         _description(spec, options, sites, vpc, allow),
         f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
-        *([layout_line(interfaces)] if interfaces else []),
+        *([network_cards.layout_line(interfaces)] if interfaces else []),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         *([_score_line(region, spec)] if spec.spot else []),
         *unknown,
         *([reserved.line(region.now())] if reserved else unused),
-        quotas.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
+        reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
         *idle_lines(spec),
         "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),
         *([_elastic_line(spec.hosts)] if options.elastic_ip else []),
@@ -131,8 +124,10 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
     sends a message over many paths (L. Shalev et al., "A cloud-optimized transport protocol for
     elastic and scalable HPC", IEEE Micro 2020); `fabric` marks that.
     """
-    adapters = [card for card in cards_of(kind) if efa and adapter_of(card)]
-    card = next(iter(adapters or cards_of(kind)), NO_CARD)
+    adapters = [
+        card for card in network_cards.cards_of(kind) if efa and network_cards.adapter_of(card)
+    ]
+    card = next(iter(adapters or network_cards.cards_of(kind)), NO_CARD)
     rate = card.get("PeakBandwidthInGbps") or card.get("BaselineBandwidthInGbps")
     if not rate:
         return None
@@ -142,7 +137,9 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
         flow=IN_GROUP if grouped else OUTSIDE,
         source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
         fabric="efa" if efa else "",
-        adapters=sum(item.kind != "interface" for item in efa_layout(kind)) if efa else 0,
+        adapters=sum(item.kind != "interface" for item in network_cards.efa_layout(kind))
+        if efa
+        else 0,
     )
 
 
@@ -198,7 +195,7 @@ def _check_kind(
             "An Elastic IP is a public address, and these machines are to have none.",
             remedy="Leave --option elastic_ip=1 out, or --option public=0 and jump=.",
         )
-    cards = len(efa_layout(kind)) if options.efa else 1
+    cards = len(network_cards.efa_layout(kind)) if options.efa else 1
     if cards > 1 and options.is_public and not options.elastic_ip:
         raise SpecError(
             f"{name} with {cards} network interfaces does not get a public address of its own.",
@@ -378,7 +375,7 @@ def _network_line(kind: InstanceTypeInfoTypeDef, link: Link | None, spec: Cluste
     if link is None or link.flow is None:
         performance = kind.get("NetworkInfo", {}).get("NetworkPerformance", "unknown")
         return f"network: {performance}; no limit is known"
-    base = cards_of(kind)[0].get("BaselineBandwidthInGbps")
+    base = network_cards.cards_of(kind)[0].get("BaselineBandwidthInGbps")
     bursts = f" ({base:g} for long)" if base and base * GBIT < link.rate else ""
     where = "in a placement group" if spec.placement else "outside a placement group"
     return (

@@ -11,19 +11,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cluster.core.errors import Quota as QuotaError
-from cluster.core.errors import SpecError
-from cluster.core.units import format_seconds
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.reservations import Reservation, choose_named, remaining
 from cluster.providers.aws.instances import instances
 
 if TYPE_CHECKING:
-    from types_boto3_ec2.type_defs import CapacityReservationTypeDef, InstanceTypeInfoTypeDef
+    from types_boto3_ec2.type_defs import InstanceTypeInfoTypeDef
 
-    from cluster.core.model.spec import ClusterSpec
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.options import AwsOptions
-
 
 STANDARD = "standard"
 FAMILIES = {"gr": "g", "vt": "g"}  # that count as another one
@@ -52,9 +46,6 @@ SPOT = {
 }
 LAST_OF_P = 4  # newer generations of P have their own spot quotas
 MOST_TYPES = 100  # in one call
-BLOCK = "capacity-block"
-BEFORE_END, ULTRA_BEFORE_END = 1800.0, 3600.0  # seconds
-ULTRASERVER = "u-"
 
 
 def check(region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bool) -> str:
@@ -124,56 +115,3 @@ def _used(region: Region, instance: str, *, spot: bool) -> int:
         )
         sizes |= {item["InstanceType"]: item["VCpuInfo"]["DefaultVCpus"] for item in offered}
     return sum(count * sizes.get(name, 0) for name, count in types.items())
-
-
-def list_reservations(region: Region) -> tuple[Reservation, ...]:
-    listed = region.all("describe_capacity_reservations", "CapacityReservations")
-    return tuple(map(_reservation, listed))
-
-
-def _reservation(row: CapacityReservationTypeDef) -> Reservation:
-    return Reservation(
-        id=row["CapacityReservationId"],
-        instance=row.get("InstanceType", ""),
-        zone=row.get("AvailabilityZone", ""),
-        state=row.get("State", ""),
-        free=row.get("AvailableInstanceCount", 0),
-        total=row.get("TotalInstanceCount", 0),
-        is_block=row.get("ReservationType") == BLOCK,
-        start=row["StartDate"].timestamp() if "StartDate" in row else None,
-        end=row["EndDate"].timestamp() if "EndDate" in row else None,
-    )
-
-
-def choose(region: Region, spec: ClusterSpec, options: AwsOptions) -> Reservation | None:
-    """Return the reservation that the options name, or refuse it before anything is made."""
-    id_ = options.reservation or options.block
-    if not id_:
-        return None
-    if options.reservation and options.block:
-        raise SpecError(
-            "A launch takes a reservation or a block, not both.",
-            remedy="Leave --option reservation= or --option block= out.",
-        )
-    listed = list_reservations(region)
-    chosen = choose_named(id_, listed, spec, spec.instance or "", region.now())
-    if chosen.is_block != bool(options.block):
-        raise SpecError(
-            f"{id_} is a {'Capacity Block' if chosen.is_block else 'capacity reservation'}.",
-            remedy=f"Use --option {chosen.option}",
-        )
-    return chosen
-
-
-def block_end(chosen: Reservation, now: float) -> float | None:
-    """Return after how many seconds Amazon begins to end the machines, as `remaining` does."""
-    ultra = chosen.instance.startswith(ULTRASERVER)
-    margin = ULTRA_BEFORE_END if ultra else BEFORE_END
-    return remaining(chosen, now, margin) if chosen.is_block else None
-
-
-def end_line(chosen: Reservation, ttl: float) -> str:
-    return (
-        f"ends by itself {format_seconds(ttl)} after its start at the latest: Amazon ends the "
-        f"machines of {chosen.id} before the block does"
-    )

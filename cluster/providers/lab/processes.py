@@ -136,7 +136,10 @@ def alter(
 
 
 def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | None:
-    """Change the uplink of a leaf as `alter` does; return its rate (SpecError: no leaf or verb)."""
+    """Change the uplink of a leaf switch as `alter` does, and return its rate.
+
+    SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
+    """
     (switch,) = _running(name)
     created = _created_options(switch)
     if leaf not in range(created.leaves):

@@ -151,7 +151,10 @@ def text_of(path: Path) -> str:
 
 
 def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
-    """Return `ip -batch` lines for the network of a host; `inner` is `outer` without an overlay."""
+    """Return the batch for `ip -batch` that sets up the network inside a host.
+
+    Without an overlay network, `inner` equals `outer`; the prefix is of both.
+    """
     lines = ["link set dev lo up", f"addr add {outer}/{prefix} dev eth0", "link set dev eth0 up"]
     if inner != outer:
         lines += [

@@ -311,7 +311,11 @@ def _known_of(client: SlurmClient, job: states.SlurmJob | None) -> Iterator[str]
 
 
 def _active(client: SlurmClient, name: str) -> tuple[states.SlurmJob, ...]:
-    """List a cluster's jobs that are not over, of its journal, as others may have its name."""
+    """List the jobs of a cluster that are not over.
+
+    Only those that its journal names count, where there is one: another machine may have a
+    cluster of the same name.
+    """
     entries = journal.entries_of(name)
     tokens = {e.token for e in entries if isinstance(e, journal.Requested)}
     marked = ((job, mark_of(job)) for job in _listed(client) if not job.is_over)

@@ -38,7 +38,10 @@ def run_pip(
     timeout: float,
     on_download: Callable[[str], None] | None = None,
 ) -> Completed:
-    """Run pip, one place after another, `timeout` seconds each; `on_download` gets packages."""
+    """Run pip here, with one place after another; each may take `timeout` seconds.
+
+    `on_download` gets each package that is downloaded, with its size.
+    """
     shell = plugins.find(Shell, "local")()
 
     def hear(line: str) -> None:

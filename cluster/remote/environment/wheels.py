@@ -64,7 +64,10 @@ def fetch(
     large: bool = False,
     on_download: Callable[[str], None] | None = None,
 ) -> Path:
-    """Return the wheels of libraries, cached or downloaded (LargeDownload: if not `large`)."""
+    """Return the wheels of libraries, downloaded unless cached (ClusterError: they cannot be).
+
+    LargeDownload: there is more than is downloaded unasked, and not `large`.
+    """
     if not target.glibc:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
     described = (*requirements, *(("and what they need",) if with_dependencies else ()))

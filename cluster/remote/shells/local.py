@@ -174,7 +174,10 @@ def _fetch(
 
 
 def _copy(source: Path, target: Path, *, whole: bool = True) -> None:
-    """Copy a file or a link, or a folder with what is in it, and unless `whole` its mode."""
+    """Copy a file or a link, or a folder and what is in it, unless not `whole`.
+
+    If it is whole, a folder that exists keeps its own mode.
+    """
     if not source.is_dir() or source.is_symlink():
         _replace(source, target)
         return

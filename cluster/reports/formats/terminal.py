@@ -40,7 +40,11 @@ class Terminal(Report):
 def summaries_text(
     summaries: Sequence[Summary], notes: Sequence[str] = (), width: int | None = None
 ) -> str:
-    """Show summaries: a row each, sparklines, notes; `width` in characters, None for a pipe."""
+    """Show summaries: a row each, sparklines, and notes.
+
+    `width` is that of the screen, in characters; below 140 the table has fewer columns. None is no
+    screen, such as a pipe.
+    """
     if not summaries:
         text = "No values were measured.\n"
     elif width is None or width >= WIDE_SCREEN:

@@ -11,7 +11,7 @@ from moto.ec2.models import ec2_backends
 from cluster.core import journal
 from cluster.core.errors import Capacity, ProvisionError, SpecError, Timeout
 from cluster.providers._cloud import capacity_cache
-from cluster.providers.aws.options import efa_layout
+from cluster.providers.aws.network_cards import efa_layout
 from cluster.providers.aws.plan import IN_GROUP, OUTSIDE, link_of
 from tests.conftest import command
 from tests.fakes.aws import Fault, Settings

@@ -9,7 +9,10 @@ PRECEDENCE = 20
 
 
 def find_cause(situation: Situation) -> Cause | None:
-    """Its process is gone while others wait for it, or is not found, or RAS has given it up."""
+    """Its process was there and is not, or is not found, or RAS has given it up.
+
+    A rank may also have ended because its work is done: nobody waits for it then.
+    """
     ranks = situation.in_state("gone", "dead")
     views = [situation.view(rank) for rank in ranks]
     lost = [view for view in views if view.rank in situation.awaited or view.state == "dead"]

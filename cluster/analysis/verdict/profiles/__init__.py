@@ -328,7 +328,10 @@ def _imbalance(job: JobProfile) -> ProfileFinding | None:
 
 
 def _extremes(job: JobProfile) -> Imbalance | None:
-    """Return the ranks of least and most time in MPI, and the median; summaries precede tables."""
+    """Return the ranks with the least and the most time in MPI, and the median.
+
+    The summary of a file takes precedence over its table, which may be cut off.
+    """
     elapsed = max((task.elapsed for task in job.tasks), default=0.0)
     summary = {extreme.role: extreme for extreme in job.extremes}
     if len(summary) == len(ROLES):
