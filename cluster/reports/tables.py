@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from cluster.analysis.models.predict import MeasuredCollective
     from cluster.analysis.statistics.compare import Comparison, ComparisonCell
     from cluster.analysis.statistics.factors import Factor
+    from cluster.core.model.fits import Fit, Piece
     from cluster.core.model.lottery import DrawnSeries
-    from cluster.core.model.measurements import Fit, Piece, Summary
+    from cluster.core.model.measurements import Summary
 
 
 DRAWS = (

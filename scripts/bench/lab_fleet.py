@@ -13,14 +13,14 @@ from stopwatch import say
 from cluster.fleet.diagnosis import FAULTS
 from cluster.orchestration.check.fleet_check import judge_fleet, known_groups
 from cluster.orchestration.launch.launch import launch
-from cluster.providers.lab.processes import alter, alter_pair, alter_uplink
+from cluster.providers.lab.control import alter, alter_pair, alter_uplink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cluster.core.model.fleet import FleetVerdict
     from cluster.orchestration.cluster import Cluster
-    from cluster.providers.lab.processes import Direction
+    from cluster.providers.lab.control import Direction
 
 HOSTS, LEAVES = 16, 4
 RATE, UPLINK = 40, 160  # Mbit/s: low, so that two cores carry all hosts at once

@@ -16,7 +16,8 @@ from cluster.analysis.models.predict import (
 )
 from cluster.analysis.statistics.compare import Launch
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Definition, Fit, FitPoint, Summary
+from cluster.core.model.fits import Fit, FitPoint
+from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from tests.analysis.test_compare import summary

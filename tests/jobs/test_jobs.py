@@ -611,6 +611,7 @@ def test_a_benchmark_beside_a_job_is_refused_or_ends_it_and_says_who(c: Cluster)
     c.bench("program", command="true", replace=True)
 
     assert worst(job.states().values()) == "stopped"
+    assert worst([*job.states().values(), ShellError("no answer")]) == "unreachable"
     reasons = {state.end.reason for state in job.ended() if state.end}
     assert len(reasons) == 1
     assert f"process {os.getpid()}" in reasons.pop()

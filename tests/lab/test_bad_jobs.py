@@ -16,7 +16,7 @@ from cluster.core import journal
 from cluster.core.errors import JobError, Unreachable
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import attach
-from cluster.providers.lab.processes import alter
+from cluster.providers.lab.control import alter
 from cluster.remote.ssh import connection
 from cluster.runs import store
 from tests.background import Background

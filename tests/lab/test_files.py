@@ -14,7 +14,7 @@ import pytest
 import cluster
 from cluster.agent.working_copy import sha256
 from cluster.core.errors import ClusterError, ShellError, SpecError, Unreachable
-from cluster.providers.lab.processes import alter, alter_pair
+from cluster.providers.lab.control import alter, alter_pair
 from cluster.remote import rsync, spread
 from tests.conftest import until
 from tests.lab.conftest import must, on

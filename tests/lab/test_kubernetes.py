@@ -15,7 +15,7 @@ from cluster.cli.measurement import measure
 from cluster.cli.repeat import BenchOptions
 from cluster.core.errors import SpecError
 from cluster.orchestration.launch.launch import make_spec
-from cluster.providers.lab.processes import alter
+from cluster.providers.lab.control import alter
 from cluster.remote.threads import start
 from cluster.runs import store
 from cluster.runs.raw_files import rank_processes

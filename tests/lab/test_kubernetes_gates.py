@@ -11,7 +11,7 @@ import pytest
 import cluster
 from cluster.core import decoders
 from cluster.core.model.gate import Gate
-from cluster.providers.lab.processes import alter
+from cluster.providers.lab.control import alter
 from tests.conftest import command, run, until
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
 from tests.fakes.kubernetes.lab_pods import USER, LabPods

@@ -12,8 +12,8 @@ import pytest
 from cluster.analysis.models.fit import fit
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
+from cluster.core.model.fits import Fit, FitPoint, Piece
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason
-from cluster.core.model.measurements import Fit, FitPoint, Piece
 from cluster.reports import plots
 from cluster.reports.plots.pair_maps import _lowest, _shares
 from cluster.reports.plots.picture import MARKERS, differing_names, marker

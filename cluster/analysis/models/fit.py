@@ -19,7 +19,7 @@ import numpy as np
 from cluster.analysis.statistics.compare import Launch, group_alike
 from cluster.analysis.statistics.summarize import pool_launches
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Fit, FitPoint, Piece
+from cluster.core.model.fits import Fit, FitPoint, Piece
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

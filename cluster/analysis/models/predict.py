@@ -19,7 +19,8 @@ from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from cluster.core.model.measurements import Fit, Summary
+    from cluster.core.model.fits import Fit
+    from cluster.core.model.measurements import Summary
     from cluster.core.model.records import Record
 
     Rounds = Callable[[int, float], Iterator[float]]

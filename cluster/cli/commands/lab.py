@@ -13,7 +13,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.units import format_rate
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.providers.lab.processes import Direction, Verb, alter, alter_pair, alter_uplink
+from cluster.providers.lab.control import Direction, Verb, alter, alter_pair, alter_uplink
 
 LEAF = re.compile(r"leaf:(\d{1,9})")
 PAIR = re.compile(r"(\d+)-(\d+)")

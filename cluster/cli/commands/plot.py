@@ -21,7 +21,7 @@ from cluster.cli.commands.report import read_all, set_font_cache, write
 from cluster.cli.flags import option
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Fit
+from cluster.core.model.fits import Fit
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
 from cluster.reports.plots import Format, Picture

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Fit, Summary
+from cluster.core.model.fits import Fit
+from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_value
 from cluster.reports.plots import picture
