@@ -272,7 +272,7 @@ class NamedJobs(Mapping[str, Job]):
 
 
 def check_name(name: str) -> None:
-    """Return a cluster's name if no shell, tmux or cloud can mistake it (SpecError)."""
+    """Refuse a name that no job can have (SpecError)."""
     if NAME.fullmatch(name) is None or name.startswith(PREFIX):
         raise SpecError(
             f"{name!r} cannot be the name of a job.",

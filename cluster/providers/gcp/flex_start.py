@@ -64,11 +64,7 @@ def line(queue: float, ttl: float) -> str:
 
 
 def bodies(name: str, properties: Body, description: str) -> tuple[Body, Body]:
-    """Return what to make for machines in a zone, each with its collection and kind.
-
-    Networks for RDMA are of the zone; the others are the same in all zones. In those that exist,
-    only rules are made.
-    """
+    """Return the template of the machines, and their group: without any, and without repairs."""
     common = {"name": name, "description": description}
     group = {
         "instance_template": f"global/instanceTemplates/{name}",
