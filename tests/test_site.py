@@ -24,6 +24,8 @@ INTERNAL = {
         *("PATH", "RANKS", "REACH", "SSH_CONFIG", "TASK"),
         *("NAME", "JOB", "NODE_RANK", "NUM_NODES", "NODE_IPS", "HEAD_IP", "GROUP"),  # of a task
         *("RESTART", "IPS_"),
+        "COMMAND",  # of a command on hosts
+        *("GATE_KEY", "GATE_NODE"),  # of the pods of a gate
     )
 }
 LOADED = re.compile(

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.benchmarks.p2p import definitions
+from cluster.benchmarks.p2p.definitions import (
+    BIDIRECTIONAL,
+    COPIED_AT_ONCE,
+    COPY,
+    LATENCY,
+    RECEIVED,
+    WINDOW,
+    WINDOWED,
+    series_of,
+)
 from cluster.core.units import format_size
 from cluster.measure.payload import inverse, pattern
 
@@ -29,7 +38,7 @@ class Messages:
 
     def __init__(self, data: PairMemory, definition: Definition, size: int) -> None:
         fitting = min(64, 1 << max(0, (RING // size).bit_length() - 1))
-        self.places = fitting if definition is definitions.LATENCY else 1
+        self.places = fitting if definition is LATENCY else 1
         self.size = size
         self.number = 0
         self.patterns = data.patterns[0][:size], data.patterns[1][:size]
@@ -54,12 +63,12 @@ class PairMemory:
     """The memory of one rank of the pair, allocated once; both send the same bytes."""
 
     def __init__(self, comm: Comm, params: P2PParams, memory: Memory) -> None:
-        largest = max(size for _, size in definitions.series_of((definitions.COPY,), params))
+        largest = max(size for _, size in series_of((COPY,), params))
         self.comm = comm
         self.memory = memory
         self.first = comm.Get_rank() == 0
         self.peer = 1 - comm.Get_rank()
-        self.window = params.window or definitions.WINDOW
+        self.window = params.window or WINDOW
         self.shortened: dict[tuple[str, int], int] = {}  # windows, by metric and size
         self.lead = largest  # bytes that an untimed round trip has at most
         bytes_ = pattern(largest)
@@ -68,21 +77,17 @@ class PairMemory:
 
     def takes(self, definition: Definition) -> bool:
         """Check whether this rank records the values of a metric."""
-        if definition is definitions.RECEIVED:
+        if definition is RECEIVED:
             return not self.first
         return self.first or definition.aggregation != "one rank"
 
     def moved(self, definition: Definition, size: int) -> int:
         """Return the bytes that move during one value."""
-        return (
-            size
-            * self.window_of(definition, size)
-            * (2 if definition is definitions.BIDIRECTIONAL else 1)
-        )
+        return size * self.window_of(definition, size) * (2 if definition is BIDIRECTIONAL else 1)
 
     def window_of(self, definition: Definition, size: int) -> int:
         """Return how many messages, or copies, a value is of."""
-        if definition is definitions.COPY:
-            return max(1, definitions.COPIED_AT_ONCE // size)
-        window = self.window if definition in definitions.WINDOWED else 1
+        if definition is COPY:
+            return max(1, COPIED_AT_ONCE // size)
+        window = self.window if definition in WINDOWED else 1
         return self.shortened.get((definition.metric, size), window)
