@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster.core.model.fleet import Fleet, FleetFinding, Part, Reason, Suspect
-from cluster.fleet.findings import PARTNERS, fresh_partners, line_of
+from cluster.fleet.findings import PARTNERS, bad_pairs, fresh_partners, line_of
 from cluster.fleet.pair_table import Diagnosed, Flags, direction_of, most_common_reason, peers
 from cluster.fleet.solver import CHANCE, DEEP, HOST, at_least, log_tail, unstable_parts
 
@@ -25,7 +25,7 @@ def unstable_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     """
     doubtful = doubtful_hosts(fleet, solution, SEEMING)
     limit = math.log(CHANCE / max(1, sum(2 * len(ways) - 1 for ways in doubtful.values())))
-    odd, again = solution.blame.unexplained, repeated_tests(solution)
+    odd, again = solution.blame.unexplained, _comparable_tests(fleet, solution)
     hosts = np.stack([solution.table.source, solution.table.target]) // fleet.nics
     compared = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
     named: list[int] = []
@@ -85,11 +85,21 @@ def repeated_tests(solution: Diagnosed) -> Flags:
     return flags
 
 
+def _comparable_tests(fleet: Fleet, solution: Diagnosed) -> Flags:
+    """Tell which repeated tests may show a host: not those of a pair that is bad by itself."""
+    again = repeated_tests(solution)
+    if again.any():
+        ends = np.stack([solution.table.source, solution.table.target]) // fleet.nics
+        for pair in bad_pairs(solution, doubtful_hosts(fleet, solution)):
+            again &= ~np.isin(ends, (pair.place.host, pair.place.peer)).all(axis=0)
+    return again
+
+
 def unrepeated_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
     """Return hosts that were low at times, and not tested again as good as those beside them."""
     doubtful, odd = doubtful_hosts(fleet, solution, SEEMING), doubtful_hosts(fleet, solution)
     ends = np.stack([solution.table.source, solution.table.target]) // fleet.nics
-    again = repeated_tests(solution)
+    again = _comparable_tests(fleet, solution)
     compared = again & ~np.isin(ends, list(doubtful)).any(axis=0)
     limit = math.log(ODD / max(1, 2 * len(doubtful)))
     for host, ways in doubtful.items():

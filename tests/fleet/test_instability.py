@@ -89,6 +89,28 @@ def test_a_host_that_sends_by_one_slow_queue_of_two_is_unstable(hosts: int, alon
     assert words == {f"UNSTABLE host:{slow} tx": 10}
 
 
+@pytest.mark.parametrize("seed", [5, 7, 16, 17, 26, 31, 37])
+def test_a_link_that_is_cut_does_not_make_its_hosts_unstable(seed: int) -> None:
+    """One test in 50 dips by chance: with those of the cut pair, its hosts are low as no others."""
+
+    class CutPair(Simulated):
+        def measure(self, step: SurveyStep) -> list[PairTest]:
+            chance = np.random.default_rng([seed, step.number, step.port, 7])
+            dips = [
+                (chance.random() < 0.02, chance.uniform(0.3, 0.9)) for _ in step.pairs for _ in "ab"
+            ]
+            return [
+                replace(t, value=0.0, reason="timed out")
+                if {t.source, t.target} == {2, 7}
+                else replace(t, value=(share if dip else 1.0) * (t.value or 0.0))
+                for t, (dip, share) in zip(super().measure(step), dips, strict=True)
+            ]
+
+    fleet = CutPair("leafspine:4x2", "host:5:rx=0.4", seed=seed, grouped=seed % 2 == 0)
+
+    assert named(fleet.check()) == ["BAD host:5 rx", "LINK pair:2-7 both"]
+
+
 def test_a_host_alone_of_which_tests_lose_half_is_a_suspect() -> None:
     """Where small noise hides when it is low: no noise takes half from tests alone of one host."""
     fleet = Simulated("leafspine:1x5", grouped=False)
