@@ -31,7 +31,7 @@ def values(folder: Path) -> dict[int, list[float]]:
 
 
 def counts(shown: dict[str, Any]) -> list[tuple[str, int]]:
-    """Give the metrics of a run that `show --format json` has shown, each with how many values."""
+    """Return the metrics of a run by `show --format json`, each with the number of its values."""
     return [(summary["metric"], summary["n"]) for summary in shown["summaries"]]
 
 
@@ -78,7 +78,7 @@ class Background:
 
 @contextmanager
 def hanging_run(**how: str) -> Iterator[Background]:
-    """Give a run whose ranks sleep without end, once both have said that they are ready."""
+    """Yield a run whose ranks sleep without end, once both have said that they are ready."""
     words = ("bench", "faulty", "--how", "sleep", "hanging")
     with Background(*words, **how) as background:
         background.wait_for("ready")

@@ -21,7 +21,7 @@ WITHIN = 10.0  # seconds for killed processes to leave
 
 
 def mark() -> str:
-    """Give the mark of the run that this process belongs to: it leads one, if nobody else does."""
+    """Return the mark of the run that this process belongs to: its own, if nobody else leads it."""
     return os.environ.get(MARK) or f"{_namespace()}:{os.getpid()}:{started(os.getpid())}"
 
 
@@ -59,7 +59,7 @@ def _namespace() -> str:
 
 
 def started(pid: int) -> str:
-    """Give when a process began, in ticks since the machine did; empty if it is gone."""
+    """Return when a process began, in ticks since the machine did; empty if it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

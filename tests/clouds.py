@@ -84,7 +84,7 @@ class World(Value, frozen=True, kw_only=True):
 
 
 def asked(cloud: Emulated[Any]) -> set[str]:
-    """Give the calls that only asked whether one would be permitted."""
+    """Return the calls that only asked whether one would be permitted."""
     return {call.action for call in cloud.calls() if "DryRun" in call.params}
 
 

@@ -115,7 +115,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    """Give each worker of pytest-xdist a machine of its own, which reaches no package index."""
+    """Make a machine of its own for each worker of pytest-xdist, without a package index."""
     with suppress(ClusterError):  # a test that needs them says what is wrong
         _download_wheels()
     words = ["sh", str(Path(__file__).with_name("worker.sh")), sys.executable]
@@ -283,7 +283,7 @@ def answer(*words: str, status: int | None = 0, text: str = "") -> Any:
 
 
 def path_of(folder: Path, *programs: str) -> str:
-    """Give a PATH on which there are only these programs of ours."""
+    """Return a PATH on which there are only these programs of ours."""
     folder.mkdir()
     for name in programs:
         if found := shutil.which(name):
@@ -320,5 +320,5 @@ def processes(mark: str) -> list[int]:
 
 
 def runs_folder() -> Path:
-    """Give this test's folder of runs."""
+    """Return this test's folder of runs."""
     return Path(os.environ["CLUSTER_RUNS"])

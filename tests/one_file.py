@@ -26,14 +26,14 @@ def one_file(benchmark: str, module: str, old: str, new: str) -> str:
 
 
 def _inside(tree: ast.Module, package: str) -> Iterator[str]:
-    """Give the modules of the same package that one imports."""
+    """Yield the modules of the same package that one imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package):
             yield (node.module or "").removeprefix(package).lstrip(".") or "__init__"
 
 
 def _outside(tree: ast.Module, package: str) -> str:
-    """Give the text of a module without its imports from the same package."""
+    """Return the text of a module without its imports from the same package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.If):
             node.body = [line for line in node.body if not _is_inside(line, package)] or [

@@ -50,7 +50,7 @@ def verdict_on(*bad: int) -> FleetVerdict:
 
 
 def good(pairs: Sequence[tuple[int, int]], value: float = USUAL) -> Run:
-    """Give what is read of a run of pairs in which every test had the same value."""
+    """Return what is read of a run of pairs in which every test had the same value."""
     ends = [*pairs, *((b, a) for a, b in pairs)]
     tests = [PairTest(round=0, source=a, target=b, value=value, alone=True) for a, b in ends]
     values = tuple(measurement_of(one, BANDWIDTH, "host") for one in tests)
@@ -58,7 +58,7 @@ def good(pairs: Sequence[tuple[int, int]], value: float = USUAL) -> Run:
 
 
 def slow(pairs: Sequence[tuple[int, int]]) -> Run:
-    """Give what is read of a run in which every test had half of what most hosts reach."""
+    """Return what is read of a run in which every test had half of what most hosts reach."""
     return good(pairs, USUAL / 2)
 
 

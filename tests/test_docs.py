@@ -30,7 +30,7 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 
 def having(kind: str) -> list[Path]:
-    """Give the pages that have blocks of a kind, for this test to run."""
+    """Return the pages that have blocks of a kind, for this test to run."""
     return [page for page in PAGES if page.name not in APART and blocks(page, kind)]
 
 

@@ -26,7 +26,7 @@ SCRIPT = ROOT / "scripts" / "first-gpu"
 
 @pytest.fixture
 def script() -> Any:
-    """Give the script as a module."""
+    """Return the script as a module."""
     loader = SourceFileLoader("first_gpu", str(SCRIPT))
     spec = importlib.util.spec_from_loader("first_gpu", loader)
     assert spec is not None

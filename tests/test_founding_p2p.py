@@ -45,7 +45,7 @@ def gains(name: str) -> dict[int, dict[str, Any]]:
 
 
 def rates(name: str, condition: str, size: int) -> list[float]:
-    """Give all of a vector's raw values but the first, which the document dropped."""
+    """Return all of a vector's raw values but the first, which the document dropped."""
     for folder in store.all_of(runs_folder(), name):
         run = store.read(folder)
         if run.record.condition == condition:
@@ -59,7 +59,7 @@ def rates(name: str, condition: str, size: int) -> list[float]:
 
 
 def best_shares(name: str) -> dict[str, float]:
-    """Give the highest share of 8 Gbit/s that each line's points say, in percent."""
+    """Return the highest share of 8 Gbit/s that each line's points say, in percent."""
     runs = [store.read(folder) for folder in store.all_of(runs_folder(), name)]
     shown = [compare_with_network(run.as_reported(runs_folder()), 1e9) for run in runs]
     picture = sweep_picture(shown, "oneway_bandwidth", given_bound=1e9)

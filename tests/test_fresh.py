@@ -34,7 +34,7 @@ SKIPPED [3] tests/conftest.py:71: tmux is missing: apt-get install tmux
 
 @pytest.fixture
 def fresh() -> Any:
-    """Give the script as a module."""
+    """Yield the script as a module."""
     loader = SourceFileLoader("fresh", str(ROOT / "scripts" / "fresh"))
     spec = importlib.util.spec_from_loader("fresh", loader)
     assert spec is not None

@@ -161,7 +161,7 @@ def _module(path: Path) -> str:
 
 
 def _modules(tree: ast.Module, known: Collection[str]) -> Iterator[str]:
-    """Give the modules of ours that a module imports, wherever it does."""
+    """Yield the modules of ours that a module imports, wherever it does."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -193,7 +193,7 @@ def _package(path: Path) -> str:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    """Give the packages of ours that a module imports, wherever it does."""
+    """Yield the packages of ours that a module imports, wherever it does."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "cluster":
             yield from (alias.name for alias in node.names)

@@ -55,7 +55,7 @@ def found_in(text: str) -> list[str]:
 
 
 def shown_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Give the strings of a module that a user may see: all but docstrings.
+    """Yield the strings of a module that a user may see: all but docstrings.
 
     What defines a metric is left out: its id, which files hold, changes with every word.
     """
@@ -119,6 +119,18 @@ def test_docstrings_are_in_plain_words() -> None:
     ]
 
     assert found == [], "\n".join(found)
+
+
+def test_docstrings_of_functions_return_and_yield() -> None:
+    """*Give* may mean to return, to yield, to assign or to send."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (ast.get_docstring(node) or "").startswith("Give")
+    ]
+
+    assert found == []
 
 
 def test_no_name_is_a_word_that_says_nothing() -> None:

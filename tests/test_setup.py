@@ -33,7 +33,7 @@ def places(wanted: str) -> list[str]:
 
 
 def names(path: str) -> list[str]:
-    """Give the names of a file: those of each link on the way, and with and without /usr."""
+    """Return the names of a file: those of each link on the way, and with and without /usr."""
     known = [path]
     while Path(known[-1]).is_symlink():
         known.append(os.path.normpath(Path(known[-1]).parent / Path(known[-1]).readlink()))
@@ -41,7 +41,7 @@ def names(path: str) -> list[str]:
 
 
 def owners(path: str) -> set[str]:
-    """Give the installed packages that a file is of."""
+    """Return the installed packages that a file is of."""
     found = run("dpkg-query", "-S", *names(path), status=None).stdout.splitlines()
     owning = [line.rpartition(": ")[0] for line in found if not line.startswith("diversion ")]
     return {package.split(":")[0] for line in owning for package in line.split(", ")}
@@ -68,7 +68,7 @@ def test_every_need_is_read() -> None:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> dict[str, str]:
-    """Give an environment in which nothing is installed but what scripts/setup itself uses."""
+    """Return an environment in which nothing is installed but what scripts/setup itself uses."""
     folder = tmp_path / "bin"
     path = path_of(folder, *TOOLS)
     (folder / "sudo").write_text('#!/bin/sh\nshift\nexec "$@"\n')
@@ -95,7 +95,7 @@ def test_what_did_not_come_is_said(status: int, said: str, bare: dict[str, str])
 
 @pytest.fixture
 def made(tmp_path: Path) -> dict[str, str]:
-    """Give a copy of the project whose environment is complete but for promtool."""
+    """Return a copy of the project whose environment is complete but for promtool."""
     project = tmp_path / "project"
     for name in ("scripts/setup", "pyproject.toml", "requirements.lock", "cluster/core/version.py"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)

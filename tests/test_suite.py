@@ -20,7 +20,7 @@ ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 def of_run(leader: int) -> list[str]:
-    """Give the command lines of the processes that carry the mark of a run, but for its leader."""
+    """Return the command lines of the processes that have the mark of a run, but for its leader."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:

@@ -63,7 +63,7 @@ def require_nccl4py() -> Any:  # noqa: ANN401 - a module that is optional
 
 
 def open_gpu(rank: Rank) -> Library:
-    """Give each rank of a host a GPU of its own, by torch or CuPy (SpecError)."""
+    """Assign each rank of a host a GPU of its own, by torch or CuPy (SpecError)."""
     return own_gpu(place_on_host(rank.comm), INSTEAD)()
 
 

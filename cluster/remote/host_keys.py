@@ -81,7 +81,7 @@ def rotate(
     known_hosts: Path,
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Give each machine a new host key, whose private half never leaves it, and pin it."""
+    """Make a new host key for each machine, whose private half never leaves it, and pin it."""
     publics = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
     new = [(_alias(machines[name]), public) for name, public in publics.items()]
     before = [tuple(line.split(" ", 1)) for line in known_hosts.read_text().splitlines()]

@@ -102,7 +102,7 @@ def _theirs(series: Series, *, smallest: float = 0.0, window: int = 0) -> Places
 
 
 def _shares(found: _Found, first: int, end: int) -> list[str]:
-    """Give the shares of series with a change at one of some places."""
+    """Return the shares of series with a change at one of some places."""
     return [share([any(first <= at < end for at in own) for own in places]) for places in found]
 
 

@@ -77,7 +77,7 @@ def sharing() -> None:
 
 
 def _case(chance: np.random.Generator) -> tuple[list[list[int]], list[float]]:
-    """Give the links of each flow, and the rate of each link."""
+    """Return the links of each flow, and the rate of each link."""
     links, flows = int(chance.integers(2, MOST_LINKS)), int(chance.integers(1, MOST_FLOWS))
     lengths = chance.integers(1, min(4, links) + 1, flows)
     paths = [chance.permutation(links)[:length].tolist() for length in lengths]

@@ -105,7 +105,7 @@ def plant(hosts: int, links: int, seed: int) -> Planted:
 
 
 def both_ways(pairs: Numbers) -> tuple[Numbers, Numbers]:
-    """Give senders and receivers of both directions."""
+    """Return senders and receivers of both directions."""
     a, b = pairs[:, 0], pairs[:, 1]
     return np.concatenate([a, b]), np.concatenate([b, a])
 
@@ -126,7 +126,7 @@ def tested(
 def ours(
     planted: Planted, *, rounds: int = 10, alone: bool = False, known: bool = True
 ) -> tuple[set[int], set[int], int]:
-    """Give the directions and links that our solver blames, and how many it leaves undecided."""
+    """Return the directions and links that our solver blames, and how many it leaves undecided."""
     plan = (
         first_rounds(LEAF.tolist(), rounds)
         if known
@@ -171,7 +171,7 @@ def _partner(host: int, passed: Numbers, chance: np.random.Generator, *, inside:
 
 
 def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
-    """Give the hosts of pairs of which a direction is low; a partner may be in several pairs."""
+    """Return the hosts of pairs of which a direction is low; a partner may be in several pairs."""
     found: set[int] = set()
     left = pairs
     while len(left):
@@ -203,7 +203,7 @@ def median_polish(planted: Planted) -> set[int]:
 
 
 def as_hosts(directions: set[int]) -> set[int]:
-    """Give the hosts of directions."""
+    """Return the hosts of directions."""
     return {part % HOSTS for part in directions}
 
 

@@ -59,7 +59,7 @@ def lab_and_simulator() -> None:
 
 
 def _simulated(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable[float]:
-    """Give the rate of each test; those of a round run in one direction, then in the other."""
+    """Return the rate of each test; those of a round run in one direction, then in the other."""
     rounds: defaultdict[tuple[int, bool], list[PairTest]] = defaultdict(list)
     for test in tests:
         rounds[test.round, test.alone].append(test)

@@ -24,7 +24,7 @@ def profiling(repetitions: int) -> None:
 
 
 def profiled(where: str, hosts: Cluster, repetitions: int) -> None:
-    """Give the median of the ratios of launches that follow one another."""
+    """Return the median of the ratios of launches that follow one another."""
     pairs: list[tuple[float, float]] = []
     for _ in range(repetitions):
         own, plain = (
@@ -57,7 +57,7 @@ def both_ways_of_hosts(compare: Callable[[str, Cluster, int], None], repetitions
 
 
 def beside_plain(where: str, hosts: Cluster, repetitions: int) -> None:
-    """Give the median of the ratios of turns that follow one another in the same processes."""
+    """Return the median of the ratios of turns that follow one another in the same processes."""
     turns = {
         (str(m.metric), int(m.params["size"]), str(m.params["by"])): m
         for m in hosts.bench("plain", turns=repetitions).measurements

@@ -36,7 +36,7 @@ def processor_seconds(argv: Sequence[str]) -> float:
 
 
 def interleaved(commands: Sequence[Sequence[str]], repetitions: int) -> list[float]:
-    """Give the median time of each command; they take turns, so that noise hits all alike."""
+    """Return the median time of each command; they take turns, so that noise hits all alike."""
     for argv in commands:
         seconds(argv)  # fill the caches
     rounds = [[seconds(argv) for argv in commands] for _ in range(repetitions)]
@@ -44,7 +44,7 @@ def interleaved(commands: Sequence[Sequence[str]], repetitions: int) -> list[flo
 
 
 def taking_turns(ways: Sequence[Callable[[], float]], repetitions: int) -> list[float]:
-    """Give the median of each way's times; they take turns."""
+    """Return the median of each way's times; they take turns."""
     for way in ways:
         way()
     rounds = [[way() for way in ways] for _ in range(repetitions)]
@@ -65,7 +65,7 @@ def ratio(what: str, own: float, base: float, most: float) -> None:
 
 
 def medians(run: Run) -> dict[tuple[str, int], float]:
-    """Give the median times of a run, in seconds, by metric and size."""
+    """Return the median times of a run, in seconds, by metric and size."""
     return {
         (m.metric, int(m.params["size"])): statistics.median(m.values) for m in run.measurements
     }

@@ -85,7 +85,7 @@ def fetching_too_slowly(place: Path) -> None:
 
 
 def _busy(run: Run, data: str, steps: int) -> float:
-    """Give the share of the time in which the rank works, of the round in the middle."""
+    """Return the share of the time in which the rank works, of the round in the middle."""
     parts = [_values(run, metric, data) for metric in ("copy", "compute", "update")]
     works: list[float] = [sum(step) for step in zip(*parts, strict=True)]
     whole = _values(run, "step_time", data)

@@ -101,7 +101,7 @@ def watching(repetitions: int) -> None:
 
 
 def stationary(number: int, seeds: Iterable[int]) -> Iterator[Floats]:
-    """Give the series of one of the kinds, by its number."""
+    """Yield the series of one of the kinds, by its number."""
     for seed in seeds:
         chance = np.random.default_rng([seed, number])
         for _ in range(COUNT):
@@ -109,7 +109,7 @@ def stationary(number: int, seeds: Iterable[int]) -> Iterator[Floats]:
 
 
 def stepped(number: int, step: Step, seeds: Iterable[int]) -> Iterator[Floats]:
-    """Give the series with one of the steps, by its number."""
+    """Yield the series with one of the steps, by its number."""
     for seed in seeds:
         chance = np.random.default_rng([seed, 10 + number])
         for _ in range(STEPS):
@@ -119,7 +119,7 @@ def stepped(number: int, step: Step, seeds: Iterable[int]) -> Iterator[Floats]:
 
 
 def stepped_in_the_middle(seeds: Iterable[int]) -> Iterator[Floats]:
-    """Give series with a step of three deviations in their middle."""
+    """Yield series with a step of three deviations in their middle."""
     for seed in seeds:
         chance = np.random.default_rng([seed, 20])
         for _ in range(STEPS):

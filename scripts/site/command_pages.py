@@ -22,7 +22,7 @@ with one of these; `--fail-on` is explained in [gates in CI](../how-to/ci.md).
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Give the pages."""
+    """Yield the pages."""
     yield "reference/commands.md", _commands()
     yield "reference/exit-statuses.md", _exit_statuses()
     yield "reference/environment-variables.md", _variables()

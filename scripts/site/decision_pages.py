@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "adr"
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Give the page."""
+    """Yield the page."""
     lines = []
     for path in sorted(FOLDER.glob("*.md")):
         title = path.read_text().partition("\n")[0].removeprefix("# ")

@@ -36,7 +36,7 @@ LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>(?!https?:|#)[^)#\s]+)(?P<a
 
 
 def generated() -> Iterator[tuple[str, str]]:
-    """Give every file that is generated from the code."""
+    """Yield every file that is generated from the code."""
     for module in (command_pages, measurement_pages, value_pages, decision_pages):
         yield from module.pages()
 

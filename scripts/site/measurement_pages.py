@@ -47,7 +47,7 @@ FIELDS = ("what", "clock", "synchronisation", "warm_up", "aggregation")
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Give the pages."""
+    """Yield the pages."""
     yield "reference/metrics.md", _metrics()
     yield "reference/log-formats.md", _log_formats()
     yield "reference/known-problems.md", _known_problems()

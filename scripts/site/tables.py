@@ -33,12 +33,12 @@ def _line(cells: Iterable[object]) -> str:
 
 
 def first_sentence(thing: object) -> str:
-    """Give the first paragraph of a docstring, as one line."""
+    """Return the first paragraph of a docstring, as one line."""
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
 
 
 def paragraphs(thing: object) -> str:
-    """Give what a docstring says before its sections."""
+    """Return what a docstring says before its sections."""
     sections = _sections(thing)
     return "\n\n".join(text for kind, text in sections if kind is DocstringSectionKind.text)
 

@@ -105,7 +105,7 @@ FILES: dict[str, Any] = {"run.json": Record, "measurements.jsonl": Measurement}
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Give the pages."""
+    """Yield the pages."""
     yield "reference/python.md", _python()
     yield "reference/providers.md", _providers()
     yield "reference/json.md", _json()
@@ -169,7 +169,7 @@ def _providers() -> str:
 
 
 def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str, str]]:
-    """Give a row per field: name, type, default, meaning."""
+    """Yield a row per field: name, type, default, meaning."""
     texts = field_texts(kind)
     for field in msgspec.structs.fields(kind):
         default = "" if field.default is msgspec.NODEFAULT else f"`{field.default!r}`"
@@ -216,7 +216,7 @@ def _linked(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
 
 @cache
 def _structs() -> frozenset[type[msgspec.Struct]]:
-    """Give every value that an answer or a file may hold."""
+    """Return every value that an answer or a file may hold."""
     found: dict[type[msgspec.Struct], None] = {}
     pending: list[object] = [kind for kind in (ANSWERS | FILES).values() if kind is not None]
     while pending:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder that stands for /dev/shm."""
+    """Return a folder that stands for /dev/shm."""
     memory = tmp_path / "shm"
     memory.mkdir()
     monkeypatch.setattr(scratch, "SHARED_MEMORY", memory)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
-    """Give what a log says, on some hardware."""
+    """Return what a log says, on some hardware."""
 
     def evidence(text: str, hardware: str = "", hosts: int = 0) -> Evidence:
         place = LogLocation(hardware=find(hardware) if hardware else None, hosts=hosts)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Look(Protocol):
-    """Gives what a log says, on some hardware."""
+    """A function that returns what a log says, on some hardware."""
 
     def __call__(self, text: str, hardware: str = "", hosts: int = 0) -> Evidence: ...
 
@@ -35,7 +35,7 @@ def summary(median: float, **params: Scalar) -> Summary:
 
 
 def ours(*summaries: Summary, **others: object) -> Evidence:
-    """Give evidence of a run of ours."""
+    """Return evidence of a run of ours."""
     words = {"summaries": summaries, "definitions": {ONE_WAY.id: ONE_WAY}, **others}
     return Evidence(**words)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def _either(rng: np.random.Generator, n: int, part: float, times: float, noise: 
 
 
 def share(draw: Draw, n: int, found: Callable[[Values], bool], trials: int = TRIALS) -> float:
-    """Give the share of simulated series in which something is found."""
+    """Return the share of simulated series in which something is found."""
     rng = np.random.default_rng(20180626)
     return sum(found(draw(rng, n)) for _ in range(trials)) / trials
 

@@ -89,7 +89,7 @@ CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads
 
 
 def bound(*masks: tuple[int, ...], cores: tuple[tuple[int, ...], ...] = CORES) -> Evidence:
-    """Give a run whose ranks on one host have these affinity masks."""
+    """Return a run whose ranks on one host have these affinity masks."""
     facts = msgspec.structs.replace(host("a"), boot="x", physical_cores=cores)
     ranks = (
         RankProcess(rank=rank, host="a", boot="x", processors=mask)

@@ -40,7 +40,7 @@ def summary(definition: Definition, median: float, size: int = MIB) -> Summary:
 
 
 def always(rate: float) -> Summary:
-    """Give a series whose best value is hardly above its median."""
+    """Return a series whose best value is hardly above its median."""
     shape = Distribution(
         minimum=rate, p25=rate, p75=rate, maximum=rate * 1.01,
         outliers=0, drift=None, drifts=False, modes=(), tail=1.0,

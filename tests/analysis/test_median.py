@@ -9,7 +9,7 @@ from cluster.analysis.statistics.median import median_interval, median_interval_
 
 
 def coverages(n: int, width: int) -> dict[tuple[int, int], int]:
-    """Give how many of the 2**n equally likely signs let each pair of ranks enclose the median."""
+    """Return how many of 2**n equally likely signs let each pair of ranks enclose the median."""
     below = [0, *itertools.accumulate(math.comb(n, k) for k in range(n + 1))]
     return {(low, low + width): below[low + width] - below[low] for low in range(1, n - width + 1)}
 

@@ -36,7 +36,7 @@ def test_links_that_have_no_effect(look: Look) -> None:
 
 
 def connected(links: int, asked: str) -> Evidence:
-    """Give a run of two ranks on two hosts that have so many TCP connections."""
+    """Return a run of two ranks on two hosts that have so many TCP connections."""
     ends = [(f"10.0.0.1:{4000 + n}", "10.0.0.2:1024") for n in range(links)]
     other = Connection(here="10.0.0.1:22", there="10.0.0.9:5000")  # to nobody that we know
     ranks = (
@@ -70,7 +70,7 @@ def test_links_that_are_not_there(links: int, asked: str, *, short: bool) -> Non
 
 
 def crossed(benchmark: str, metric: str, share: float, size: int = 4_000_000) -> Evidence:
-    """Give what a run of ours moved between two hosts, and its share of the bound."""
+    """Return what a run of ours moved between two hosts, and its share of the bound."""
     of = msgspec.structs.replace(ONE_WAY, benchmark=benchmark, metric=metric)
     taken = msgspec.structs.replace(
         summary(1e7, size=size), metric=metric, definition=of.id, share=share

@@ -70,7 +70,7 @@ def row(size: int, seconds: float, factor: float) -> str:
 
 
 def pair(found: tuple[Verdict, ...]) -> Verdict:
-    """Give the verdict on copies with peer-to-peer."""
+    """Return the verdict on copies with peer-to-peer."""
     return next(v for v in found if v.metric == "p2p_bandwidth" and v.params["p2p"] == "on")
 
 

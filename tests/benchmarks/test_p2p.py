@@ -114,7 +114,7 @@ def test_counts_are_those_of_osu_unless_said_otherwise() -> None:
 
 
 def looks() -> Iterator[int]:
-    """Give the numbers of values after which an adaptive run looks at them."""
+    """Yield the numbers of values after which an adaptive run looks at them."""
     n = 20
     while n < 20_000:
         yield n

@@ -70,7 +70,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def identities(cloud: Emulated[Any], world: World) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Give who types it, in which environment, and with which flags."""
+    """Yield who types it, in which environment, and with which flags."""
     place = "us-east-1" if world.name == "aws" else ""
     yield "right", {}, ""
     if world.name == "aws":

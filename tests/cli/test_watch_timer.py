@@ -133,7 +133,7 @@ def test_units_of_systemd_are_valid_and_run_this_command(tmp_path: Path) -> None
 
 
 def ignored_by_systemd(unit: Path) -> str:
-    """Give what systemd itself says against a unit; without its folder it looks at none."""
+    """Return what systemd itself says against a unit; without its folder it looks at none."""
     if not shutil.which("systemd-analyze"):
         return ""
     variables = {**os.environ, "XDG_RUNTIME_DIR": str(unit.parent)}

@@ -72,7 +72,7 @@ def has_ended(pid: int) -> bool:
 
 
 def touched(tmp_path: Path) -> list[Path]:
-    """Give what a command that was run has left."""
+    """Return what a command that was run has left."""
     return [*tmp_path.rglob("PWNED"), *Path.cwd().rglob("PWNED")]
 
 

@@ -42,7 +42,7 @@ def needed_by(name: str, found: dict[str, Distribution]) -> dict[str, Distributi
 
 
 def packages(of: Distribution) -> Iterator[Path]:
-    """Give the top-level entries of a distribution in its folder."""
+    """Yield the top-level entries of a distribution in its folder."""
     names = {path.parts[0] for path in of.files or () if not path.parts[0].startswith("..")}
     yield from (Path(str(of.locate_file(name))) for name in names - {"__pycache__"})
 

@@ -61,7 +61,7 @@ class Emulated(Generic[S]):
         self._listen(port)
 
     def _listener(self, port: int) -> Listening:
-        """Give what answers on a port, any that is free if it is 0, once it serves."""
+        """Return what answers on a port, any that is free if it is 0, once it serves."""
         raise NotImplementedError
 
     def _listen(self, port: int) -> None:
@@ -155,16 +155,16 @@ class Emulated(Generic[S]):
             self.faults = Faults()
 
     def calls(self, *actions: str) -> tuple[Call, ...]:
-        """Give the calls that came, all or some."""
+        """Return the calls that came, all or some."""
         with self.lock:
             return tuple(call for call in self.log if not actions or call.action in actions)
 
     def mutating(self) -> tuple[Call, ...]:
-        """Give the calls that change something."""
+        """Return the calls that change something."""
         return tuple(call for call in self.calls() if call.mutating)
 
     def console(self, instance: str) -> str:
-        """Give what an instance's host said."""
+        """Return what an instance's host said."""
         return self.hosts.console(instance) if self.hosts else ""
 
     def running(self, instance: str) -> bool:

@@ -59,7 +59,7 @@ def aws(_aws_server: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 def _for_test(cloud: C, monkeypatch: pytest.MonkeyPatch) -> Iterator[C]:
-    """Give a cloud as new, and see to it that nothing else of this machine is asked."""
+    """Yield a cloud as new, and see to it that nothing else of this machine is asked."""
     cloud.reset()
     for name in STRANGE:
         monkeypatch.delenv(name, raising=False)

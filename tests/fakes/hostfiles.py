@@ -134,7 +134,7 @@ esac
 
 
 def host_key() -> tuple[str, str]:
-    """Give a new key, private and public."""
+    """Return a new key, private and public."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode()
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
@@ -163,7 +163,7 @@ def fill(upper: Upper, wanted: Wanted, name: str) -> None:
 
 
 def _said(orders: Orders, public: list[str]) -> str:
-    """Give what cloud-init says on the console of the host's keys."""
+    """Return what cloud-init says on the console of the host's keys."""
     trouble = f"cc: WARNING {orders.trouble}\n" if orders.trouble else ""
     prints = "".join(f"ec2: {_fingerprint(key)}\n" for key in public if key)
     keys = "".join(f"{key.strip()}\n" for key in public)

@@ -145,7 +145,7 @@ class Hosts:
         return text_of(self._folder / "hosts" / instance_id / "console")
 
     def host_key(self, instance_id: str) -> str:
-        """Give the public key of a host that is up; empty, if it is not."""
+        """Return the public key of a host that is up; empty, if it is not."""
         if "END SSH HOST KEY KEYS" not in self.console(instance_id):
             return ""
         folder = self._folder / "hosts" / instance_id / "upper/etc/ssh"

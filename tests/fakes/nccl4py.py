@@ -80,7 +80,7 @@ class UniqueId:
         self._internal = _internal or bytes(ID_BYTES)
 
     def __bytes__(self) -> bytes:
-        """Give its bytes."""
+        """Return its bytes."""
         return self._internal
 
     @staticmethod

@@ -93,7 +93,7 @@ class Network:
         _need(call(["nsenter", f"--net=/proc/{self.pid}/ns/net", "sh", "-e"], lines))
 
     def attach(self, places: Sequence[Place], shapes: Sequence[str]) -> None:
-        """Give hosts their links."""
+        """Create the links of hosts."""
         lines = []
         for gateway in sorted({p.gateway for p in places} - self._gateways):
             lines.append(f"addr add {gateway}/32 dev lo")
@@ -114,7 +114,7 @@ class Network:
             self.peer([place.private for place in places])
 
     def shape(self, lines: str) -> None:
-        """Give tc a batch of commands about what hosts receive."""
+        """Send tc a batch of commands about what hosts receive."""
         inside = ["nsenter", f"--net=/proc/{self.pid}/ns/net", "tc", "-batch", "-"]
         _need(call(inside, lines))
 
@@ -133,7 +133,7 @@ class Network:
 
 
 def links(place: Place, mtu: int) -> str:
-    """Give what ip is told inside a host; one that is alone in its network must be told a way."""
+    """Return the commands of ip inside a host; one that is alone in its network needs a route."""
     way = f"route add {place.gateway} dev eth0\n" if place.prefix == ALONE else ""
     return (
         "link set dev lo up\n"
@@ -196,7 +196,7 @@ def wait_for_namespace(pid: int) -> None:
 
 
 def batch(lines: str, pid: int = 0) -> None:
-    """Give ip a batch of commands, here or where a process is."""
+    """Send ip a batch of commands, here or where a process is."""
     where = ["nsenter", f"--net=/proc/{pid}/ns/net"] if pid else []
     _need(call([*where, "ip", "-batch", "-"], lines))
 

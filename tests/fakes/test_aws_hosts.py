@@ -91,7 +91,7 @@ class Machines:
         return run(*words, *trust, f"ubuntu@{self.up(address)}", command, status=None)
 
     def key(self, instance: str) -> str:
-        """Give the host key that the console tells."""
+        """Return the host key that the console tells."""
         text = until(lambda: self._console(instance), "the console tells the host's key")
         return str(text.partition(BEGIN)[2].partition(END)[0])
 

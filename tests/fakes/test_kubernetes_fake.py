@@ -70,7 +70,7 @@ class Session:
         return done.stdout + done.stderr
 
     def pod(self, index: int = 0) -> str:
-        """Give the name of a pod that runs."""
+        """Return the name of a pod that runs."""
         pods = until(
             lambda: [p for p in self.kubernetes.pods() if p["status"]["phase"] == "Running"][
                 index:

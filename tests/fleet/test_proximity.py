@@ -25,7 +25,7 @@ JITTER = 0.05
 
 
 def fabric(sizes: list[int], seed: int, near: float = NEAR) -> tuple[tuple[int, ...], np.ndarray]:
-    """Give the leaf of each host, in a random order, and latencies: the better of two tests."""
+    """Return the leaf of each host, in a random order, and latencies: the better of two tests."""
     chance = np.random.default_rng(seed)
     groups = chance.permutation(np.repeat(np.arange(len(sizes)), sizes))
     base = np.where(groups[:, None] == groups[None, :], near, FAR)

@@ -63,7 +63,7 @@ def own(possible: None) -> Iterator[None]:
 
 
 def on(cluster: Cluster, number: int) -> Shell:
-    """Give the shell to one host."""
+    """Return the shell to one host."""
     return cluster.shells()[f"{number}.mpi.{cluster.name}"]
 
 
@@ -75,21 +75,21 @@ def must(cluster: Cluster, number: int, script: str) -> str:
 
 
 def first_process(cluster: Cluster, number: int) -> int:
-    """Give the id, here, of a host's first process: its sshd."""
+    """Return the id, here, of a host's first process: its sshd."""
     found = {resource.kind: resource.id for resource in LabProvider().find(cluster.name)}
     holder = found[f"host {number}"].split()[-1]
     return int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
 
 
 def ranks_of(cluster: Cluster, program: str) -> dict[str, str]:
-    """Give the processes on each host that run a program; hosts without any are left out."""
+    """Return the processes on each host that run a program; hosts without any are left out."""
     look = f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -x {itself_not(program)} || :"
     found = cluster.run(["sh", "-c", look], timeout=PATIENCE)
     return {name: done.stdout for name, done in found.items() if done.stdout}
 
 
 def itself_not(program: str) -> str:
-    """Give a pattern for grep that does not find the grep that looks for it."""
+    """Return a pattern for grep that does not find the grep that looks for it."""
     return f"'[{program[0]}]{re.escape(program[1:])}'"
 
 

@@ -73,7 +73,7 @@ def is_gone(c: Cluster) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give up a host that is gone sooner than a person would."""
+    """Time out sooner than a person would, where a host is gone."""
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 3.0)
 
 

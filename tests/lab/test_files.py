@@ -38,7 +38,7 @@ def place(lab: Cluster) -> Iterator[str]:
 
 
 def digest(lab: Cluster, path: str) -> set[str]:
-    """Give the SHA-256 of a file on all hosts."""
+    """Return the SHA-256 of a file on all hosts."""
     return {done.stdout.split()[0] for done in lab.run(["sha256sum", path]).values()}
 
 

@@ -27,7 +27,7 @@ LAB = ("up", "mine", "--provider", "lab")
 
 
 def told(c: Cluster, script: str) -> list[str]:
-    """Give what a script prints on each host."""
+    """Return what a script prints on each host."""
     return [done.stdout.strip() for done in c.run(["sh", "-c", script], timeout=60).values()]
 
 

@@ -51,7 +51,7 @@ os.execvpe(words[0], [words[0], *words[1:]], known)
 
 @pytest.fixture
 def boxed(own: None, home: Path) -> Iterator[cluster.Cluster]:
-    """Give a lab whose ranks are to run in an image."""
+    """Yield a lab whose ranks are to run in an image."""
     (home / "podman").write_text(ENGINE)
     (home / "podman").chmod(0o755)
     with cluster.launch("boxed", provider="lab", options={"image": "bench/worker:1"}) as made:

@@ -164,7 +164,7 @@ def test_the_node_of_a_slow_pod_is_cordoned_and_uncordoned(kubernetes: Kubernete
 
 
 def _network(folder: Path) -> tuple[str, str]:
-    """Give a run's condition, and the network whose addresses its ranks were connected by."""
+    """Return a run's condition, and the network whose addresses its ranks were connected by."""
     [network] = {
         ".".join(connection.there.split(".")[:2])
         for process in rank_processes(folder / "raw")

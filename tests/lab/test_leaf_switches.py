@@ -13,7 +13,7 @@ LEAVES = (
 
 
 def faults(name: str) -> set[str]:
-    """Give what a check blames; rates are so low that a busy machine carries all of them."""
+    """Return what a check blames; rates are so low that a busy machine carries all of them."""
     found = answer("check", name, "--milliseconds", "200")
     kinds = ("BAD", "LINK", "GROUP", "HUNG", "UNSTABLE")
     return {

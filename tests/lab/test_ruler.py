@@ -47,7 +47,7 @@ def test_iperf_agrees_with_the_bound(lab: Cluster) -> None:
 
 
 def read(bench: Callable[[], Run]) -> dict[str, float]:
-    """Give, for each metric, the share of its bound that the best repetition reached.
+    """Return, for each metric, the share of its bound that the best repetition reached.
 
     Whoever else uses the machine only makes it slower: what is not read at once is read again,
     which helps nobody to read too much.
@@ -62,7 +62,7 @@ def read(bench: Callable[[], Run]) -> dict[str, float]:
 
 
 def best_shares(run: Run) -> dict[str, float]:
-    """Give the shares of the best repetitions of a run; the slowest rank's count."""
+    """Return the shares of the best repetitions of a run; the slowest rank's count."""
     slowest: dict[str, Sequence[float]] = {}
     for m in run.measurements:
         values = m.values if m.bytes else [1 / value for value in m.values]  # rates, turned over
@@ -138,7 +138,7 @@ def test_faster_links_are_read_where_the_machine_carries_twice_as_much() -> None
 
 
 def carried() -> dict[str, float]:
-    """Give what this machine carries now, for each tool."""
+    """Return what this machine carries now, for each tool."""
     with cluster.launch("bare", provider="lab") as c:
         rates = {name: slowest(bench(c, 1.0)) for name, bench in TOOLS.items()}
     assert min(rates.values()) > 0
@@ -146,7 +146,7 @@ def carried() -> dict[str, float]:
 
 
 def enough(rates: dict[str, float], gbit: float) -> dict[str, float]:
-    """Give the tools for which that is twice a rate, and what it is."""
+    """Return the tools for which that is twice a rate, and what it is."""
     return {name: rate for name, rate in rates.items() if rate >= 2 * gbit * GBIT}
 
 
@@ -158,7 +158,7 @@ TOOLS: dict[str, Callable[[Cluster, float], Run]] = {
 
 
 def slowest(run: Run) -> float:
-    """Give the least rate that was read, in bytes per second."""
+    """Return the least rate that was read, in bytes per second."""
     return min(m.bytes / v if m.bytes else v for m in run.measurements for v in m.values)
 
 

@@ -68,7 +68,7 @@ def states(lab: Cluster) -> list[str]:
 
 
 def drained(lab: Cluster) -> list[list[str]]:
-    """Give the names of nodes that have a reason, and its first word."""
+    """Return the names of nodes that have a reason, and its first word."""
     lines = must(lab, 0, "sinfo --noheader --Node --format='%N %E'").splitlines()
     return [line.split()[:2] for line in lines if not line.endswith(" none")]
 

@@ -27,7 +27,7 @@ def survives(text: str) -> bool:
 
 
 def mutants(count: int, seed: int) -> list[tuple[str, str]]:
-    """Give logs, each with some of its numbers changed, and the name of the log that each was."""
+    """Return logs, each with some of its numbers changed, and the name of the log that each was."""
     chance = random.Random(seed)
     texts = [(path.name, path.read_text(errors="replace")) for path in LOGS]
     return [_mutant(*texts[n % len(texts)], chance) for n in range(count)]

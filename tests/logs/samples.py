@@ -31,7 +31,7 @@ def kinds(result: Parsed) -> list[str]:
 
 
 def values(result: Parsed, metric: str, **params: object) -> list[float]:
-    """Give all values of a metric, at the points that have these parameters."""
+    """Return all values of a metric, at the points that have these parameters."""
     return [
         value
         for m in result.measurements

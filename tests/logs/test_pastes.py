@@ -40,7 +40,7 @@ def test_a_second_paste_without_its_first_lines_is_another_run(name: str) -> Non
 
 
 def _most(results: Sequence[Parsed]) -> dict[object, int]:
-    """Give the most values that any series of a point has."""
+    """Return the most values that any series of a point has."""
     found: dict[object, int] = {}
     for result in results:
         for m in result.measurements:

@@ -38,7 +38,7 @@ def definition_of(result: Parsed, metric: str) -> Definition:
 
 
 def figures(text: str) -> dict[tuple[str, str, float], set[tuple[str, str]]]:
-    """Give all figures: format, unit and value, with what each says that its bytes pass."""
+    """Return all figures: format, unit and value, with what each says that its bytes pass."""
     found: dict[tuple[str, str, float], set[tuple[str, str]]] = {}
     for result in results(text):
         for m in result.measurements:
@@ -50,7 +50,7 @@ def figures(text: str) -> dict[tuple[str, str, float], set[tuple[str, str]]]:
 
 
 def parts(name: str) -> list[str]:
-    """Give a sample without one of its lines, and without its beginning or its end."""
+    """Return a sample without one of its lines, and without its beginning or its end."""
     lines = SAMPLES[name].splitlines(keepends=True)[:MOST]
     chance = random.Random(name)
     places = chance.sample(range(len(lines)), min(len(lines), CUTS))

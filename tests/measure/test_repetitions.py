@@ -35,7 +35,7 @@ class Ranks:
 def taken(
     series: Iterable[float], *, most: int = 2000, at_once: int = 7, other: bool = True
 ) -> tuple[int, int]:
-    """Give how many values there are in the end, and how many repetitions there were."""
+    """Return how many values there are in the end, and how many repetitions there were."""
     source = iter(series)
     repetitions = 0
 

@@ -25,7 +25,7 @@ POINT: dict[str, Scalar] = {"gpu": 0, "model": "NVIDIA H200"}
 
 
 def collected(root: Path, rate: float) -> Run:
-    """Give a run in which 1 GiB was copied to the GPU at this rate, over PCIe 5.0 x16."""
+    """Return a run in which 1 GiB was copied to the GPU at this rate, over PCIe 5.0 x16."""
     folder = store.create(root, "gpus", "gpu", 1e9)
     machine = Machine(  # noqa: S604 - no shell is started
         name="0.mpi.gpus", id="h", address="127.0.0.1", shell="local", folder="/f", bin="/b"

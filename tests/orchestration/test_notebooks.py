@@ -22,7 +22,7 @@ ORDER = ("first_look.py", "compare_runs.py", "earlier_runs.py")
 
 
 def cells() -> Iterator[tuple[str, str]]:
-    """Give the script and the text of each cell."""
+    """Yield the script and the text of each cell."""
     for name in ORDER:
         for text in (FOLDER / name).read_text().split("# %%")[1:]:
             title, _, code = text.partition("\n")

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("soon")
 
 
 def moments(calls: tuple[Call, ...], first: int = 0) -> Iterator[Fault]:
-    """Give when to kill: before each call, and after each that changes something.
+    """Yield when to kill: before each call, and after each that changes something.
 
     To be killed before a call is to be killed when the reply of the one before was used. A call
     that changes something is told by its name and how often that came before, because how often
@@ -93,7 +93,7 @@ def test_a_launch_that_is_killed_at_an_entry_of_its_journal_leaves_nothing(
 
 
 def _unanswered() -> set[str]:
-    """Give the tokens of the calls whose answer is not in the journal."""
+    """Return the tokens of the calls whose answer is not in the journal."""
     entries = journal.for_cluster(NAME).entries()
     answered = {entry.token for entry in entries if isinstance(entry, journal.Answered)}
     return {e.token for e in entries if isinstance(e, journal.Requested)} - answered
@@ -226,7 +226,7 @@ def test_a_launch_that_is_killed_at_each_step_behind_its_machines_goes_on_with_t
 
 
 def _pins() -> dict[str, str]:
-    """Give the only pinned key of each machine."""
+    """Return the only pinned key of each machine."""
     path = journal.for_cluster(NAME).folder / ssh_keys.KNOWN
     lines = [line.partition(" ") for line in path.read_text().splitlines()]
     assert len({alias for alias, _, _ in lines}) == len(lines)

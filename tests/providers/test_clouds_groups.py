@@ -32,7 +32,7 @@ SHARED = {"aws": ("CreateSecurityGroup", "ImportKeyPair"), "gcp": ("firewalls.in
 
 
 def grouped(world: World, options: Mapping[str, str] | None = None) -> World:
-    """Give the world of a cluster with one small host and two large ones in a placement group."""
+    """Return the world of a cluster with one small host and two large ones in a placement group."""
     groups = {
         "ps": Group(hosts=1, instance=SMALL[world.name], placement=False),
         "worker": Group(hosts=2, instance=world.spec.instance, placement=True),
@@ -49,7 +49,7 @@ def grouped(world: World, options: Mapping[str, str] | None = None) -> World:
 
 
 def real_calls(cloud: Emulated[Any], *actions: str) -> list[Any]:
-    """Give the calls that were no mere question for permission."""
+    """Return the calls that were no mere question for permission."""
     return [
         call for call in cloud.calls() if call.action in actions and "DryRun" not in call.params
     ]
@@ -131,7 +131,7 @@ def test_a_launch_that_is_killed_between_its_groups_leaves_nothing(
 
 
 def _planned(cloud: Emulated[Any], world: World) -> tuple[Any, ...]:
-    """Give the calls of a plan, which ask for permission under the names of real calls."""
+    """Return the calls of a plan, which ask for permission under the names of real calls."""
     since = len(cloud.calls())
     world.planned()
     return cloud.calls()[since:]

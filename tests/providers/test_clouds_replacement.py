@@ -68,13 +68,13 @@ def launched(world: World) -> tuple[str, ...]:
 
 
 def in_cloud(world: World) -> set[str]:
-    """Give the machines that the cloud has."""
+    """Return the machines that the cloud has."""
     found = world.provider().list_except(NAME, ())
     return {one.id for one in found}
 
 
 def alike(world: World, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what a call has to ask for so that its machines are like those of another."""
+    """Return what a call has to ask for so that its machines are like those of another."""
     if world is GCP:
         made = params["instanceProperties"]
         same = ("machineType", "networkInterfaces", "resourcePolicies", "tags", "metadata")
@@ -240,7 +240,7 @@ def machines() -> list[str]:
 
 
 def host_of(cloud: Emulated[Any], machine: str) -> str:
-    """Give the id of the host behind a machine."""
+    """Return the id of the host behind a machine."""
     assert cloud.hosts
     return machine.rpartition("/")[2]
 

@@ -39,7 +39,7 @@ RACKS = [host // 4 for host in range(16)]
 
 
 def fast() -> ClusterSpec:
-    """Give 16 instances of a type of which Amazon names the network nodes."""
+    """Return 16 instances of a type of which Amazon names the network nodes."""
     return amazon.spec_of(instance="p4d.24xlarge", hosts=16)
 
 
@@ -48,7 +48,7 @@ def compact() -> ClusterSpec:
 
 
 def measured(spec: ClusterSpec, machines: tuple[Machine, ...], fabric: str = "4x4") -> Run:
-    """Give a run of latencies between machines of a cloud, as the simulator has them."""
+    """Return a run of latencies between machines of a cloud, as the simulator has them."""
     with launch(
         "model", provider="sim", hosts=16, options={"fabric": f"leafspine:{fabric}"}
     ) as model:
@@ -59,7 +59,7 @@ def measured(spec: ClusterSpec, machines: tuple[Machine, ...], fabric: str = "4x
 
 
 def nodes(racks: list[int]) -> tuple[tuple[str, ...], ...]:
-    """Give network nodes: two racks are below one node of the second layer."""
+    """Return network nodes: two racks are below one node of the second layer."""
     return tuple(("nn-1", f"nn-1-{rack // 2}", f"nn-1-{rack // 2}-{rack}") for rack in racks)
 
 

@@ -62,7 +62,7 @@ class Kills:
         (self.folder / "when").write_text(when)
 
     def calls(self) -> list[str]:
-        """Give the calls."""
+        """Return the calls."""
         return (self.folder / "calls").read_text().splitlines()
 
     def are_over(self) -> bool:

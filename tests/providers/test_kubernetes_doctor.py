@@ -23,7 +23,7 @@ __all__ = ["kubernetes", "kubernetes_server"]
 
 
 def diagnosed(options: Mapping[str, str], status: int = 0) -> dict[str, dict[str, Any]]:
-    """Give what `cluster doctor` looked for, by its name."""
+    """Return what `cluster doctor` looked for, by its name."""
     words = [word for pair in options.items() for word in ("--option", "{}={}".format(*pair))]
     done = command("doctor", "--provider", "kubernetes", *words, "--json", status=status)
     return {check["what"]: check for check in json.loads(done.stdout)}

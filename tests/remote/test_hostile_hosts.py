@@ -303,7 +303,7 @@ def test_escapes_are_seen_as_text() -> None:
 
 
 def obeyed(text: str) -> list[str]:
-    """Give what a terminal would obey, but for the colours that are ours."""
+    """Return what a terminal would obey, but for the colours that are ours."""
     ours = re.sub("\x1b\\[[0-9;]*m", "", text)
     return re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ours)
 

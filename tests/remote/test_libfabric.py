@@ -29,7 +29,7 @@ EFA = """provider: efa
 
 @pytest.fixture
 def fi_info(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Give this host an fi_info of its own."""
+    """Put an fi_info of the test on the PATH."""
 
     def install(script: str) -> None:
         program = tmp_path / "bin" / "fi_info"

@@ -215,7 +215,7 @@ def test_only_files_that_grow_are_fine() -> None:
 
 
 def longnames() -> Iterator[bytes]:
-    """Give headers that say that the next one has a long name, without end."""
+    """Yield headers that say that the next one has a long name, without end."""
     made = member("././@LongLink", tarfile.GNUTYPE_LONGNAME)
     made.size = 100
     while True:
@@ -223,7 +223,7 @@ def longnames() -> Iterator[bytes]:
 
 
 def long_header() -> Iterator[bytes]:
-    """Give one header that describes a file in a gigabyte, and goes on."""
+    """Yield one header that describes a file in a gigabyte, and goes on."""
     made = member("PaxHeaders/x", tarfile.XHDTYPE)
     made.size = 1 << 30
     yield made.tobuf(tarfile.USTAR_FORMAT)
@@ -232,7 +232,7 @@ def long_header() -> Iterator[bytes]:
 
 
 def global_headers() -> Iterator[bytes]:
-    """Give what holds for all files that follow, ever more of it, without a file."""
+    """Yield what holds for all files that follow, ever more of it, without a file."""
     made = member("pax_global_header", tarfile.XGLTYPE)
     made.size = 30
     header = made.tobuf(tarfile.USTAR_FORMAT)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.quick(False)  # matplotlib takes a second to import
 
 
 def texts(picture: plots.Picture) -> list[str]:
-    """Give the words of an SVG."""
+    """Return the words of an SVG."""
     return re.findall(r">([^<>]+)</text>", picture.image.decode())
 
 

@@ -28,7 +28,7 @@ def summary(metric: str, unit: str, median: float, **params: str) -> Summary:
 
 
 def trained(rate: float, busy: float | None = None) -> tuple[Summary, ...]:
-    """Give what a run with data in a store leaves, of which a rank computes in 80% of a step."""
+    """Return what a run with data in a store leaves, of which a rank computes in 80% of a step."""
     gpu = () if busy is None else (summary("gpu_busy", "%", busy, data="store"),)
     return (
         summary("samples_rate", "samples/s", 2 * rate, data="memory"),

@@ -112,7 +112,7 @@ def perftest(nic: str, rate: float, gpu: int | None = None) -> str:
 
 
 def path(one: str, other: str) -> str:
-    """Give the class of two devices of a host with a NIC per GPU, and two GPUs per socket."""
+    """Return the class of two devices of a host with a NIC per GPU, and two GPUs per socket."""
     a, b = int(one[-1]), int(other[-1])
     if one == other:
         return "X"

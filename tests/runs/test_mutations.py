@@ -48,7 +48,7 @@ WRONG: tuple[Any, ...] = (
 
 
 def leaves(value: Any) -> list[tuple[Any, Any]]:
-    """Give each place in a document: what holds it, and its key."""
+    """Return each place in a document: what holds it, and its key."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     found = [(value, key) for key, _ in items]
     for _, each in list(value.items() if isinstance(value, dict) else enumerate(value)):

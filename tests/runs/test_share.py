@@ -48,7 +48,7 @@ PLANTED = (
 
 
 def filled(of: inspect.Type, text: str) -> Any:
-    """Give a value of a type as JSON has it, with a text in every field that takes one."""
+    """Return a value of a type as JSON has it, with a text in every field that takes one."""
     plain = {inspect.StrType: text, inspect.BoolType: True, inspect.IntType: 3}
     plain |= {inspect.FloatType: 100.0, inspect.RawType: {"sizes": [8], text: [text]}}
     if isinstance(of, inspect.UnionType):

@@ -76,7 +76,7 @@ def _run(number: int, measurements: list[Measurement]) -> Run:
 
 
 def states(runs: list[Run]) -> dict[str, str]:
-    """Give the state of each series: of the fleet, of the copies, and of each host."""
+    """Return the state of each series: of the fleet, of the copies, and of each host."""
     return {str(each.params.get("host", each.metric)): each.state for each in series(runs)}
 
 

@@ -183,7 +183,7 @@ class Coordinator:
         )
 
     def _give_up_silent_hosts(self, batch: _TestBatch) -> None:
-        """Give up each host that did not begin to listen, twice in a row.
+        """Skip each host that did not begin to listen, twice in a row.
 
         The silence of an allreduce does not say which of the two hosts is the cause.
         """

@@ -68,7 +68,7 @@ class ElasticIps:
         self._taken = {nic for address in addresses if (nic := address.get("NetworkInterfaceId"))}
 
     def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
-        """Give each machine an address at its first interface, unless it has one (Failure)."""
+        """Associate an address with the first interface of each machine that has none (Failure)."""
         first = [primary(machine).get("NetworkInterfaceId", "") for machine in machines]
         bare = [interface for interface in first if interface and interface not in self._taken]
         for interface, address in zip(bare, tuple(self._free), strict=False):

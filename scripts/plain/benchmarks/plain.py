@@ -165,7 +165,7 @@ def in_one_go(library: ctypes.CDLL, rank: Rank, definition: Definition, size: in
 def in_turn(
     ways: Mapping[str, Callable[[], list[float]]], turns: int, rank: Rank
 ) -> dict[str, list[float]]:
-    """Give the median of every turn; who begins changes from round to round."""
+    """Return the median of every turn; who begins changes from round to round."""
     taken: defaultdict[str, list[float]] = defaultdict(list)
     for number in range(-1, turns):
         for by in sorted(ways, reverse=number % 2 == 0):

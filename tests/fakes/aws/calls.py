@@ -22,7 +22,7 @@ class Calls(Service, EC2BaseResponse):
         return self.cloud.region(self.region, self.current_account)
 
     def tags(self, kind: str) -> dict[str, str]:
-        """Give the tags that a kind of resource gets in a creating call."""
+        """Return the tags that a kind of resource gets in a creating call."""
         tags: dict[str, str] = {}
         for spec in self.params.get("TagSpecifications", []):
             if spec.get("ResourceType") == kind:

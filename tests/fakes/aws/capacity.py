@@ -18,7 +18,7 @@ class Room(Calls):
     """Is there enough of everything?"""
 
     def _offering(self, name: str) -> list[str]:
-        """Give the zones that have a type."""
+        """Return the zones that have a type."""
         offers = self.ec2_backend.describe_instance_type_offerings(
             "availability-zone", {"instance-type": [name]}
         )

@@ -63,7 +63,7 @@ class Cloud(Emulated[Settings]):
     def user(
         self, name: str, policy: dict[str, Any] | None, account: str = ACCOUNT
     ) -> dict[str, str]:
-        """Give the environment of a user who may do what an IAM policy document says, or all."""
+        """Return the environment of a user who may do what an IAM policy document says, or all."""
         return self._environ(self.permissions.add(name, policy, account))
 
     def things(self, *, theirs: bool = True) -> frozenset[Thing]:
@@ -80,7 +80,7 @@ class Cloud(Emulated[Settings]):
             return frozenset(thing for thing in found if strangers.owns(thing))
 
     def region(self, name: str, account: str = ACCOUNT) -> Region:
-        """Give what there is of an account's region beside what moto knows."""
+        """Return what there is of an account's region beside what moto knows."""
         key = account, name
         if key not in self._regions:
             self._regions[key] = Region(self, name, _backends(account)[name])

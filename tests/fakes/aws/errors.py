@@ -23,12 +23,12 @@ STATUS = {  # all others are 400
 
 
 def refused(code: str, message: str) -> ServiceException:
-    """Give what is raised to refuse a call."""
+    """Return what is raised to refuse a call."""
     return ServiceException(code, message)
 
 
 def written(protocol: str, code: str, message: str) -> tuple[str, str]:
-    """Give the media type and the body of an error."""
+    """Return the media type and the body of an error."""
     if protocol == "json":
         return "application/x-amz-json-1.1", json.dumps({"__type": code, "message": message})
     error = f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"

@@ -185,7 +185,7 @@ def _strange(params: Mapping[str, Any]) -> str:
 
 
 def odd_filter(action: str, params: Mapping[str, Any]) -> str:
-    """Give the first filter of a call about instance types that Amazon does not document."""
+    """Return the first filter of a call about instance types that Amazon does not document."""
     if action != "DescribeInstanceTypes":
         return ""
     names = (one["Name"] for one in params.get("Filters", ()))

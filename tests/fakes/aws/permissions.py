@@ -85,19 +85,19 @@ class Permissions:
         self._roles: dict[str, dict[str, Any] | None] = {}
 
     def add(self, name: str, policy: dict[str, Any] | None, account: str = ACCOUNT) -> str:
-        """Give the access key of a new user."""
+        """Make a user, and return its access key."""
         key = f"AKIATESTCLOUDUSER{len(self._callers):03}"
         self._callers[key] = _user(name, key, account, policy)
         return key
 
     def add_role(self, name: str, policy: dict[str, Any] | None, account: str = ACCOUNT) -> str:
-        """Give the ARN of a new role, which anybody may take on."""
+        """Return the ARN of a new role, which anybody may take on."""
         arn = f"arn:aws:iam::{account}:role/{name}"
         self._roles[arn] = policy
         return arn
 
     def assume(self, arn: str, session: str) -> str:
-        """Give the access key of a new session of a role."""
+        """Return the access key of a new session of a role."""
         if arn not in self._roles:
             raise refused("AccessDenied", f"You may not perform: sts:AssumeRole on {arn}")
         account, name = arn.split(":")[4], arn.rpartition("/")[2]
@@ -168,7 +168,7 @@ def _where(service: Service) -> dict[str, tuple[str, ...]]:
 
 
 def _writes(service: Service, action: str) -> Iterator[Demand]:
-    """Give what a call of EC2 that changes something needs."""
+    """Yield what a call of EC2 that changes something needs."""
     tags = _asked_tags(service)
     made = _made(service)
     for kind in made:
@@ -229,7 +229,7 @@ def _tags_of(tags: list[dict[str, str]] | None) -> dict[str, str]:
 def _demand(
     service: Service, action: str, what: str, *, requested: dict[str, str] | None
 ) -> Demand:
-    """Give a demand with its condition keys."""
+    """Return a demand with its condition keys."""
     kind, _, id_ = what.partition("/")
     owner = "" if kind == "image" else service.caller.account
     context = _where(service)

@@ -63,7 +63,7 @@ class Token:
 
 
 def _tags_of(resource: Any) -> list[dict[str, str]]:
-    """Give a resource's tags; moto looks through those of all resources each time."""
+    """Return a resource's tags; moto looks through those of all resources each time."""
     tags = resource.ec2_backend.tags.get(resource.id, {})
     return [{"resource_id": resource.id, "key": key, "value": tags[key]} for key in tags]
 
@@ -118,7 +118,7 @@ class Region:
         del backend.vpcs[vpc]
 
     def open_default_vpc(self) -> None:
-        """Give the default VPC its way to the internet, which moto forgets."""
+        """Add the default VPC's route to the internet, which moto forgets."""
         backend = self.backend
         vpc = backend.default_vpc.id
         gateway = backend.create_internet_gateway()
@@ -165,7 +165,7 @@ class Region:
             self.cloud.hosts.obey()
 
     def console(self, instance_id: str) -> str:
-        """Give what an instance said on its console."""
+        """Return what an instance said on its console."""
         if time.monotonic() < self.lives[instance_id].made + self.cloud.settings.console:
             return ""
         if self.cloud.hosts:
@@ -174,7 +174,7 @@ class Region:
         return "" if pending else "There is no host behind this instance.\n"
 
     def public_address(self) -> str:
-        """Give a public address that nobody has."""
+        """Return a public address that nobody has."""
         return next(self.cloud.public)
 
     def tick(self, now: float) -> None:
@@ -262,7 +262,7 @@ class Region:
                 reservation.instances = [i for i in reservation.instances if i.id != id_]
 
     def alive(self) -> list[Life]:
-        """Give the instances that are not terminated."""
+        """Return the instances that are not terminated."""
         return [life for life in self.lives.values() if life.state != "terminated"]
 
     def visible(self, instance_id: str) -> bool:

@@ -57,7 +57,7 @@ class LaunchCalls(Checks):
         return ActionResult(reservation)
 
     def _before(self, asked: dict[str, Any]) -> Any:
-        """Give what the same token made before."""
+        """Return what the same token made before."""
         token = self.here.tokens.get(self.params.get("ClientToken", ""))
         if token is None:
             return None
@@ -96,7 +96,7 @@ class LaunchCalls(Checks):
         return reservation
 
     def _volumes(self) -> list[dict[str, Any]]:
-        """Give the volumes that are asked for; of the root's, the image says the rest."""
+        """Return the volumes that are asked for; of the root's, the image says the rest."""
         image = self.ec2_backend.amis[self.params["ImageId"]]
         asked = {volume["DeviceName"]: volume for volume in copy.deepcopy(self._asked_volumes())}
         for volume in image.block_device_mappings:

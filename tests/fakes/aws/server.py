@@ -41,7 +41,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def listener(cloud: Cloud, port: int) -> ThreadedWSGIServer:
-    """Give what will answer requests to a cloud, once it serves."""
+    """Return what will answer requests to a cloud, once it serves."""
     return ThreadedWSGIServer("127.0.0.1", port, Answers(cloud), handler=Quiet)
 
 

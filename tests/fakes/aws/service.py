@@ -80,7 +80,7 @@ class Service(BaseResponse):
         return found
 
     def get_current_account(self) -> str:
-        """Give the account that the call is for, as moto asks for it."""
+        """Return the account that the call is for, as moto asks for it."""
         found = self.cloud.permissions.caller(self.user)
         return found.account if found else ACCOUNT
 

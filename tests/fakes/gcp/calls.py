@@ -93,7 +93,7 @@ class Calls(GroupCalls):
         return self._begun(result)
 
     def _before(self) -> dict[str, Any] | None:
-        """Give what the same request began before."""
+        """Return what the same request began before."""
         request = self.asked.query.get("requestId", "")
         before = self.cloud.operations.before(request)
         if before is None:
@@ -187,7 +187,7 @@ class Calls(GroupCalls):
         return {"items": items, **token}
 
     def image_of_family(self) -> dict[str, Any]:
-        """Give the newest image of a family that is not deprecated."""
+        """Return the newest image of a family that is not deprecated."""
         wanted = self.asked.places
         images = [
             one

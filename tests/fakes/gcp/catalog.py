@@ -123,17 +123,17 @@ IMAGES = (  # project, family, name, architecture, GiB, deprecated
 
 
 def region_of(zone: str) -> str:
-    """Give the region of a zone."""
+    """Return the region of a zone."""
     return zone.rpartition("-")[0]
 
 
 def family(kind: str) -> str:
-    """Give the family of a machine type."""
+    """Return the family of a machine type."""
     return kind.partition("-")[0]
 
 
 def things(*, retired: bool) -> dict[str, dict[str, Any]]:
-    """Give all that Google offers, by path."""
+    """Return all that Google offers, by path."""
     made: dict[str, dict[str, Any]] = {}
     for region, zones in ZONES.items():
         for zone in zones:

@@ -210,7 +210,7 @@ def _check_disks(cloud: Cloud, kind: Mapping[str, Any], properties: Mapping[str,
 
 
 def networks(cloud: Cloud, zone: str, nic: Mapping[str, Any]) -> tuple[str, str]:
-    """Give the paths of the network and the subnet of an interface."""
+    """Return the paths of the network and the subnet of an interface."""
     if "subnetwork" in nic:
         subnet = path_of(nic["subnetwork"])
         known = cloud.resources.get(subnet, {})

@@ -61,7 +61,7 @@ def _document() -> dict[str, Any]:
 
 @cache
 def methods() -> tuple[tuple[re.Pattern[str], Method], ...]:
-    """Give all calls that there are, each with what its path looks like."""
+    """Return all calls that there are, each with what its path looks like."""
     found = []
     for resource, content in _document()["resources"].items():
         for name, method in content.get("methods", {}).items():
@@ -109,7 +109,7 @@ def wrong_request(
 
 
 def kind(method: Method) -> dict[str, str]:
-    """Give the `kind` that each answer of a call has."""
+    """Return the `kind` that each answer of a call has."""
     described = _document()["schemas"][method.response]["properties"].get("kind", {})
     return {"kind": described["default"]} if "default" in described else {}
 

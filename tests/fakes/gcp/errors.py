@@ -35,17 +35,17 @@ class RefusedError(Exception):
 
 
 def missing(path: str) -> RefusedError:
-    """Give what is raised where there is nothing."""
+    """Return what is raised where there is nothing."""
     return RefusedError("notFound", f"The resource '{path}' was not found")
 
 
 def invalid(field: str, value: object, why: str) -> RefusedError:
-    """Give what is raised for a value that cannot be."""
+    """Return what is raised for a value that cannot be."""
     return RefusedError("invalid", f"Invalid value for field 'resource.{field}': '{value}'. {why}")
 
 
 def written(status: int, reason: str, message: str) -> dict[str, Any]:
-    """Give the body of an error."""
+    """Return the body of an error."""
     return {
         "error": {
             "code": status,

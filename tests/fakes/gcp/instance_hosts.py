@@ -31,7 +31,7 @@ NOBODY = "nobody-at-all"
 
 
 def metadata(instance: Mapping[str, Any]) -> dict[str, str]:
-    """Give what an instance is told."""
+    """Return what an instance is told."""
     items = {one["key"]: one["value"] for one in instance.get("metadata", {}).get("items", [])}
     if strange := set(items) - KNOWN:
         raise GapError(f"metadata {', '.join(sorted(strange))}")
@@ -103,7 +103,7 @@ def _words(
     walls: Sequence[Mapping[str, Any]],
     all_of_them: Sequence[Mapping[str, Any]],
 ) -> Iterator[str]:
-    """Give the rules for an instance, the one that counts most first."""
+    """Yield the rules for an instance, the one that counts most first."""
     network = instance["networkInterfaces"][0]["network"]
     own = set(_tags(instance))
     for wall in sorted(walls, key=lambda w: (w.get("priority", 1000), "allowed" in w)):

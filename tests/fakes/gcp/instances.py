@@ -258,13 +258,13 @@ class InstanceCalls(ResourceCalls):
         return operation
 
     def serial_port(self) -> dict[str, Any]:
-        """Give what an instance said on its first serial port."""
+        """Return what an instance said on its first serial port."""
         life = self._life()
         said = self.cloud.console(life.instance["name"])
         return {"contents": said, "start": "0", "next": str(len(said))}
 
     def guest_attributes(self) -> dict[str, Any]:
-        """Give what the guest agent wrote: the host's public keys."""
+        """Return what the guest agent wrote: the host's public keys."""
         life = self._life()
         self._count_query(life)
         told = instance_hosts.metadata(life.instance)

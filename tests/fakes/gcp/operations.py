@@ -58,7 +58,7 @@ class Operation:
         )
 
     def shown(self) -> dict[str, Any]:
-        """Give it as it is answered."""
+        """Return it as it is answered."""
         where, _, place = self.scope.partition("/")
         shown: dict[str, Any] = {
             "kind": "compute#operation",
@@ -114,7 +114,7 @@ class Operations:
             self._by_request[request] = (asked, one)
 
     def before(self, request: str) -> tuple[object, Operation] | None:
-        """Give what the same request began before."""
+        """Return what the same request began before."""
         return self._by_request.get(request)
 
     def get(self, name: str) -> Operation | None:
@@ -128,7 +128,7 @@ class Operations:
         return one
 
     def of(self, scope: str) -> list[Operation]:
-        """Give those of a zone, of a region, or of neither."""
+        """Return those of a zone, of a region, or of neither."""
         return [one for one in self._all.values() if one.scope == scope]
 
     def tick(self, now: float) -> None:

@@ -23,7 +23,7 @@ SWITCHES = (  # `compute.managed.disableGuestAttributesAccess` is not there: 404
 
 
 def answer(cloud: Cloud, verb: str, path: str) -> tuple[int, str]:
-    """Give the status and the text that answer a question."""
+    """Return the status and the text that answer a question."""
     status, said = _answer(cloud, verb, path)
     return cloud.settings.policies_answer or (status, json.dumps(said))
 

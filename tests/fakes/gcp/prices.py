@@ -25,7 +25,7 @@ PRICES = {  # description: nanodollars for an hour
 
 
 def page(token: str) -> dict[str, Any]:
-    """Give a page of the list."""
+    """Return a page of the list."""
     start = int(token or 0)
     listed = list(PRICES.items())
     more = {"nextPageToken": str(start + PAGE)} if start + PAGE < len(listed) else {}

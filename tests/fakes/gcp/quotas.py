@@ -22,11 +22,11 @@ class Quotas:
         self._cloud = cloud
 
     def limit(self, region: str, metric: str) -> float:
-        """Give how much there may be of something."""
+        """Return how much there may be of something."""
         return self._cloud.settings.quotas.get(f"{region} {metric}".strip(), ENOUGH)
 
     def left(self, region: str, metric: str) -> float:
-        """Give how much more there may be of something."""
+        """Return how much more there may be of something."""
         return self.limit(region, metric) - self.used(region)[metric]
 
     def used(self, region: str) -> Counter[str]:
@@ -70,7 +70,7 @@ class Quotas:
 
 
 def gpus_of(kind: Mapping[str, Any], properties: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Give the accelerators of an instance: those of its type, or those that are attached."""
+    """Return the accelerators of an instance: those of its type, or those that are attached."""
     own = [
         (one["guestAcceleratorType"], one["guestAcceleratorCount"])
         for one in kind.get("accelerators", [])

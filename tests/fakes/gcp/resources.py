@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def path_of(given: str) -> str:
-    """Give the path that a URL, or a part of one, means."""
+    """Return the path that a URL, or a part of one, means."""
     path = given.partition(discovery.BASE)[2] or given
     return path if path.startswith("projects/") else f"projects/{PROJECT}/{path}"
 
@@ -49,13 +49,13 @@ class ResourceCalls:
         return re.sub(r"/(getGuestAttributes|serialPort)$", "", path)
 
     def found(self) -> dict[str, Any]:
-        """Give what is asked for, or refuse."""
+        """Return what is asked for, or refuse."""
         if self.path not in self.cloud.resources:
             raise missing(self.path)
         return self.cloud.resources[self.path]
 
     def shown(self, one: dict[str, Any]) -> dict[str, Any]:
-        """Give a thing as it is answered: where it is named, it is by a URL."""
+        """Return a thing as it is answered: where it is named, it is by a URL."""
         if one.get("kind") == "compute#instance":
             return {"selfLink": "", **one, **topology.status(self.cloud.settings, one)}
         if one.get("kind") == "compute#reservation":

@@ -104,7 +104,7 @@ class Listener(ThreadingHTTPServer):
 
 
 def listener(cloud: Cloud, port: int) -> Listener:
-    """Give what will answer requests to a cloud, once it serves."""
+    """Return what will answer requests to a cloud, once it serves."""
     return Listener(("127.0.0.1", port), type("OurHandler", (Handler,), {"cloud": cloud}))
 
 

@@ -34,7 +34,7 @@ def put(cloud: Cloud) -> None:
 
 
 def _walls(network: str) -> dict[str, dict[str, Any]]:
-    """Give the rules that a default network comes with: SSH is open to everybody."""
+    """Return the rules that a default network comes with: SSH is open to everybody."""
     rules = {
         "default-allow-ssh": ("0.0.0.0/0", {"IPProtocol": "tcp", "ports": ["22"]}),
         "default-allow-internal": ("10.128.0.0/9", {"IPProtocol": "all"}),

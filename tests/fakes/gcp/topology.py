@@ -14,7 +14,7 @@ NODES = ("cluster", "block", "subblock", "host")
 
 
 def status(settings: Settings, one: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the `resourceStatus` of an instance: with nothing of it, where Google tells nothing."""
+    """Return the `resourceStatus` of an instance; it is empty where Google reports nothing."""
     kind = one["machineType"].rpartition("/")[2]
     if one["status"] != "RUNNING" or not (one["resourcePolicies"] or kind.startswith(TYPES)):
         return {}

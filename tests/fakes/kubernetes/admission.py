@@ -248,7 +248,7 @@ def _check_quota(store: Store, pod: Object, name: str) -> None:
 
 
 def counted(pod: Object) -> dict[str, float]:
-    """Give what a pod counts against a quota."""
+    """Return what a pod counts against a quota."""
     requests = requests_of(pod)
     counts: dict[str, float] = {"pods": 1.0, "count/pods": 1.0}
     counts |= {f"requests.{name}": amount for name, amount in requests.items()}
@@ -257,7 +257,7 @@ def counted(pod: Object) -> dict[str, float]:
 
 
 def used_of(store: Store, namespace: str) -> dict[str, float]:
-    """Give what the pods of a namespace count that have not ended."""
+    """Return what the pods of a namespace count that have not ended."""
     used: dict[str, float] = {}
     for pod in store.list(PODS, namespace):
         if pod["status"].get("phase") not in ("Failed", "Succeeded"):

@@ -194,7 +194,7 @@ class Kubernetes:
         self.store.remove(kind, item)
 
     def job_name(self) -> str:
-        """Give the name of the only Job."""
+        """Return the name of the only Job."""
         [job] = self.jobs()
         return str(job["metadata"]["name"])
 
@@ -214,7 +214,7 @@ class Kubernetes:
             self.store.update(kind, item)
 
     def label(self, node: str, labels: dict[str, str]) -> None:
-        """Give a node labels."""
+        """Set labels of a node."""
         self.change(NODES, node, lambda item: item["metadata"]["labels"].update(labels))
 
     def may(self, user: str, verb: str, resource: str, namespace: str) -> bool:
@@ -241,7 +241,7 @@ class Kubernetes:
         return ""
 
     def allowance(self) -> Callable[[int, int], int]:
-        """Give a function that says how many more bytes of a command's output may be sent."""
+        """Return a function that says how many more bytes of a command's output may be sent."""
         way, most = self.cuts.pop(0) if self.cuts else ("", 0)
         left = [most]
 
@@ -255,7 +255,7 @@ class Kubernetes:
         return allowed
 
     def pods(self) -> list[Object]:
-        """Give the pods that there are."""
+        """Return the pods that there are."""
         return self.store.list(PODS)
 
     def lose_node(self, name: str) -> None:
@@ -302,7 +302,7 @@ class Kubernetes:
         ]
 
     def jobs(self) -> list[Object]:
-        """Give the Jobs that there are."""
+        """Return the Jobs that there are."""
         return self.store.list(JOBS)
 
 

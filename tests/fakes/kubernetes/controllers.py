@@ -363,7 +363,7 @@ def _why_hopeless(spec: dict[str, Any], pod: Object) -> str:
 
 
 def index_of(pod: Object) -> str:
-    """Give the index of a pod of a Job."""
+    """Return the index of a pod of a Job."""
     return str(pod["metadata"]["labels"][INDEX])
 
 

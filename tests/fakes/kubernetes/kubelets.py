@@ -141,7 +141,7 @@ class Kubelets:
         self.store.update(PODS, pod)
 
     def _with_variables(self, pod: Object, node: Object) -> Object:
-        """Give a pod whose variables have the values that they refer to."""
+        """Return a pod whose variables have the values that they refer to."""
         fields = {
             "spec.nodeName": node["metadata"]["name"],
             "status.podIP": self.runtime.address(pod, node),

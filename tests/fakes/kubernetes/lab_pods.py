@@ -84,19 +84,19 @@ class LabPods(FolderPods):
         return list(self._machines)
 
     def address(self, pod: Object, node: Object) -> str:
-        """Give the address of a pod: its own, or that of its node."""
+        """Return the address of a pod: its own, or that of its node."""
         machine = self._machines[node["metadata"]["name"]]
         if pod["spec"].get("hostNetwork") and machine.access:
             return machine.access.host
         return machine.address
 
     def _node_process(self, node: Object) -> int:
-        """Give the first process of a node."""
+        """Return the first process of a node."""
         holder = self._holders[node["metadata"]["name"].rpartition("-")[2]]
         return int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
 
     def sent(self, node: str) -> int:
-        """Give the bytes that a node has sent on its link, also those of its pods."""
+        """Return the bytes that a node has sent on its link, also those of its pods."""
         pid = self._node_process({"metadata": {"name": node}})
         lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
         [line] = [line for line in lines if line.strip().startswith("eth0:")]
@@ -152,7 +152,7 @@ class LabPods(FolderPods):
         return Path(f"/proc/{self._node_process(node)}/root{NAMES}")
 
     def _connect(self, node: int, pod: int, address: str) -> None:
-        """Give a pod its device of the overlay, whose packets go over the link of its node."""
+        """Create a pod's device of the overlay, whose packets go over the link of its node."""
         with contextlib.suppress(Exception):
             inside(node, "ip", "link del vxlan0\n")
         device = f"type vxlan id {VNI} group {GROUP} dev eth0 dstport 4789"
@@ -188,7 +188,7 @@ def _is_possible(node: int, batch: str) -> bool:
 
 
 def _before(pod: Object) -> list[str]:
-    """Give the words of the container before the others; none if there is none."""
+    """Return the words of the container before the others; none if there is none."""
     before = pod["spec"].get("initContainers") or ()
     if not before:
         return []

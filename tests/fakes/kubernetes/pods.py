@@ -40,7 +40,7 @@ class Image(NamedTuple):
 
 
 def variables(pod: Object) -> dict[str, str]:
-    """Give the environment of a pod's container."""
+    """Return the environment of a pod's container."""
     container = pod["spec"]["containers"][0]
     own = {pair["name"]: pair["value"] for pair in container.get("env") or ()}
     return {"PATH": os.environ["PATH"], POD: pod["metadata"]["uid"], **own}
@@ -56,7 +56,7 @@ class FolderPods:
         self.images: dict[str, Image] = {}
 
     def address(self, pod: Object, node: Object) -> str:
-        """Give the address of a pod: one of this machine's, as its processes are."""
+        """Return the address of a pod: one of this machine's, as its processes are."""
         del node
         if pod["metadata"]["uid"] not in self._addresses:
             self._addresses[pod["metadata"]["uid"]] = f"127.0.1.{len(self._addresses) % 254 + 1}"
@@ -75,7 +75,7 @@ class FolderPods:
             )
 
     def initialized(self, pod: Object) -> tuple[int, str] | None:
-        """Give the exit status of the container before the others, and its message, if it ended."""
+        """Return exit status and message of the container before the others, if it ended."""
         raise Gap(f"what runs before {pod['spec']['containers'][0]['name']}, in folders")
 
     def resolve(self, names: Mapping[str, str]) -> None:
@@ -88,7 +88,7 @@ class FolderPods:
         return self.folder / f"{pod['metadata']['uid']}.log"
 
     def ended(self, pod: Object) -> int | None:
-        """Give the exit status of a container that ended."""
+        """Return the exit status of a container that ended."""
         process = self._running.get(pod["metadata"]["uid"])
         return process.poll() if process else None  # it may just have been stopped
 

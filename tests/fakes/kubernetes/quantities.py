@@ -48,7 +48,7 @@ def add(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
 
 
 def requests_of(pod: Object) -> dict[str, float]:
-    """Give what a pod requests: what its containers do together, or more for one before them."""
+    """Return what a pod requests: what its containers do together, or more for one before them."""
     total: dict[str, float] = {}
     for container in pod["spec"]["containers"]:
         total = add(total, _requests(container))

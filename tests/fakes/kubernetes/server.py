@@ -70,7 +70,7 @@ class Asked(NamedTuple):
     query: dict[str, list[str]]
 
     def one(self, key: str) -> str:
-        """Give a parameter of the query."""
+        """Return a parameter of the query."""
         return self.query.get(key, [""])[0]
 
 
@@ -366,7 +366,7 @@ class Handler(BaseHTTPRequestHandler):
         )
 
     def _pod(self, asked: Asked) -> tuple[Object, str]:
-        """Give a pod and the name of its container that is asked for."""
+        """Return a pod and the name of its container that is asked for."""
         pod = self.kubernetes.store.get(PODS, asked.namespace, asked.name)
         names = [container["name"] for container in pod["spec"]["containers"]]
         if asked.one("container") and asked.one("container") not in names:

@@ -78,7 +78,7 @@ def now() -> str:
 
 
 def age(text: str) -> float:
-    """Give the seconds since a time."""
+    """Return the seconds since a time."""
     return (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
 
 
@@ -93,14 +93,14 @@ class Store:
         self._versions = itertools.count(1000)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Give an object (404)."""
+        """Return an object (404)."""
         with self.lock:
             if item := self.objects.get((kind, namespace, name)):
                 return copy.deepcopy(item)
         raise not_found(kind.resource, name)
 
     def list(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Give the objects of a kind, by name."""
+        """Return the objects of a kind, by name."""
         with self.lock:
             return [
                 copy.deepcopy(item)
@@ -179,7 +179,7 @@ class Store:
 
 
 def containers_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the containers of a pod, in the order in which they start."""
+    """Return the containers of a pod, in the order in which they start."""
     return [*(spec.get("initContainers") or ()), *spec["containers"]]
 
 

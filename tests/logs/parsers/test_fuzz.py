@@ -98,7 +98,7 @@ def test_words_of_a_log_are_changed(sample: str, data: st.DataObject) -> None:
 
 
 def said_by(text: str) -> dict[str, set[float]]:
-    """Give all values of each metric; none of a text that nobody understands."""
+    """Return all values of each metric; none of a text that nobody understands."""
     said: defaultdict[str, set[float]] = defaultdict(set)
     try:
         found = read([text.encode()]).results

@@ -42,7 +42,7 @@ class Agent:
         return answer
 
     def children(self) -> list[str]:
-        """Give the states of its children: `S` sleeps, `Z` has ended and was not reaped."""
+        """Return the states of its children: `S` sleeps, `Z` has ended and was not reaped."""
         pid = self.process.pid
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         states = []

@@ -60,6 +60,6 @@ def seen() -> list[str]:
 
 
 def asked(cloud: Cloud) -> dict[str, Any]:
-    """Give the properties that the last machines were asked for with."""
+    """Return the properties that the last machines were asked for with."""
     found: dict[str, Any] = cloud.calls(BULK)[-1].params["instanceProperties"]
     return found

@@ -190,7 +190,7 @@ def put_network(cloud: Cloud, name: str, ranges: Sequence[str], profile: str = "
 
 @pytest.fixture
 def theirs(gcp: Cloud) -> Cloud:
-    """Give a cloud with networks for RoCE and Falcon that somebody else has made."""
+    """Return a cloud with networks for RoCE and Falcon that somebody else has made."""
     put_network(gcp, "sys", ["172.16.0.0/24"])
     put_network(gcp, "same", ["172.16.0.0/25"])
     rails = [f"172.17.{number}.0/24" for number in range(9)]

@@ -88,7 +88,7 @@ CASES: dict[str, dict[str, str]] = {
 
 @pytest.fixture(scope="module")
 def ssh_home(openssh: None) -> str:
-    """Give the home of root, whom ssh believes to be in a namespace of its own."""
+    """Return the home of root, whom ssh believes to be in a namespace of its own."""
     home = pwd.getpwuid(0).pw_dir
     if run("unshare", "-rm", "mount", "--bind", "/var", home, status=None).returncode:
         pytest.skip("nobody may make namespaces here, in which ssh would read other settings")
@@ -105,7 +105,7 @@ def by_ssh(home: Path, ssh_home: str, *words: str) -> dict[str, str]:
 
 
 def by_us(host: str) -> dict[str, str]:
-    """Give what we connect by, as far as the settings say it."""
+    """Return what we connect by, as far as the settings say it."""
     *_, target = connection.route(Access(host=host))
     settings = target.ssh_config
     found = {"hostname": target.host, "port": str(target.port)}
