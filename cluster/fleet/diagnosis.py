@@ -61,12 +61,7 @@ def diagnose(
     solution = pair_table.diagnosed(table, routes if fleet.metric == "bandwidth" else None)
     findings = in_order([*_findings(fleet, solution), *untested])
     blamed, observations = by_fault(findings)
-    slow = {
-        host for finding in findings for host in finding.reason.hosts if finding.kind == "GROUP"
-    }
-    doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
-    undecided = {s.place: s for doubt in doubts for s in doubt(fleet, solution)}
-    suspects = tuple(s for s in undecided.values() if s.place.host not in slow)
+    suspects = _suspects(fleet, solution, findings)
     reference = pair_table.unit_value(fleet, solution, float(solution.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
     reason = _reason(word, findings, fleet, solution)
@@ -90,6 +85,16 @@ def diagnose(
         reason=reason,
         suspects=suspects,
     )
+
+
+def _suspects(
+    fleet: Fleet, solution: pair_table.Diagnosed, findings: Sequence[FleetFinding]
+) -> tuple[Suspect, ...]:
+    """Return each host in doubt once, and none of a slow group."""
+    slow = {host for f in findings if f.kind == "GROUP" for host in f.reason.hosts}
+    doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
+    undecided = {s.place: s for doubt in doubts for s in doubt(fleet, solution)}
+    return tuple(s for s in undecided.values() if s.place.host not in slow)
 
 
 def _findings(fleet: Fleet, solution: pair_table.Diagnosed) -> list[FleetFinding]:

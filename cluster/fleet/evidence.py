@@ -70,21 +70,27 @@ def counter_changes(
     was_read = any(t.source_busy or t.source_counters or t.target_counters for t in tests)
     if not verdict.reference or not was_read:
         return {}
-    low = [test for test in tests if is_low(verdict, test)]
-    good = [met for test in tests if not is_low(verdict, test) for met in _met(test)]
+    low, usual = _low_and_usual(verdict, tests)
+    good = [met for test in usual for met in _met(test)]
     by_place: dict[int, tuple[CounterChange, ...]] = {}
     parts: list[FleetFinding | Suspect] = [*verdict.findings, *verdict.suspects]
     for place, finding in enumerate(parts):
         hosts, own = _blamed_tests(verdict, finding, low)
         met = [_merged(test, hosts) for test in own]
-        rest = [test for test in tests if passes(test, hosts, finding.direction)]
-        own_good = [_merged(test, hosts) for test in rest if not is_low(verdict, test)]
+        own_good = [_merged(t, hosts) for t in usual if passes(t, hosts, finding.direction)]
         # what went up before a host fell silent does not matter
         is_silent = isinstance(finding, FleetFinding) and finding.kind == "HUNG"
         if min(len(met), len(good)) >= FEWEST and not is_silent:
             rates = [test.value or 0.0 for test in own]
             by_place[place] = tuple(_changes(met, good, own_good, rates))
     return by_place
+
+
+def _low_and_usual(
+    verdict: FleetVerdict, tests: Sequence[PairTest]
+) -> tuple[list[PairTest], list[PairTest]]:
+    low = [test for test in tests if is_low(verdict, test)]
+    return low, [test for test in tests if not is_low(verdict, test)]
 
 
 def _blamed_tests(

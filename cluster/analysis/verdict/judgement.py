@@ -312,14 +312,17 @@ def _next_step(
     is_disturbed = len(signs) < len(findings) and word == "plausible"
     if is_disturbed or any(isinstance(verdict.reason, BusyHost) for verdict in verdicts):
         return Advice(purpose="again", command=("cluster", "compare", name, "--again"))
-    waits = training is not None and training.waits_for_network and _hosts(record) > 1
-    if record.benchmark == TRAINING and not waits:
+    if record.benchmark == TRAINING and not _waits_for_network(record, training):
         return _show("report", name)  # it draws the parts of a step
     return (
         _next_on_one_host(word, record, verdicts)
         if _hosts(record) == 1
         else _next_on_several_hosts(word, record, verdicts, hardware)
     )
+
+
+def _waits_for_network(record: Record, training: TrainingVerdict | None) -> bool:
+    return training is not None and training.waits_for_network and _hosts(record) > 1
 
 
 def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:

@@ -96,14 +96,9 @@ class P2PMatrix(Parser):
             return True
         header = _HEADER.match(line)
         if header and (self._title or self._in_peers or header[1] == CORNER):
-            self._untitle()
-            if header[1] in self._corners or not self._fits(header[1]):
-                self._title, self._in_peers = None, False  # of another matrix: its title is missing
-            self._corners.add(header[1])
-            self._rows.clear()
+            self._begin_matrix(header[1])
             self._open(lineno)
             self._columns = header[2].split()
-            self._by = header[1] if header[1] != CORNER else "GPU"
             return True
         device = _DEVICE.match(line) if "Device:" in line else None
         if device:
@@ -115,6 +110,14 @@ class P2PMatrix(Parser):
             self._open(lineno).fail(line.strip())
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
+
+    def _begin_matrix(self, corner: str) -> None:
+        self._untitle()
+        if corner in self._corners or not self._fits(corner):
+            self._title, self._in_peers = None, False  # of another matrix: its title is missing
+        self._corners.add(corner)
+        self._rows.clear()
+        self._by = corner if corner != CORNER else "GPU"
 
     def expects(self, line: str) -> bool:
         cells = line.split()

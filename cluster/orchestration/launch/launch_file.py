@@ -158,12 +158,17 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         fetch={source: str(path.parent / str(here)) for source, here in fetch.items()},
         down=bool(values.down),
     )
+    _check_folders_and_jobs(launch, path)
+    return launch
+
+
+def _check_folders_and_jobs(launch: LaunchFile, path: Path) -> None:
     for source in launch.files:
         if not Path(source).is_dir():
             raise SpecError(f"{path.name}: {source} is not a folder on this machine.")
     for source in launch.fetch:
         launch.hosts_of(source.rpartition(":")[0])
-    for number, (name, job) in enumerate(checked.items()):
+    for number, (name, job) in enumerate(launch.jobs.items()):
         try:
             check_name(name)
             check_task(job.task, job.restarts)
@@ -171,8 +176,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
             error.what = f"The job {name!r}: {error.what}"
             raise
         launch.hosts_of(job.on)
-        _check_order(name, job, [*checked][:number])
-    return launch
+        _check_order(name, job, [*launch.jobs][:number])
 
 
 def _check_order(name: str, job: FileJob, above: list[str]) -> None:

@@ -122,10 +122,16 @@ def zones_to_try(zones: Sequence[str], instance: str, chosen: Reservation | None
     return [chosen.zone]
 
 
-def other_lines(
-    read: Callable[[], Sequence[Reservation]], instance: str, now: float, permission: str
+def reservation_lines(
+    read: Callable[[], Sequence[Reservation]],
+    instance: str,
+    now: float,
+    permission: str,
+    chosen: Reservation | None,
 ) -> list[str]:
-    """Return the lines of a plan about reservations of its type that it does not use."""
+    """Return the line of a plan about its reservation, or those of its type that it could use."""
+    if chosen:
+        return [chosen.line(now)]
     try:
         fitting = [item for item in read() if item.instance == instance]
     except Failure as failure:

@@ -23,7 +23,7 @@ from cluster.providers._cloud.options import (
     not_offered_error,
     requested_zones,
 )
-from cluster.providers._cloud.reservations import other_lines, zones_to_try
+from cluster.providers._cloud.reservations import reservation_lines, zones_to_try
 from cluster.providers._cloud.tags import Tags, new_tags
 from cluster.providers.aws import efs, images, network_cards, quotas, reservations
 from cluster.providers.aws.delete import LISTS
@@ -79,7 +79,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     now, read = region.now(), partial(reservations.list_reservations, region)
-    unused = [] if reserved else other_lines(read, spec.instance or "", now, LISTS_RESERVATIONS)
+    notes = reservation_lines(read, spec.instance or "", now, LISTS_RESERVATIONS, reserved)
     lines = (
         _description(spec, options, sites, vpc, allow),
         f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
@@ -89,7 +89,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         *([_score_line(region, spec)] if spec.spot else []),
         *unknown,
-        *([reserved.line(region.now())] if reserved else unused),
+        *notes,
         reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
         *idle_lines(spec),
         "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),

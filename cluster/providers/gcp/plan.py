@@ -28,7 +28,7 @@ from cluster.providers._cloud.options import (
     requested_zones,
     words,
 )
-from cluster.providers._cloud.reservations import other_lines, remaining, zones_to_try
+from cluster.providers._cloud.reservations import remaining, reservation_lines, zones_to_try
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import (
     fabrics,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
+LISTS_RESERVATIONS = "compute.reservations.list"
 MTU = 1460  # bytes, of a network that does not say (cloud.google.com/vpc/docs/mtu)
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
@@ -70,7 +71,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     )
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
-    attached = requested.kind.type if requested and requested.kind.attached else ""
+    attached, count = _attached(requested)
     network = _network(project, region, options, has_fabric=fabric is not None and not nics)
     architecture = kind.architecture or INTEL
     image = choose_image(project, spec.image or "", architecture, gpus=gpus is not None)
@@ -78,7 +79,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     link = machine_types.link_of(instance, (network and network.mtu) or MTU, tier_1=tier1)
     cost = prices.price(project, kind, region, gpus, spot=spec.spot)
     now, read = project.now(), partial(reservations.list_reservations, project)
-    unused = [] if reserved else other_lines(read, instance, now, "compute.reservations.list")
+    notes = reservation_lines(read, instance, now, LISTS_RESERVATIONS, reserved)
     ends = remaining(reserved, now) if reserved else None
     ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
     counted = msgspec.structs.replace(spec, spot=spec.spot or bool(queue))  # for the quotas
@@ -94,7 +95,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         ),
         _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
         check_policies(project, public=options.is_public),
-        *([reserved.line(now)] if reserved else unused),
+        *notes,
         f"ends by itself {format_seconds(ttl)} after its start "
         + (f"at the latest: {options.reservation} ends then" if ttl == ends else "(--ttl)"),
         price_line(cost, spec.hosts, ttl),
@@ -109,7 +110,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         image=image.self_link[image.self_link.index("projects/") :],
         disk=max(options.disk, image.disk_size_gb),
         accelerator=attached,
-        accelerators=requested.count if requested else 0,
+        accelerators=count,
         gpus=gpus[1] if gpus else 0,
         reservation=options.reservation,
         queue=queue,
@@ -121,7 +122,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         ttl=ttl,
         link=link,
         price=cost,
-        lines=tuple(line for line in lines if line),
+        lines=tuple(filter(None, lines)),
     )
 
 
@@ -220,6 +221,13 @@ def _check_kind(
         raise SpecError(
             f"{kind.name} has one thread per core.", remedy="Leave --option threads_per_core out."
         )
+
+
+def _attached(requested: RequestedAccelerators | None) -> tuple[str, int]:
+    """Return the type of accelerators that no machine type includes, and the number requested."""
+    if requested is None:
+        return "", 0
+    return requested.kind.type if requested.kind.attached else "", requested.count
 
 
 def _gpus(kind: MachineType, requested: RequestedAccelerators | None) -> tuple[str, int] | None:

@@ -400,12 +400,12 @@ def _more_remedies(sign: Finding | JobFailure) -> Iterator[str]:
 
 def _evidence(finding: Finding) -> str:
     """Word what shows a problem; a line of a log speaks for itself."""
-    figures = _gpu_evidence(finding) or _host_evidence(finding) or _network_evidence(finding)
-    return figures or finding.text
+    kinds = (_nccl_evidence, _copy_evidence, _host_evidence, _flow_evidence, _network_evidence)
+    return next(filter(None, (words(finding) for words in kinds)), finding.text)
 
 
-def _gpu_evidence(finding: Finding) -> str:
-    f, series, other, share = finding, finding.series, finding.other, finding.share or 0.0
+def _nccl_evidence(finding: Finding) -> str:
+    f, other, share = finding, finding.other, finding.share or 0.0
     match f.kind:
         case "no_gpudirect" | "efa_without_gpudirect" if f.edge:
             links = f"{f.count} of {f.other_count} links between hosts copy through the host"
@@ -428,6 +428,14 @@ def _gpu_evidence(finding: Finding) -> str:
             return f"NCCL_P2P_LEVEL is {f.name}: numbers changed their meaning in NCCL 2.4.7"
         case "level_by_number":
             return f"NCCL_P2P_LEVEL is {f.name}, and GPUs still use P2P"
+        case "unconnected":
+            return f"{f.count} test(s) of one rank each, and bus bandwidth is 0"
+    return ""
+
+
+def _copy_evidence(finding: Finding) -> str:
+    f, series, other, share = finding, finding.series, finding.other, finding.share or 0.0
+    match f.kind:
         case "no_peers" | "peers_blocked":
             gain = f"P2P on is {share:.2f} x P2P off over {f.count} pair(s)"
             line = "" if f.name else f.text
@@ -442,8 +450,6 @@ def _gpu_evidence(finding: Finding) -> str:
             return f"{copy}: {rates}"
         case "far_memory" if series:
             return f"{series.metric} reaches {series.share or 0.0:.0%} of its slot"
-        case "unconnected":
-            return f"{f.count} test(s) of one rank each, and bus bandwidth is 0"
     return ""
 
 
@@ -479,7 +485,7 @@ def _host_evidence(finding: Finding) -> str:
     return ""
 
 
-def _network_evidence(finding: Finding) -> str:
+def _flow_evidence(finding: Finding) -> str:
     f, series, other, share = finding, finding.series, finding.other, finding.share or 0.0
     match f.kind:
         case "one_flow" if series and other:
@@ -506,6 +512,12 @@ def _network_evidence(finding: Finding) -> str:
         case "one_of_several" if series:
             each = f"{series.median / f.rate:.0%} of one interface ({format_rate(f.rate)})"
             return f"{_rate(series)} is {each}; a host has {f.count}"
+    return ""
+
+
+def _network_evidence(finding: Finding) -> str:
+    f, series = finding, finding.series
+    match f.kind:
         case "shared_subnet":
             detail = f"a rank tried to connect to {f.name}"
             detail = detail if f.count else f"{f.name} is on several hosts"
