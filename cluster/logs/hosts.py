@@ -167,10 +167,10 @@ def hosts_in_name(name: str) -> Pair | None:
     by_form: defaultdict[tuple[bool, int], set[Pair]] = defaultdict(set)
     for at, size in product(range(len(parts)), range(1, len(parts) // 2 + 1, 2)):
         near, other = parts[at : at + size], parts[at + size + 1 : at + 2 * size + 1]
-        if len(other) < size or not _is_separator(parts[at + size]):
+        if len(other) < size or parts[at + size].isalnum():
             continue
         pair = "".join(near), "".join(other)
-        if not _differ_in_numbers(*pair) or any(map(_is_separator, (near[0], near[-1]))):
+        if not _differ_in_numbers(*pair) or not (near[0].isalnum() and near[-1].isalnum()):
             continue
         named = _has_letters(pair[0])
         if named or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[at + size], "", 1):
@@ -183,10 +183,6 @@ def hosts_in_name(name: str) -> Pair | None:
 
 def _has_letters(text: str) -> bool:
     return any(c.isalpha() for c in text)
-
-
-def _is_separator(part: str) -> bool:
-    return not part.isalnum()
 
 
 def hosts_by_pattern(pattern: str, name: str) -> Pair | None:
@@ -204,11 +200,10 @@ def hosts_by_pattern(pattern: str, name: str) -> Pair | None:
 
 def host_order(names: Iterable[str]) -> list[str]:
     """Sort names of hosts: node2 before node10."""
-    return sorted(set(names), key=_natural)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(p) if p.isdecimal() else -1, p) for p in re.split(r"(\d+)", name)]
+    return sorted(
+        set(names),
+        key=lambda name: [(int(p) if p.isdecimal() else -1, p) for p in re.split(r"(\d+)", name)],
+    )
 
 
 _NAME = r"(?:mlx[45]_(?:bond_)?\d+|bnxt_re\d+|irdma\d+|hfi1_\d+|NIC\d+|(?:eth|ib)\d+|en[opsx]\w+)"
@@ -278,7 +273,7 @@ LEAST = 2  # hosts of a matrix
 ROW = 3  # cells: two hosts and a value
 _RATE = re.compile(r"\b([KMGkmg]?i?)(B|b|[Bb]its?|[Bb]ytes?)(?:/s(?:ec)?|ps|s)\b")
 _TIME = re.compile(rf"\b({'|'.join(SECONDS)})\b")
-_MPIGRAPH_HOST = re.compile(r"(.+?):\d+(?: to)?$")
+_MPIGRAPH_RANK = re.compile(r"(?<=.):\d+(?: to)?$")  # after the name of its host
 
 
 class HostValue(NamedTuple):
@@ -378,13 +373,8 @@ def _mpigraph(lines: Sequence[tuple[int, str]]) -> HostValues:
         if " to\t" not in line:
             break
         rows.append((number, [cell.strip() for cell in line.split("\t") if cell.strip()]))
-    plain = [(number, [_plain(cell) for cell in row]) for number, row in rows]
+    plain = [(number, [_MPIGRAPH_RANK.sub("", cell) for cell in row]) for number, row in rows]
     return _matrix("mpiGraph", "MiB/s", plain)
-
-
-def _plain(cell: str) -> str:
-    match = _MPIGRAPH_HOST.match(cell)
-    return match[1] if match else cell
 
 
 def _matrix(title: str, unit: str, rows: Sequence[tuple[int, list[str]]]) -> HostValues:
@@ -503,22 +493,17 @@ class Participants:
         """
         starts = sorted(set(firsts))
         lists: dict[int, set[str]] = {}  # by the result that follows, or the last one
-        whole: list[_NamedHosts] = [mention for mention in self._mentions if mention.is_whole]
         for mention in self._mentions:
             if not mention.is_whole:
                 at = min(bisect_right(starts, mention.line - 1), len(starts) - 1)
                 lists.setdefault(at, set()).update(mention.hosts)
-        of_ranks = (len(_last_host(lists, bisect_right(starts, first) - 1)) for first in firsts)
-        of_job = len(_of_job(whole))
-        return [(named or of_job, not named) for named in of_ranks]
-
-
-def _last_host(lists: dict[int, set[str]], at: int) -> set[str]:
-    """Return the hosts of the list before a result, which several results may follow."""
-    return lists[max(earlier)] if (earlier := [key for key in lists if key <= at]) else set()
-
-
-def _of_job(whole: Iterable[_NamedHosts]) -> set[str]:
-    """Return the hosts of the job; none if there are several jobs of other hosts."""
-    jobs = {mention.hosts for mention in whole}
-    return set(next(iter(jobs))) if len(jobs) == 1 else set()
+        jobs = {mention.hosts for mention in self._mentions if mention.is_whole}
+        of_job = len(set(jobs.pop())) if len(jobs) == 1 else 0  # else several jobs of other hosts
+        counts = []
+        for first in firsts:  # several results may follow one list
+            at = bisect_right(starts, first) - 1
+            named = len(
+                lists[max(earlier)] if (earlier := [key for key in lists if key <= at]) else ()
+            )
+            counts.append((named or of_job, not named))
+        return counts

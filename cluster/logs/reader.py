@@ -163,7 +163,9 @@ class _Reader:
         results = [self._excuse(self._misread(result, starts)) for result in results]
         hosts = self._participants.count([result.first for result in results])
         results = [
-            _on_hosts(result, count, is_job=is_job)
+            structs.replace(result, hosts=count, hosts_of_job=is_job)
+            if count and not result.hosts
+            else result
             for result, (count, is_job) in zip(results, hosts, strict=True)
         ]
         return Reading(
@@ -226,17 +228,13 @@ class _Reader:
         while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for lineno, line in missed:
-            if self._is_evidence(line, lineno):
+            is_sign = self._diagnosis is not None and self._diagnosis.take(line, lineno)
+            if is_sign or self._participants.names_at(lineno):
                 self._lines += 1
             elif not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
                 self._miss(lineno, line)
         self._refuse_too_many_rows()
         return text.count("\n")
-
-    def _is_evidence(self, line: str, lineno: int) -> bool:
-        """Tell whether a line of no parser is a sign of a problem, or names hosts."""
-        is_sign = self._diagnosis is not None and self._diagnosis.take(line, lineno)
-        return is_sign or self._participants.names_at(lineno)
 
     def _scan(self, text: str, first: int) -> None:
         """Look for signs of problems, hosts, and beginnings and ends of tests, in all lines."""
@@ -402,12 +400,6 @@ def _is_row(line: str) -> bool:
     figures = sum(_FIGURE.fullmatch(word) is not None for word in words)
     is_row = figures * 3 > len(words) or _ROW.match(line) is not None
     return is_row and _COMPLAINT.search(line) is None
-
-
-def _on_hosts(result: Parsed, hosts: int, *, is_job: bool) -> Parsed:
-    if result.hosts or not hosts:
-        return result
-    return structs.replace(result, hosts=hosts, hosts_of_job=is_job)
 
 
 def _is_marked(name: str, text: str, short: str) -> bool:

@@ -6,8 +6,7 @@ A test of several streams prints a line per stream and interval, and perhaps one
 """
 
 import re
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -42,32 +41,16 @@ class Intervals:
     """The intervals of one test."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[str, str], int] = {}  # of streams and directions
-        self._streams = array("L")  # of each line: the number of its stream and direction
-        self._figures = array("d")  # of each line: begin and end in seconds, bytes per second
+        self._ways: dict[str, dict[tuple[float, float], _Rates]] = {}  # by direction and interval
 
     def add(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
         """Add a line of a stream, or `SUM`: begin and end in seconds, bytes per second."""
-        self._streams.append(self._number(stream, way))
-        self._figures.extend((*span, rate))
-
-    def _number(self, stream: str, way: str) -> int:
-        return self._numbers.setdefault((stream, way), len(self._numbers))
-
-    def _lines(self) -> Iterator[tuple[str, str, tuple[float, float], float]]:
-        """Return the stream, direction, interval and rate of each line."""
-        names = tuple(self._numbers)
-        figures = iter(self._figures)
-        for number, begin, end, rate in zip(self._streams, figures, figures, figures, strict=True):
-            yield *names[number], (begin, end), rate
+        begin, end = round(span[0], DIGITS), round(span[1], DIGITS)
+        self._ways.setdefault(way, {}).setdefault((begin, end), {})[stream] = rate
 
     def together(self) -> list[Rates]:
         """Return the rates of each direction, of the intervals that have all its streams."""
-        ways: dict[str, dict[tuple[float, float], _Rates]] = {}
-        for stream, way, (begin, end), rate in self._lines():
-            spans = ways.setdefault(way, {})
-            spans.setdefault((round(begin, DIGITS), round(end, DIGITS)), {})[stream] = rate
-        return [_together(way, _parts(spans)) for way, spans in ways.items()]
+        return [_together(way, _parts(spans)) for way, spans in self._ways.items()]
 
 
 def _parts(spans: Mapping[tuple[float, float], _Rates]) -> dict[tuple[float, float], _Rates]:

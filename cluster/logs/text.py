@@ -150,20 +150,15 @@ def _portions(texts: Iterable[str]) -> Iterator[str]:
     size = 0
     for text in texts:
         waiting.append(text)
-        size += _bytes(text)
+        size += getsizeof(text) if text else 0  # in memory
         if size < PORTION or ("\n" not in text and waiting[0].lstrip().startswith("{")):
             continue
         head, newline, rest = "".join(waiting).rpartition("\n")
         yield head + newline or rest
         waiting = [rest] if newline else []
-        size = sum(map(_bytes, waiting))
+        size = getsizeof(rest) if newline and rest else 0
     if size:
         yield "".join(waiting)
-
-
-def _bytes(text: str) -> int:
-    """Return the size of a text in memory; none if it is empty."""
-    return getsizeof(text) if text else 0
 
 
 def _clean(text: str) -> str:
@@ -263,9 +258,7 @@ class _Splitter:
         self._parts: list[str] = []  # of the open document
         self._size = 0  # characters of them
         self._indent = 0  # of its braces
-        self._depth = (
-            0  # open braces in a document without indentation; 0 in a document with indentation
-        )
+        self._depth = 0  # open braces in a document without indentation; 0 in others
 
     def feed(self, text: str) -> Iterator[Lines | JsonDocument]:
         at = 0
@@ -398,7 +391,8 @@ def _extracted(portions: Iterable[str]) -> Iterator[str]:
     head = next(rest, "")
     begin = head[:4096].lstrip("\ufeff \t\r\n")
     whole = chain((head,), rest)
-    if begin[:15].lower().startswith(("<!doctype html", "<html")) or _is_broken_by_tags(begin):
+    is_page = begin[:15].lower().startswith(("<!doctype html", "<html"))
+    if is_page or begin.count("<br") > max(1, begin.count("\n")):  # tags end its lines
         yield _page(joined(whole))
     elif begin.startswith("[") and begin[1:].lstrip().startswith("{"):
         yield _listed(joined(whole))
@@ -535,11 +529,6 @@ def _listed(text: str) -> str:
     values = _decoded(text)
     lines = _lines(values) if isinstance(values, list) else []
     return "".join(_line(f"{line.rstrip()}\n") for line in lines) or text
-
-
-def _is_broken_by_tags(text: str) -> bool:
-    """Tell whether lines end with `<br>` instead of newlines."""
-    return text.count("<br") > max(1, text.count("\n"))
 
 
 def _is_one_line(text: str) -> bool:

@@ -18,7 +18,6 @@ FARTHEST_ZONE = 14 * 3600  # seconds from UTC
 
 
 class _RankStatus(msgspec.Struct):
-    unresponsive: bool = False
     considered_dead: bool = False
 
 
@@ -34,7 +33,6 @@ class _Rank(msgspec.Struct):
 class _Communicator(msgspec.Struct):
     hash: str
     size: int
-    secondary_hash: str = ""
     ranks: list[_Rank] = []
     missing_ranks: list[_Rank] = []
 

@@ -18,10 +18,11 @@ from cluster.core.model.value import Scalar
 from cluster.core.plugins import Plugin
 from cluster.logs.table import ResultBuilder as ResultBuilder
 
-KB, MB, GB = 1e3, 1e6, 1e9
+MB, GB = 1e6, 1e9
 DIGITS = 18  # of a number that fits into 64 bits
 CUT = "there is no row: it failed, or the log is cut off"
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
+MILLI, MICRO, NANO = 1e3, 1e6, 1e9  # in a second
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d{1,20}")

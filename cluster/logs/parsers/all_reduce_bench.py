@@ -59,10 +59,7 @@ class AllReduceBench(RunParser):
         self._is_table = False
 
     def take(self, line: str, lineno: int) -> bool:
-        begin = line.lstrip()[:1]
-        title = _TITLE.match(line) if begin == "T" else None
-        row = _ROW.match(line) if begin == "|" else None
-        figure = _FIGURE.match(line) if begin in ("a", "b") else None
+        title, row, figure = _TITLE.match(line), _ROW.match(line), _FIGURE.match(line)
         if title:
             self._title(title, lineno)
         elif _HEAD.match(line) and (self._run or "payload" in line):

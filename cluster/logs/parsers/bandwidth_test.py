@@ -78,7 +78,9 @@ class BandwidthTest(RunParser):
             return True
         if line.lstrip()[:1].isdigit():
             return self._row(line, lineno)
-        return self._csv(line, lineno) or self._heading(line, lineno) or self._rest(line, lineno)
+        if self._csv(line, lineno) or self._heading(line, lineno):
+            return True
+        return self._run is not None and self._rest(self._run, line)
 
     def awaits(self, line: str) -> bool:
         is_open = self._run is not None and self._run.empty and bool(self._unit)
@@ -128,19 +130,19 @@ class BandwidthTest(RunParser):
             params["memory"] = self._memory
         self._open(lineno).add(definition, value, params, size=size)
 
-    def _rest(self, line: str, lineno: int) -> bool:
+    def _rest(self, run: ResultBuilder, line: str) -> bool:
         result, device = _RESULT.match(line), _DEVICE.match(line)
-        if result and self._run:
+        if result:
             self._ended = True
             if result[1] != "PASS":
-                self._open(lineno).fail(f"Result = {result[1]}")
-        elif device and self._run:
-            self._open(lineno).note("device", device[1], device[2])
-            self._open(lineno).set_device(device[2])
-        elif _FAILED.match(line) and self._run:
-            self._open(lineno).fail(line.strip())
+                run.fail(f"Result = {result[1]}")
+        elif device:
+            run.note("device", device[1], device[2])
+            run.set_device(device[2])
+        elif _FAILED.match(line):
+            run.fail(line.strip())
         else:
-            return self._run is not None and _KNOWN.match(line) is not None
+            return _KNOWN.match(line) is not None
         return True
 
     def results(self) -> tuple[Parsed, ...]:

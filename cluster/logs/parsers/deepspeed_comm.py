@@ -88,11 +88,6 @@ class DeepspeedComm(RunParser):
             return bool(self._kind) and self._table(line, lineno)
         return True
 
-    @property
-    def _rate(self) -> float:
-        """Bytes per second of a figure of the open table."""
-        return self._scale if self._kind == "bench" and self._scale else GBIT
-
     def _table(self, line: str, lineno: int) -> bool:
         head = _BENCH_HEAD.match(line)
         if head and self._kind == "bench":
@@ -137,7 +132,7 @@ class DeepspeedComm(RunParser):
     ) -> None:
         run, moved = self._open(lineno), _bytes(*size)
         point: dict[str, Scalar] = {"operation": op, "size": moved, **(more or {})}
-        scale = self._rate
+        scale = self._scale if self._kind == "bench" and self._scale else GBIT
         run.add(TIME, time, point, size=moved)
         for definition, rate in zip((TPUT, BUSBW), rates, strict=True):
             run.add(definition, (number(rate) or 0.0) * scale, point, size=moved)

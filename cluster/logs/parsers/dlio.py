@@ -6,7 +6,7 @@ the readers. What it prints as MB and GB are MiB and GiB.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import dist, sqrt
 from statistics import fmean
 
@@ -38,7 +38,6 @@ UTILISATION, SAMPLES, READ = DEFINITIONS = define(
 class _Metric(msgspec.Struct):
     train_au_percentage: list[float] = []
     train_au_mean_percentage: float | None = None
-    train_au_meet_expectation: str = ""
     train_au_stdev_percentage: float | None = None
     train_throughput_samples_per_second: list[float] = []
     train_throughput_mean_samples_per_second: float | None = None
@@ -49,7 +48,6 @@ class _Metric(msgspec.Struct):
 class _Summary(msgspec.Struct):
     metric: _Metric
     num_accelerators: int
-    num_hosts: int = 0
     potential_caching: list[int] | bool = False
 
 
@@ -93,24 +91,14 @@ class Dlio(RunParser):
 
 def _doubts(summary: _Summary) -> Iterator[Note]:
     metric = summary.metric
-    for name, values, mean, deviation in (
-        (
-            "train_au",
-            metric.train_au_percentage,
-            metric.train_au_mean_percentage,
-            metric.train_au_stdev_percentage,
-        ),
-        (
-            "train_throughput",
-            metric.train_throughput_samples_per_second,
-            metric.train_throughput_mean_samples_per_second,
-            metric.train_throughput_stdev_samples_per_second,
-        ),
-    ):
-        yield from _unlike(f"{name} mean", mean, fmean(values) if values else None)
-        yield from _unlike(f"{name} stdev", deviation, _deviation(values) if values else None)
-    rates = metric.train_throughput_samples_per_second
-    pairs = zip(metric.train_au_percentage, rates, strict=False)
+    shares, rates = metric.train_au_percentage, metric.train_throughput_samples_per_second
+    rates_mean = metric.train_throughput_mean_samples_per_second
+    rates_stdev = metric.train_throughput_stdev_samples_per_second
+    yield from _unlike("train_au mean", metric.train_au_mean_percentage, shares, fmean)
+    yield from _unlike("train_au stdev", metric.train_au_stdev_percentage, shares, _deviation)
+    yield from _unlike("train_throughput mean", rates_mean, rates, fmean)
+    yield from _unlike("train_throughput stdev", rates_stdev, rates, _deviation)
+    pairs = zip(shares, rates, strict=False)
     for epoch, (utilisation, rate) in enumerate(pairs, 1):
         if utilisation > MOST or utilisation < 0:
             yield Note("impossible_au", (epoch, utilisation))
@@ -127,8 +115,14 @@ def _deviation(values: Sequence[float]) -> float:
     return dist(values, [fmean(values)] * len(values)) / sqrt(len(values))
 
 
-def _unlike(name: str, printed: float | None, computed: float | None) -> Iterator[Note]:
-    if printed is None or computed is None:
+def _unlike(
+    name: str,
+    printed: float | None,
+    values: Sequence[float],
+    statistic: Callable[[Sequence[float]], float],
+) -> Iterator[Note]:
+    if printed is None or not values:
         return
+    computed = statistic(values)
     if abs(printed - computed) > CLOSE * max(abs(printed), abs(computed), 1):
         yield Note("other_mean", (name, printed, computed))

@@ -6,7 +6,7 @@ https://github.com/ofiwg/libfabric
 
 import re
 
-from cluster.logs.parsers import MB, ResultBuilder, RunParser, SizeColumn, define, number
+from cluster.logs.parsers import MB, MICRO, ResultBuilder, RunParser, SizeColumn, define, number
 
 TIME, BANDWIDTH = DEFINITIONS = define(
     "fabtests",
@@ -29,7 +29,6 @@ _FAILED = re.compile(
     r"\s*((?:fi_\w+|ft_\w+|ERROR:? ?)\(.*\).*ret=-\d+ \(.*\)|\w+\(\): \S+:\d+, ret=-\d+.*)"
 )
 _POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-MICRO = 1e6
 SLACK = 0.02  # of the rate: size over time, both rounded
 RESOLUTION = 0.01  # MB/sec and usec, to which they are printed
 

@@ -8,10 +8,8 @@ there without saying so: it is compared with the last lines, which name both rat
 import re
 from statistics import median
 
-from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
-MOST = 1000  # descriptions of runs that are kept, as the runs of a log have few
 NEAR = 0.2  # relative difference of the iterations from their mean that is accepted
 
 ITERATION, ITERATION_ALL, MEAN, TOTAL = DEFINITIONS = define(
@@ -56,10 +54,7 @@ class Horovod(RunParser):
         self._unclear: list[float] = []  # of iterations, of one GPU or of all
 
     def take(self, line: str, lineno: int) -> bool:
-        begin = line.lstrip()[:2]
-        iteration = _ITERATION.match(line) if begin == "It" else None
-        mean = _MEAN.match(line) if begin == "Im" else None
-        total = _TOTAL.match(line) if begin == "To" else None
+        iteration, mean, total = _ITERATION.match(line), _MEAN.match(line), _TOTAL.match(line)
         if iteration:
             builder, value = self._open(lineno), number(iteration[2]) or 0.0
             if iteration[3]:
@@ -71,10 +66,8 @@ class Horovod(RunParser):
             self._one = number(mean[2]) or 0.0
             builder.add(MEAN, self._one)
         elif total:
-            devices: dict[str, Scalar] = {"devices": int(total[1])}
-            value = number(total[3]) or 0.0
-            builder = self._open(lineno)
-            builder.add(TOTAL, value, devices)
+            builder, value = self._open(lineno), number(total[3]) or 0.0
+            builder.add(TOTAL, value, {"devices": int(total[1])})
             self._clear_up(builder, value)
             self._ended = True
         else:

@@ -11,7 +11,7 @@ from functools import partial
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import MB, MIB, ResultBuilder, RunParser, count, define, numbers
+from cluster.logs.parsers import MB, MIB, MICRO, ResultBuilder, RunParser, count, define, numbers
 
 _imb = partial(
     define,
@@ -58,7 +58,6 @@ OTHERS = RATE, OVERLAP = _imb(
     """
 )
 
-MICRO = 1e6  # microseconds per second
 SLACK = 0.02  # by which bytes over time may differ from the printed rate
 ROUNDING = 0.01  # microseconds and Mbytes/sec, to which figures are printed
 WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}  # how often bytes are counted

@@ -1,4 +1,4 @@
-"""k8s-netperf: a table of means of netperf, iperf3 and uperf between pods or hosts.
+"""k8s-netperf: means of netperf, iperf3 and uperf between pods or hosts, a row for each.
 
 https://github.com/cloud-bulldozer/k8s-netperf
 """
@@ -6,7 +6,7 @@ https://github.com/cloud-bulldozer/k8s-netperf
 import re
 
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import ResultBuilder, RunParser, count, define, number
+from cluster.logs.parsers import RunParser, count, define, number
 
 STREAM, RATE, TAIL = DEFINITIONS = define(
     "k8s_netperf",
@@ -23,8 +23,7 @@ STREAM, RATE, TAIL = DEFINITIONS = define(
 )
 _UNITS = {"Mb/s": (STREAM, 1e6 / 8), "OP/s": (RATE, 1.0), "usec": (TAIL, 1e-6)}
 _VALUE = re.compile(r"(\d+(?:\.\d+)?) \((\S+)\)")
-_BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
-_NAMES = ("RESULT TYPE", "TYPE")  # of the first column
+_SETTINGS = ("DRIVER", "SCENARIO", "PARALLELISM", "HOST NETWORK", "SERVICE", "SAME NODE")
 
 
 class K8sNetperf(RunParser):
@@ -36,31 +35,23 @@ class K8sNetperf(RunParser):
     _columns: tuple[str, ...] = ()
 
     def take(self, line: str, lineno: int) -> bool:
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if cells[0] in _NAMES and "HOST NETWORK" in cells:
+        cells = tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+        if "HOST NETWORK" in cells:
             self._open(lineno)
-            self._columns = tuple(cells)
-            return True
-        if self._run is None:
+            self._columns = cells
+        if self._run is None or len(cells) != len(self._columns):
             return False
-        if "|" not in line or len(cells) != len(self._columns):
-            return _BORDER.match(line) is not None
-        return self._row(self._run, dict(zip(self._columns, cells, strict=True)))
-
-    def _row(self, run: ResultBuilder, row: dict[str, str]) -> bool:
+        row = dict(zip(self._columns, cells, strict=True))
         value = _VALUE.fullmatch(row.get("AVG VALUE", ""))
-        if value is None:  # such as the number of retransmissions
-            return "AVG VALUE" in row
-        if value[2] not in _UNITS:
-            return False
+        if value is None or value[2] not in _UNITS:
+            return value is None  # the header, or the number of retransmissions
         definition, scale = _UNITS[value[2]]
         size = count(row.get("MESSAGE SIZE", "")) or 0
-        point: dict[str, Scalar] = {"driver": row.get("DRIVER", ""), "size": size}
-        for name in ("SCENARIO", "PARALLELISM", "HOST NETWORK", "SERVICE", "SAME NODE"):
-            point[name.lower().replace(" ", "_")] = row.get(name, "")
+        point: dict[str, Scalar] = {"size": size}
+        point |= {name.lower().replace(" ", "_"): row.get(name, "") for name in _SETTINGS}
         if burst := count(row.get("BURST", "")):
             point["burst"] = burst  # requests under way at once
         if row.get("SAME NODE") == "true":
             point["hosts"] = 1
-        run.add(definition, (number(value[1]) or 0.0) * scale, point, size=size)
+        self._run.add(definition, (number(value[1]) or 0.0) * scale, point, size=size)
         return True

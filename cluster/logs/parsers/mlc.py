@@ -9,7 +9,7 @@ import re
 from functools import partial
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, ResultBuilder, RunParser, define, number, numbers
+from cluster.logs.parsers import MB, NANO, ResultBuilder, RunParser, define, number, numbers
 
 _mlc = partial(define, "mlc", synchronisation="none: one node reads at a time", warm_up="not known")
 (LATENCY,) = _mlc(
@@ -28,8 +28,6 @@ BANDWIDTH, PEAK = _mlc(
     """,
     clock="that of the cores",
 )
-
-NANO = 1e9  # nanoseconds per second
 
 _FIRST = re.compile(r"\s*Intel\(R\) Memory Latency Checker - v(\S+)")
 _TITLE = re.compile(

@@ -6,9 +6,8 @@ timed by each rank separately: by rank 0 until its buffer is free again, by rank
 
 import re
 
-from cluster.logs.parsers import MB, RunParser, define, number
+from cluster.logs.parsers import MB, MILLI, RunParser, define, number
 
-MILLI = 1e3  # milliseconds per second
 SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms
 ROUNDING = 0.05  # ms
 

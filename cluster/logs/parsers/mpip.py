@@ -3,7 +3,7 @@
 import re
 
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import ResultBuilder, RunParser, count, define, numbers
+from cluster.logs.parsers import MILLI, ResultBuilder, RunParser, count, define, numbers
 
 RUN, MPI, SITE, BYTES = DEFINITIONS = define(
     "mpip",
@@ -24,7 +24,6 @@ _SECTION = re.compile(
 )
 _HEAD = re.compile(r"\s*(?:Task\s+AppTime|Call\s+Site|ID\s+Lev|Name\s+Site|-{20,}|\.\.\.\s*$)")
 _OTHER = re.compile(r"\d{1,6} \d{1,4} \S+|[A-Z]\w{1,30} \d{1,6} (?:\d{1,9}|\*) \d")
-MILLI = 1e3
 CELLS = 4  # of a row of a rank; those of a call have two more, and of its time three since 3.5
 
 

@@ -9,6 +9,7 @@ so missing ranks are normal.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from sys import intern
 
@@ -125,12 +126,7 @@ class MpiTrace(Parser):
         return self._profiles[-1]
 
     def results(self) -> tuple[Parsed, ...]:
-        waiting = self._profiles[::-1]
-        self._profiles = []
-        parsed: list[Parsed] = []
-        while waiting:
-            parsed += waiting.pop().parsed()
-        return tuple(parsed)
+        return tuple(parsed for profile in self._profiles for parsed in profile.parsed())
 
 
 class _Part:
@@ -172,17 +168,18 @@ class _Profile:
     def take(self, line: str) -> bool:
         if len(line) >= RULE and not line.strip("-"):
             return True
-        for read in (
-            *(self._table_row, self._sizes, self._total, self._extreme, self._section, self._task),
-        ):
+        for read in (self._table_row, self._sizes, self._total, self._section, self._task):
             if read(line):
                 return True
-        region, role = _REGION.match(line), _ROLE.match(line)
+        region, role, extreme = _REGION.match(line), _ROLE.match(line), _EXTREME.match(line)
         if region:
             self._region = region[1]
         elif role:
             self._roles.append(role[1])
-        return bool(region or role or _KNOWN.match(line))
+        elif extreme:
+            time = RoleTime(role=extreme[1], rank=int(extreme[3]), time=float(extreme[2]))
+            self._extremes.append(time)
+        return bool(region or role or extreme or _KNOWN.match(line))
 
     def _table_row(self, line: str) -> bool:
         match = _ROW.match(line)
@@ -220,13 +217,6 @@ class _Profile:
             return False
         self._parts[-1].totals.setdefault(match[1], value * UNITS.get(match[3], 1.0))
         return True
-
-    def _extreme(self, line: str) -> bool:
-        match = _EXTREME.match(line)
-        if match:
-            extreme = RoleTime(role=match[1], rank=int(match[3]), time=float(match[2]))
-            self._extremes.append(extreme)
-        return match is not None
 
     def _section(self, line: str) -> bool:
         sections = self._parts[-1].sections
@@ -322,9 +312,9 @@ class _Profile:
 
 def _doubts(profile: Profile) -> Iterable[Note]:
     calls = {routine.name: routine.calls for routine in profile.routines}
-    binned: dict[str, int] = {}
+    binned: Counter[str] = Counter()
     for row in profile.distributions:
-        binned[row.name] = binned.get(row.name, 0) + row.calls
+        binned[row.name] += row.calls
     for name, sum_ in binned.items():
         if sum_ != calls.get(name, sum_):
             yield Note("other_calls", (name, calls[name], sum_))

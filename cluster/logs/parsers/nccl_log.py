@@ -132,16 +132,14 @@ class NcclDebug(Parser):
         message = line[at + len(INFO) :]
         if COMM in message:
             self._comm(message, line[:at], lineno)
-        self._new((message,))
+        self._read(message)
         return True
 
     def look(self, line: str, lineno: int) -> str:
         """Take the lines of NCCL, and follow the tests of nccl-tests, whose parser takes them."""
         if INFO in line and COMM not in line:
             self._first = self._first or lineno
-            message = line.partition(INFO)[2]
-            if message not in self._messages:  # ranks and communicators repeat most
-                self._new((message,))
+            self._read(line.partition(INFO)[2])
             return ""
         has_word = any(word in line for word in AROUND_WORDS)
         mark = AROUND.match(line) if has_word else None
@@ -152,11 +150,12 @@ class NcclDebug(Parser):
             self._trials[-1].follow(mark, lineno)
         return line
 
-    def _new(self, messages: Iterable[str]) -> None:
-        for message in [message for message in messages if message not in self._messages]:
-            handler = self._words.get(message[: message.find(" ")], self._rare)
-            handler(message)
-            self._messages.add(message)
+    def _read(self, message: str) -> None:
+        """Read a message once: ranks and communicators repeat most."""
+        if message in self._messages:
+            return
+        self._words.get(message[: message.find(" ")], self._rare)(message)
+        self._messages.add(message)
         if len(self._messages) > MOST_SEEN:
             self._messages.clear()  # at worst, messages are read again
 
@@ -178,7 +177,7 @@ class NcclDebug(Parser):
         if version:
             self._named(line)
         elif old and old[1]:
-            self._new((old[1],))
+            self._read(old[1])
         elif old and old[2]:
             self._warn(old[2].strip(), line, lineno)
         elif warning:
@@ -265,8 +264,7 @@ class NcclDebug(Parser):
             self._used[name.strip()] = None
 
     def _affinity(self, message: str) -> None:
-        match = _AFFINITY.match(message)
-        if match:
+        if match := _AFFINITY.match(message):
             self._gpus.add(int(match[1]))
 
     def _join(self, message: str) -> None:

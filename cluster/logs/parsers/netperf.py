@@ -7,7 +7,16 @@ https://hewlettpackard.github.io/netperf
 import re
 
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import KIB, ResultBuilder, RunParser, count, define, number, numbers
+from cluster.logs.parsers import (
+    KIB,
+    MICRO,
+    ResultBuilder,
+    RunParser,
+    count,
+    define,
+    number,
+    numbers,
+)
 from cluster.logs.tcp import is_within_host
 
 STREAM, SENT, LOST, RATE, OMNI, TIME = DEFINITIONS = define(
@@ -52,7 +61,6 @@ _LATENCY_HEAD = re.compile(r"(Minimum|Maximum|Mean|(\d\d)th Percentile) Latency 
 _STATISTICS = {"Minimum": "min", "Maximum": "max", "Mean": "mean"}
 _FAILED = re.compile(r".*((?:establish control|netperf: |recv_response: |send_\w+: |catcher: ).*)")
 RR, STREAMS, DATAGRAMS, ARRIVED = 6, 5, 6, 4  # cells of a row
-MICRO = 1e6
 PERCENT = 100.0
 _POWERS = {"K": KIB, "M": KIB**2, "G": KIB**3}
 

@@ -6,7 +6,7 @@ memory, and more for others; it is relative, not a time.
 
 import re
 
-from cluster.core.model.logs import NUMA, Detail, Device, Parsed, Topology
+from cluster.core.model.logs import NUMA, Device, Parsed, Topology
 from cluster.logs.parsers import ResultBuilder, RunParser
 
 _FIRST = re.compile(r"\s*available: (\d{1,4}) nodes? \(")
@@ -15,8 +15,6 @@ _SIZE = re.compile(r"\s*node \d{1,4} (?:size|free): \d+ MB\s*$")
 _TITLE = re.compile(r"\s*node distances:\s*$")
 _HEADER = re.compile(r"\s*node((?:\s+\d{1,4})+)\s*$")
 _ROW = re.compile(r"\s*(\d{1,4}):((?:\s+\d{1,3})+)\s*$")
-
-_Texts = tuple[tuple[str, str], ...]  # by node
 
 
 class Numactl(RunParser):
@@ -53,8 +51,8 @@ class _Nodes:
         self._first = first
         self._has_title = has_title
         self._columns: tuple[str, ...] = ()
-        self._cpus: dict[str, str] = {}
-        self.rows: dict[str, str] = {}
+        self._cpus: dict[str, list[str]] = {}  # of nodes
+        self.rows: dict[str, list[str]] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -63,7 +61,7 @@ class _Nodes:
     def take(self, line: str) -> bool:
         cpus, header, row = _CPUS.match(line), _HEADER.match(line), _ROW.match(line)
         if cpus:
-            self._cpus[cpus[1]] = cpus[2]
+            self._cpus[cpus[1]] = cpus[2].split()
         elif _TITLE.match(line):
             self._has_title = True
         elif header and self._has_title and not self._columns:
@@ -71,7 +69,7 @@ class _Nodes:
         elif row and row[1] in self._columns and row[1] not in self.rows:
             if len(row[2].split()) != len(self._columns):
                 return False
-            self.rows[row[1]] = row[2]
+            self.rows[row[1]] = row[2].split()
         else:
             return bool(_SIZE.match(line))
         return True
@@ -81,21 +79,13 @@ class _Nodes:
         builder = ResultBuilder("numactl", self._first, f"{len(self._columns)} NUMA nodes")
         if missing:
             builder.lack("no_node_rows", ", ".join(missing))
-        rows, cpus = tuple(self.rows.items()), tuple(self._cpus.items())
-        return builder.parsed(_topology(self._columns, rows, cpus))
-
-
-def _topology(columns: tuple[str, ...], rows: _Texts, cpus: _Texts) -> Detail:
-    distances = {node: tuple(text.split()) for node, text in rows}
-    cores = {node: ",".join(text.split()) for node, text in cpus}
-    unknown = ("?",) * len(columns)
-    devices = (
-        Device(
-            name=f"{NUMA}{node}",
-            paths=distances.get(node, unknown),
-            cpus=cores.get(node, ""),
-            numa=node,
+        devices = (
+            Device(
+                name=f"{NUMA}{node}",
+                paths=tuple(self.rows.get(node, ["?"] * len(self._columns))),
+                cpus=",".join(self._cpus.get(node, ())),
+                numa=node,
+            )
+            for node in self._columns
         )
-        for node in columns
-    )
-    return Topology(devices=tuple(devices))
+        return builder.parsed(Topology(devices=tuple(devices)))

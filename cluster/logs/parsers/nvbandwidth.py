@@ -14,9 +14,7 @@ from cluster.core import decoders
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, number
-
-NANO = 1e9  # nanoseconds per second
+from cluster.logs.parsers import GB, NANO, Parser, ResultBuilder, count, define, number
 
 PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY = DEFINITIONS = define(
     "nvbandwidth",
@@ -168,7 +166,9 @@ class NvBandwidth(Parser):
         is_complete = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
         device = count(row)
         is_of_matrix = is_complete and 0 < len(cells) <= len(self._columns)
-        if device is None or not is_of_matrix or not self._may_have(device):
+        # a row of sizes or of another table is none of this matrix
+        is_pair = row in self._columns or "device_to_device" not in self._test
+        if device is None or device >= MOST_DEVICES or not (is_of_matrix and is_pair):
             return False
         if device in self._rows or _HEADER.match(line):
             self._unit = ""  # of another matrix, whose first lines are missing
@@ -178,27 +178,18 @@ class NvBandwidth(Parser):
                 self._add(self._builders[-1], (device, int(column)), value)
         return bool(self._unit)
 
-    def _may_have(self, device: int) -> bool:
-        """Tell whether a row may be of the open matrix, and not of sizes or of another table."""
-        is_pair = str(device) in self._columns or "device_to_device" not in self._test
-        return device < MOST_DEVICES and is_pair
-
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
             return  # a GPU with itself, which some versions print as 0.00
         if self._unnamed is not None:
             self._unnamed.append((cell, value))
             return
-        scaled = value / NANO if self._unit == "ns" else value * GB
-        builder.add(self._definition(), scaled, self._params(cell))
-
-    def _params(self, cell: tuple[int, int]) -> dict[str, Scalar]:
         test = self._test.removesuffix(self._part) + self._part
-        return {"test": test, "row": cell[0], "column": cell[1]}
-
-    def _definition(self) -> Definition:
-        test = self._test.removesuffix(self._part) + self._part
-        return LATENCY if self._unit == "ns" else _family(test)
+        point: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
+        if self._unit == "ns":
+            builder.add(LATENCY, value / NANO, point)
+        else:
+            builder.add(_family(test), value * GB, point)
 
     def _rest(self, line: str, lineno: int) -> bool:
         if not self._builders:

@@ -12,9 +12,7 @@ import re
 from cluster.core.model.logs import Parsed, PeerAccess
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, numbers
-
-MICRO = 1e6  # microseconds per second
+from cluster.logs.parsers import GB, MICRO, Parser, ResultBuilder, count, define, numbers
 
 ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED = DEFINITIONS = define(
     "p2p_matrix",

@@ -12,6 +12,7 @@ from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import (
     MIB,
+    MICRO,
     ResultBuilder,
     RunParser,
     SizeColumn,
@@ -83,7 +84,7 @@ _GIGABIT = 1e9 / 8
 _SCALES = {"MB/sec": MIB, "MiB/sec": MIB, "Gb/sec": _GIGABIT}
 _TAIL_KEY = re.compile(r"(?:t_|percentile_)(\d\d(?:[._]\d+)?)_?(?:percentile)?")
 SLACK = 0.02  # by which a rate and messages per second may differ, as both are rounded
-MILLION, MICRO = 1e6, 1e6
+MILLION = 1e6
 GBITS, MEBI = "Gb/sec", "MB/sec"
 MESSAGES = "MsgRate[Mpps]"
 

@@ -5,7 +5,7 @@ MBps are 2**20 bytes. https://github.com/Mellanox/sockperf
 
 import re
 
-from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define, number
+from cluster.logs.parsers import MIB, MICRO, ResultBuilder, RunParser, define, number
 
 LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH = DEFINITIONS = define(
     "sockperf",
@@ -23,7 +23,6 @@ LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH = DEFINITIONS = define(
     synchronisation="the client begins when the server answers",
     warm_up="400 ms before the test, and 50 ms at its end, are not counted",
 )
-NAME = "sockperf: "
 _START = re.compile(r"== version #(\S+) ==")
 # A page may show a line, or a figure of it, in bold type.
 _LINE = re.compile(r"\s*\**sockperf(?:\[\w+\] send on)?:\s?(.*?)[\s*]*$")
@@ -33,8 +32,6 @@ _END = re.compile(r"-+> <?(MAX|MIN)>? observation =\s+(\d+\.\d{3})$")
 _RATE = re.compile(r"Summary: Message Rate is (\d+) \[msg/sec\]")
 _BANDWIDTH = re.compile(r"Summary: BandWidth is ([\d.]+) MBps \(([\d.]+) Mbps\)")
 _FAILED = re.compile(r"(ERROR: .*|.*\bFailed\b.*|No messages were received from the server.*)")
-FAILED = ("ERROR", "Failed", "No messages")
-MICRO = 1e6
 
 
 class Sockperf(RunParser):
@@ -48,33 +45,31 @@ class Sockperf(RunParser):
     _parts = MICRO  # into which a second is cut; twice as many for a round trip
 
     def take(self, line: str, lineno: int) -> bool:
-        text = line[len(NAME) :].rstrip() if line.startswith(NAME) else None
-        if text is None:
-            match = _LINE.match(line)
-            text = match[1] if match else None
-        start = _START.match(text) if text and text.startswith("== version") else None
-        if start:
+        match = _LINE.match(line)
+        if match is None:
+            return False
+        text = match[1]
+        if start := _START.match(text):
             self._begin(lineno, f"sockperf {start[1]}")
             self._parts, self._is_said, self._is_done = MICRO, False, False
-        elif text is not None:
-            if self._is_done and _LATENCY.match(text):
-                self._begin(lineno)  # another test, whose first lines are missing
-                self._is_done = False
-            self._read_note(self._open(lineno), text)
-        return text is not None
-
-    def _read_note(self, run: ResultBuilder, text: str) -> None:
-        if text.startswith("-"):
-            self._observed(run, _TAIL.match(text), _END.match(text))
-        elif text.startswith("Summary: "):
-            self._summary(run, text)
-        elif text.startswith("====> avg-rtt="):
+            return True
+        if self._is_done and _LATENCY.match(text):
+            self._begin(lineno)  # another test, whose first lines are missing
+            self._is_done = False
+        run = self._open(lineno)
+        if text.startswith("====> avg-rtt="):
             self._is_said, self._parts = True, 2 * MICRO
-        elif any(map(text.__contains__, FAILED)) and (failed := _FAILED.match(text)):
+        elif failed := _FAILED.match(text):
             run.fail(failed[1])
+        else:
+            self._figure(run, text)
+        return True
 
-    def _summary(self, run: ResultBuilder, text: str) -> None:
+    def _figure(self, run: ResultBuilder, text: str) -> None:
         latency, rate, bandwidth = _LATENCY.match(text), _RATE.match(text), _BANDWIDTH.match(text)
+        tail, end = _TAIL.match(text), _END.match(text)
+        if not self._is_said and (tail or end):
+            run.lack("no_mean")
         if latency:
             self._is_said = self._is_done = True
             self._parts = MICRO if "Latency is" in text else 2 * MICRO
@@ -85,14 +80,7 @@ class Sockperf(RunParser):
             run.add(RATE, float(rate[1]))
         elif bandwidth:
             run.add(BANDWIDTH, (number(bandwidth[1]) or 0.0) * MIB)
-
-    def _observed(
-        self, run: ResultBuilder, tail: re.Match[str] | None, end: re.Match[str] | None
-    ) -> None:
-        """Read a percentile, or the shortest or longest time."""
-        if not self._is_said and (tail or end):
-            run.lack("no_mean")
-        if tail:
+        elif tail:
             point = {"percentile": float(tail[1])}
             run.add(TAIL, (number(tail[2]) or 0.0) / self._parts, point)
         elif end:

@@ -203,7 +203,9 @@ class SymptomLines(Parser):
                 begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
                 end = len(text) if end < 0 else end
                 line = text[max(begin, at - WIDTH) : min(end, at + WIDTH)]
-                if (match := pattern.search(line)) and not _is_remark(kind, line):
+                match = pattern.search(line)
+                # libraries try networks and devices, say so, and go on
+                if match and not (kind in (CAUSE, *QUIET) and _INFORMS.search(line)):
                     self._keep(kind, line, match, first + text.count("\n", 0, begin))
                 at = text.find(word, end)
 
@@ -222,8 +224,3 @@ class SymptomLines(Parser):
         symptoms = tuple(sorted(self._found, key=lambda sign: sign.line))
         builder = ResultBuilder("symptoms", symptoms[0].line, "symptoms")
         return (builder.parsed(Symptoms(found=symptoms)),)
-
-
-def _is_remark(kind: str, line: str) -> bool:
-    """Tell whether a line only informs: libraries try networks and devices, and go on."""
-    return kind in (CAUSE, *QUIET) and _INFORMS.search(line) is not None

@@ -7,6 +7,7 @@ processes.
 """
 
 import re
+from collections import Counter
 
 from cluster.core.model.notes import Note
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
@@ -49,35 +50,29 @@ class TfCnn(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._about: dict[str, str] = {}
-        self._steps: dict[str, int] = {}
+        self._steps: Counter[str] = Counter()
         self._totals: list[float] = []
         self._last = ""  # step that was printed
         self._rates: list[float] = []  # of that step, of each process
 
     def take(self, line: str, lineno: int) -> bool:
-        begin = line.lstrip()[:1]
-        step = _STEP.match(line) if begin.isdigit() else None
-        total = _TOTAL.match(line) if begin == "t" else None
+        step, total, about = _STEP.match(line), _TOTAL.match(line), _ABOUT.match(line)
         if step:
             rate = number(step[2]) or 0.0
             self._open(lineno).add(STEP, rate)
-            self._ended(step[1], [rate])
-            self._steps[step[1]] = self._steps.get(step[1], 0) + 1
+            self._rates = [*self._rates, rate] if step[1] == self._last else [rate]
+            self._last = step[1]
+            self._steps[step[1]] += 1
         elif total:
             self._totals.append(number(total[1]) or 0.0)
             self._open(lineno).add(TOTAL, self._totals[-1])
         elif _HEAD.match(line):
             self._open(lineno)
+        elif about:
+            self._about[about[1]] = about[2][:200]
         else:
-            about = _ABOUT.match(line)
-            if about:
-                self._about[about[1]] = about[2][:200]
-            return bool(about or _KNOWN.match(line))
+            return _KNOWN.match(line) is not None
         return True
-
-    def _ended(self, step: str, rates: list[float]) -> None:
-        self._rates = [*self._rates, *rates] if step == self._last else rates
-        self._last = step
 
     def _finish(self, builder: ResultBuilder) -> None:
         builder.title = f"tf_cnn_benchmarks {self._about.get('Model', '')}".strip()

@@ -11,7 +11,7 @@ example of PyTorch, TensorFlow's estimators, slim and CIFAR-10, and tqdm's progr
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cluster.core.model.measurements import Definition
@@ -152,19 +152,48 @@ class TrainingThroughput(RunParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._iterations = IterationTimes()
+        self._tokens = 0  # of an iteration
 
     def take(self, line: str, lineno: int) -> bool:
-        figures, forms = _figures(line), forms_in(line)
-        iterations = self._iterations.find(line, forms) if forms else ()
+        figures = _figures(line)
+        iterations = self._iteration(line)
         for definition, value in iterations:
             self._open(lineno).add(definition, value)
         read = [self._add(lineno, *figure) for figure in figures]
-        return (bool(read) and all(read)) or bool(iterations) or self._is_note(line)
+        if (read and all(read)) or iterations or (self._run and _KNOWN.match(line)):
+            return True
+        match = _PER_ITERATION.match(line) if "okens per" in line else None
+        if match:
+            self._tokens = int(match[1].replace(",", ""))
+        return match is not None
 
-    def _is_note(self, line: str) -> bool:
-        is_chatter = self._run is not None and _KNOWN.match(line) is not None
-        return is_chatter or self._iterations.notes(line)
+    def _iteration(self, line: str) -> list[tuple[Definition, float]]:
+        """Find the time or the rate of an iteration in a line, and the rates that follow."""
+        forms = (form for word, form in _ITERATION_FORMS if word in line)
+        matches = [match for form in forms if (match := form.search(line))]
+        times = (match for match in matches if "time" in match.re.groupindex)
+        rates = (match for match in matches if "rate" in match.re.groupindex)
+        intervals = [
+            (ITERATION_RATE, rate) for match in rates if (rate := number(match["rate"])) is not None
+        ]
+        first = next(times, None)
+        return intervals if first is None else [*self._times(line, first), *intervals]
+
+    def _times(self, line: str, match: re.Match[str]) -> Iterator[tuple[Definition, float]]:
+        time = number(match["time"])
+        if not time:
+            return
+        seconds = time / _UNITS[match["unit"]]
+        yield TIME, seconds
+        batch = _BATCH.search(line) if "global" in line else None
+        device = _DEVICE.search(line) if "Tokens/s/device" in line else None
+        if batch:
+            yield DERIVED_SAMPLES, int(batch[1]) / seconds
+        if self._tokens and ": loss " in line:
+            yield DERIVED_TOKENS, self._tokens / seconds
+        rate = number(device[1]) if device else None
+        if rate is not None:
+            yield DEVICE_TOKENS, rate
 
     def _add(self, lineno: int, definition: Definition, text: str, scale: float, name: str) -> bool:
         value = number(text)
@@ -200,20 +229,11 @@ def _figure(match: re.Match[str], default: Definition | None) -> _Figure:
     return _Figure(definition, text, scale * (TERA if definition is FLOPS else 1.0), name)
 
 
-class Form(NamedTuple):
-    """A form of lines with the time of an iteration, or their rate.
-
-    Its pattern has the groups `time` and `unit`, or `rate`.
-    """
-
-    word: str
-    pattern: re.Pattern[str]
-
-
 _UNITS = {"ms": 1e3, "s": 1.0, "sec": 1.0, "": 1.0}
-# Each with words that every such line contains, and a pattern with a time and its unit.
-_TIMES = tuple(
-    Form(word, re.compile(pattern))
+# Each with a word that every such line contains, and a pattern with the groups `time` and `unit`,
+# or `rate`.
+_ITERATION_FORMS = tuple(
+    (word, re.compile(pattern))
     for word, pattern in (
         ("per iteration (", r"elapsed time per iteration \((?P<unit>ms|s)\): (?P<time>\d[\d.]*)"),
         (", time ", r"\b[Ii]ter \d+: loss [^|]{1,80}?, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b"),
@@ -234,73 +254,12 @@ _TIMES = tuple(
         ("dt: ", r"\| dt: (?P<time>\d+\.\d+)(?P<unit>ms)\b"),
         (" ms |", r"^step +\d+/\d+ .*\| +(?P<time>\d+\.\d+) (?P<unit>ms) \|"),
         ("s/it", r"\d%\|[^|]*\| *\d+/\d+ \[[^\]]{0,80}, +(?P<time>\d+\.\d+)(?P<unit>s)/it\b"),
-    )
-)
-_RATES = tuple(
-    Form(word, re.compile(pattern))
-    for word, pattern in (
         ("global_step/sec", r"\bglobal_step/sec: (?P<rate>\d[\d.]*)\s*$"),
         ("it/s", r"\d%\|[^|]*\| *\d+/\d+ \[[^\]]{0,80}, +(?P<rate>\d+\.\d+)it/s\b"),
     )
 )
-_ITERATION_FORMS = (*_TIMES, *_RATES)
 _DEVICE = re.compile(r"\bTokens/s/device: (\d[\d.]*),")
 _BATCH = re.compile(r"\bglobal[ _]batch[ _]size:\s+(\d{1,9})\b")
 _PER_ITERATION = re.compile(
     r"\s*(?:total )?tokens per (?:iteration|step)(?: will be)?:\s+([\d,]{1,15})\s*$", re.IGNORECASE
 )
-
-
-class Found(NamedTuple):
-    """A figure of a line."""
-
-    definition: Definition
-    value: float
-
-
-class IterationTimes:
-    """Reads lines of training loops, and remembers how many tokens an iteration has."""
-
-    def __init__(self) -> None:
-        self._tokens = 0
-
-    def notes(self, line: str) -> bool:
-        """Read how many tokens an iteration has, if a line says so."""
-        match = _PER_ITERATION.match(line) if "okens per" in line else None
-        if match:
-            self._tokens = int(match[1].replace(",", ""))
-        return match is not None
-
-    def find(self, line: str, forms: Sequence[Form]) -> list[Found]:
-        """Find the figures of an iteration in a line, and the rates that follow from them."""
-        matches = [match for form in forms if (match := form.pattern.search(line))]
-        times = (match for match in matches if "time" in match.re.groupindex)
-        rates = (match for match in matches if "rate" in match.re.groupindex)
-        intervals = [
-            Found(ITERATION_RATE, rate)
-            for match in rates
-            if (rate := number(match["rate"])) is not None
-        ]
-        first = next(times, None)
-        return intervals if first is None else [*self._times(line, first), *intervals]
-
-    def _times(self, line: str, match: re.Match[str]) -> Iterator[Found]:
-        time = number(match["time"])
-        if not time:
-            return
-        seconds = time / _UNITS[match["unit"]]
-        yield Found(TIME, seconds)
-        batch = _BATCH.search(line) if "global" in line else None
-        device = _DEVICE.search(line) if "Tokens/s/device" in line else None
-        if batch:
-            yield Found(DERIVED_SAMPLES, int(batch[1]) / seconds)
-        if self._tokens and ": loss " in line:
-            yield Found(DERIVED_TOKENS, self._tokens / seconds)
-        rate = number(device[1]) if device else None
-        if rate is not None:
-            yield Found(DEVICE_TOKENS, rate)
-
-
-def forms_in(line: str) -> tuple[Form, ...]:
-    """Return the forms of lines with times or rates of iterations whose words a line has."""
-    return tuple(form for form in _ITERATION_FORMS if form.word in line)

@@ -58,19 +58,13 @@ class NvidiaTopology(RunParser):
 
 def _split(cells: list[str]) -> list[str]:
     """Split cells without a space between them, such as `SYSPIX` and `NIC7NIC8`."""
-    if not any(map(_are_joined, cells)):
-        return cells
-    parts = []
+    parts: list[str] = []
     for cell in cells:
         if _NAMES.fullmatch(cell):
             parts += re.findall(r"(?:GPU|NIC)\d{1,3}", cell)
         else:
             parts += PATH.findall(cell) if _CELLS.fullmatch(cell) else [cell]
     return parts
-
-
-def _are_joined(cell: str) -> bool:
-    return _NAMES.fullmatch(cell) is not None or _CELLS.fullmatch(cell) is not None
 
 
 def _is_header(cell: str) -> bool:

@@ -7,7 +7,7 @@ time that the processor is busy with a message. https://github.com/openucx/ucx
 import re
 
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import CUT, MIB, ResultBuilder, RunParser, count, define, numbers
+from cluster.logs.parsers import CUT, MIB, MICRO, ResultBuilder, RunParser, count, define, numbers
 
 LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE = DEFINITIONS = define(
     "ucx_perftest",
@@ -37,7 +37,6 @@ _FAILED = re.compile(r".*\bUCX\s+ERROR\s+(.*)|.*\bFailed to run test: (.*)")
 CELLS = 8  # iterations; median, mean, overall time; rate and messages, each mean and overall
 ROUND = 1000  # fewer iterations take less than the second after which a row is printed
 SLACK = 0.05  # of the messages per second, whose time is rounded
-MICRO = 1e6
 UNFINISHED = "its final row is missing: it was stopped, or the log is cut off"
 
 
@@ -125,7 +124,10 @@ class UcxPerftest(RunParser):
         run.add(RATE, values[7], point, size=size)
 
     def _end(self) -> None:
-        if self._run is not None and self._last and _is_final(self._last[0]):
+        iterations = self._last[0] if self._last else 0.0
+        # a result, not one of the rows of each second before it: people ask for round numbers
+        is_final = iterations < ROUND or iterations % ROUND == 0
+        if self._run is not None and self._last and is_final:
             # add the result of an old table, which calls its times latency in tests of bandwidth
             share = self._last[3] / MICRO * self._last[7]
             for self._kind, expected in (("latency", 0.5), ("overhead", 1.0)):
@@ -137,8 +139,3 @@ class UcxPerftest(RunParser):
     def _finish(self, run: ResultBuilder) -> None:
         if run.empty:
             run.lack_rows(UNFINISHED if self._is_begun else CUT, "rows with a column per heading")
-
-
-def _is_final(iterations: float) -> bool:
-    """Tell a result from the rows of each second before it: people ask for round numbers."""
-    return iterations < ROUND or iterations % ROUND == 0

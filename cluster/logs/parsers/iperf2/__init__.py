@@ -326,7 +326,9 @@ class Iperf2Test:
             if stream != tcp.SUM:
                 side = self._definition(stream), self._way(stream)
                 sides.setdefault(side, {})[stream] = flow
-        for (definition, way), flows in (sides or self._only_sum()).items():
+        if not sides and tcp.SUM in self._flows:
+            sides[self._definition(tcp.SUM), ""] = {}
+        for (definition, way), flows in sides.items():
             self._add(definition, way, flows, is_both=len(sides) > 1)
         self._datagrams()
         if builder.empty:
@@ -346,9 +348,6 @@ class Iperf2Test:
                 "there is no report of the whole test: it was stopped, or the log is cut off",
                 "[ ID] Interval Transfer Bandwidth",
             )
-
-    def _only_sum(self) -> dict[tuple[Definition, str], dict[str, StreamReport]]:
-        return {(self._definition(tcp.SUM), ""): {}} if tcp.SUM in self._flows else {}
 
     def _side(self, stream: str) -> str:
         """Name what streams whose intervals are added have in common."""

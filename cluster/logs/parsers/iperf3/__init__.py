@@ -49,15 +49,16 @@ class Iperf3(Parser):
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
         self._text: TextReport | None = None
-        self._stream: json_report.Iperf3JsonReport | None = (
-            None  # of `--json-stream`, as far as it is there
-        )
+        # of `--json-stream`, as far as it is there
+        self._stream: json_report.Iperf3JsonReport | None = None
         self._stream_at = 0
 
     def take(self, line: str, lineno: int) -> bool:
         row = LINE.match(line)
         if row is not None and self._text is not None:
-            return self._row(self._text, row, lineno)
+            if self._text.ends_before(row):
+                self._close()
+            return self._open(lineno).row(row)
         if _HEAD.match(line):
             self._head(line, lineno)
             return True
@@ -83,11 +84,6 @@ class Iperf3(Parser):
             text.say(line)
         return is_chatter
 
-    def _row(self, text: TextReport, row: re.Match[str], lineno: int) -> bool:
-        if text.ends_before(row):
-            self._close()
-        return self._open(lineno).row(row)
-
     def take_document(self, text: str, lineno: int) -> bool:
         try:
             if '"event"' in text[:EVENT]:
@@ -107,10 +103,8 @@ class Iperf3(Parser):
             if not start.version.startswith("iperf"):
                 return False  # of another program
             self._end_stream()
-            self._stream, self._stream_at = (
-                json_report.Iperf3JsonReport(start=start, intervals=[]),
-                lineno,
-            )
+            self._stream = json_report.Iperf3JsonReport(start=start, intervals=[])
+            self._stream_at = lineno
         elif self._stream is None:
             return False
         elif event.event == "interval" and self._stream.intervals is not None:

@@ -94,7 +94,7 @@ class NcclTests(Parser):
         if _COLUMNS.match(text):
             # read the names of the columns; below rows, they are those of the next test
             test = self._test
-            if test is not None and test.is_begun and test.is_columned:
+            if test is not None and test.is_begun and test.columned:
                 test = self._new(lineno)
                 test.follows = True
             (test or self._open(lineno)).header(text)
@@ -165,14 +165,10 @@ class NcclTests(Parser):
             and perf_test.AVERAGE_LINE.match(text)
         ):
             self._new(lineno)  # the last line of another test
-        return self._test is not None and (
-            self._test.take(text, lineno) or self._hides(self._test, text)
-        )
-
-    def _hides(self, test: perf_test.PerfTest, text: str) -> bool:
-        """Notice a row that cannot be read, because of other text around its columns."""
+        if self._test is None or self._test.take(text, lineno):
+            return self._test is not None
         if _HIDDEN.search(text):
-            test.hidden = test.hidden or text
+            self._test.hidden = self._test.hidden or text
         return False
 
     def take_document(self, text: str, lineno: int) -> bool:

@@ -10,14 +10,12 @@ from typing import NamedTuple
 from cluster.core.model.logs import Parsed
 from cluster.core.model.notes import NoteKind
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, ResultBuilder, count, define, number, numbers
+from cluster.logs.parsers import GB, MICRO, MILLI, ResultBuilder, count, define, number, numbers
 
-MICRO = 1e6  # microseconds per second
 ABSENT = "N/A"  # a cell without a value
 HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
 LEAST = 3  # columns before them: size, count, type
 FOREVER = 1e18  # us, longer than any test
-MILLI = 1e3  # milliseconds per second
 COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
 
 RANK = re.compile(
@@ -130,7 +128,7 @@ class PerfTest:
         self.follows = False  # it began below rows of another test, which may go on
         self._head = ""  # what it was run with
         self.headed = False
-        self._columned = 0  # how often its columns were named
+        self.columned = 0  # how often its columns were named
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self._groups: dict[int, str] = {}  # of ranks, each of which is a communicator
@@ -177,14 +175,10 @@ class PerfTest:
         ((largest, _),) = Counter(self._groups.values()).most_common(1) or (("", 0),)
         return {r: place for r, place in self.ranks.items() if self._groups.get(r, "") == largest}
 
-    @property
-    def is_columned(self) -> bool:
-        return self._columned > 0
-
     def ends_before(self, cells: list[str]) -> bool:
         """Tell whether a row is of another test: this one has ended, and sizes begin again."""
         is_done = self.ended and bool(self._halves) and not (self._alone or self.is_mixed)
-        size = count(cells[0]) if is_done and self._columned <= 1 else None
+        size = count(cells[0]) if is_done and self.columned <= 1 else None
         return size is not None and size <= self._halves[0].size
 
     @property
@@ -211,7 +205,7 @@ class PerfTest:
     def header(self, text: str, *, counts: bool = True) -> None:
         """Find the width of each half of a row, to which options add columns."""
         self.headed = True
-        self._columned += 1
+        self.columned += 1
         self._counts = counts
         words = text.lstrip("# ").split()
         starts = [at for at, word in enumerate(words) if word in _TIMES]
@@ -324,7 +318,7 @@ class PerfTest:
     def _is_doubled(self) -> bool:
         """Whether rows of two tests came by turns: their columns were named twice, as each size."""
         points = {tuple(half.params.items()) for half in self._halves}
-        return self._columned > 1 and not self._alone and len(points) < len(self._halves)
+        return self.columned > 1 and not self._alone and len(points) < len(self._halves)
 
     @property
     def _rises(self) -> bool:

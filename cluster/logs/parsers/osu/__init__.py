@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, MB, ResultBuilder, RunParser, count, define, numbers
+from cluster.logs.parsers import GB, MB, MICRO, ResultBuilder, RunParser, count, define, numbers
 
 _osu = partial(
     define,
@@ -324,7 +324,6 @@ def _columns_of(
     return (*columns, *FULL) if is_full else columns
 
 
-MICRO = 1e6  # microseconds per second
 SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
 SCALES = {"MB/s": MB, "GB/s": GB}
 MOST = 256  # titles and headers that are kept, because tests repeat them
@@ -404,6 +403,15 @@ def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind |
     return ColumnKind(OVERLAP, 1.0) if unit == "%" else None
 
 
+_PARTS = {
+    "overall": OVERALL,
+    "compute": COMPUTE,
+    "pure": PURE,
+    "min lat": FASTEST,
+    "max lat": SLOWEST,
+}
+
+
 def _rate(test: str) -> Definition:
     test = test.lower()
     if not test:
@@ -415,13 +423,7 @@ def _rate(test: str) -> Definition:
 
 def _time(test: str, name: str, *, one_sided: bool) -> Definition | None:
     """Find the metric of a column of times; parts of a non-blocking call are left out."""
-    for word, definition in (
-        ("overall", OVERALL),
-        ("compute", COMPUTE),
-        ("pure", PURE),
-        ("min lat", FASTEST),
-        ("max lat", SLOWEST),
-    ):
+    for word, definition in _PARTS.items():
         if name.startswith(word):
             return definition
     if "lat" not in name:
