@@ -15,7 +15,7 @@ from cluster.core.model.notes import NoteKind
 from cluster.reports.words.notes import WORDS as WORDS_OF_NOTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,11 +26,18 @@ WORDS |= {"part", "assumptions", "left_out"}
 OURS = {"reason", "message", "text"}
 """Fields that hold words of ours, but in providers and logs those of a cloud, Slurm or a log."""
 FOLDERS = ("cluster", "benchmarks", "launchers")
-THEIRS = ("cluster/providers", "cluster/logs")
+THEIRS = ("cluster/providers", "cluster/logs", "cluster/runs/import_")
 CUTS = {"startswith", "endswith", "removeprefix", "removesuffix", "split", "rsplit", "find"}
 CUTS |= {"partition", "rpartition", "index", "rindex", "rfind", "count"}
+CUTS |= {"replace", "__contains__"}
+PARAMETERS = {"hint", "evidence", "note", "means", "remedy", "assumes", "assumption"}
+SHAPES = {"lower", "upper", "casefold", "strip", "lstrip", "rstrip", "replace", "title"}
+ERRORS = {name for name in vars(errors) if isinstance(getattr(errors, name), type)} | {
+    "in_use_error"
+}
 CODE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 PATTERNS = {"match", "search", "fullmatch", "findall", "finditer", "sub", "split"}
+PATTERNS |= {"contains", "fnmatch", "fnmatchcase"}
 
 
 def cuts(tree: ast.AST, words: AbstractSet[str] = WORDS | OURS) -> list[str]:
@@ -47,33 +54,71 @@ def cuts(tree: ast.AST, words: AbstractSet[str] = WORDS | OURS) -> list[str]:
 
 
 def _is_words(node: ast.AST, fields: AbstractSet[str], aliases: AbstractSet[str]) -> bool:
-    """Tell whether an expression is a field that holds words, such as `v.hint`, or a name of it."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
-        node = node.func.value  # `v.hint.lower()`
-    if isinstance(node, ast.NamedExpr):
-        node = node.value
-    is_alias = isinstance(node, ast.Name) and node.id in aliases
-    return is_alias or (isinstance(node, ast.Attribute) and node.attr in fields)
+    """Tell whether an expression is a field that holds words, such as `v.hint`, or made of one."""
+    match node:
+        case ast.Name(id=name):
+            return name in aliases
+        case (
+            ast.Attribute(attr=name)
+            | ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=name), *_])
+        ):
+            return name in fields
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
+            return f"str({name})" in aliases
+    return any(_is_words(part, fields, aliases) for part in _parts(node))
+
+
+def _parts(node: ast.AST) -> Sequence[ast.AST]:
+    """Return the expressions whose words are in those of another, such as of `v.hint.lower()`."""
+    match node:
+        case (
+            ast.Subscript(value=value)
+            | ast.NamedExpr(value=value)
+            | ast.FormattedValue(value=value)
+            | ast.Starred(value=value)
+        ):
+            return (value,)
+        case ast.JoinedStr(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return parts
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return (left, right)
+        case ast.Call(func=ast.Attribute(attr="join"), args=parts):
+            return parts
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in SHAPES:
+            return (value,)
+    return ()
 
 
 def _aliases(scope: ast.AST, fields: AbstractSet[str]) -> frozenset[str]:
     """Return the names that a function gives to such fields, and to each of several texts."""
     pairs: list[tuple[ast.AST, ast.AST | None]] = []
+    names: set[str] = set()
     for node in ast.walk(scope):
         match node:
-            case ast.Assign(targets=[target], value=value):
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                pairs += zip(targets, values, strict=False)
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=value)
+                | ast.NamedExpr(target=target, value=value)
+                | ast.For(target=target, iter=value)
+                | ast.comprehension(target=target, iter=value)
+            ):
                 pairs.append((target, value))
-            case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target, value):
-                pairs.append((target, value))
-            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
-                pairs.append((target, value))
-    return frozenset(
-        target.id
-        for target, value in pairs
-        if isinstance(target, ast.Name) and value and _is_words(value, fields, frozenset())
-    )
+            case ast.arg(arg=name, annotation=ast.Name(id="str")) if name in PARAMETERS:
+                names.add(name)
+            case ast.ExceptHandler(type=ast.AST() as kind, name=str(name)):
+                kinds = {part.id for part in ast.walk(kind) if isinstance(part, ast.Name)}
+                names |= {f"str({name})"} if kinds & ERRORS else set()
+    while True:
+        more = {
+            target.id
+            for target, value in pairs
+            if isinstance(target, ast.Name) and value and _is_words(value, fields, names)
+        }
+        if more <= names:
+            return frozenset(names)
+        names |= more
 
 
 def _cuts(node: ast.AST, is_ours: Callable[[ast.AST], bool]) -> bool:
@@ -88,6 +133,14 @@ def _cuts(node: ast.AST, is_ours: Callable[[ast.AST], bool]) -> bool:
             inside = [part for arg in args for part in ast.walk(arg)]
             searches = name in PATTERNS and any(map(is_ours, inside))
             return searches or (name in CUTS and is_ours(value))
+        case ast.GeneratorExp(elt=elt, generators=parts) | ast.ListComp(elt=elt, generators=parts):
+            targets = {ast.unparse(part.target) for part in parts if _are_texts(part.iter)}
+            pairs = [
+                (c.left, c.comparators[0]) for c in ast.walk(elt) if isinstance(c, ast.Compare)
+            ]
+            return any(ast.unparse(a) in targets and is_ours(b) for a, b in pairs)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return name in PATTERNS and any(map(is_ours, args))
     return False
 
 
@@ -98,17 +151,23 @@ def _compares(
     if isinstance(op, ast.In | ast.NotIn):
         listed = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else ()
         sought = _is_text(left) or is_ours(left)
-        return (is_ours(right) and sought) or (
+        return (is_ours(right) and not listed and sought) or (
             is_ours(left) and (any(map(_is_prose, listed)) or _is_text(right))
         )
     ends = ((left, right), (right, left))
-    return isinstance(op, ast.Eq | ast.NotEq) and any(is_ours(a) and _is_prose(b) for a, b in ends)
+    return not isinstance(op, ast.Is | ast.IsNot) and any(
+        is_ours(a) and _is_prose(b) for a, b in ends
+    )
 
 
 def _is_prose(node: ast.expr) -> bool:
     """Tell whether a text is no code, such as `too_small`, which may be compared as it is."""
     is_code = isinstance(node, ast.Constant) and CODE.fullmatch(str(node.value))
     return _is_text(node) and not is_code
+
+
+def _are_texts(node: ast.expr) -> bool:
+    return _is_text(node) or (isinstance(node, ast.Tuple) and any(map(_is_text, node.elts)))
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -141,6 +200,27 @@ def _is_text(node: ast.expr) -> bool:
             'def f(v):\n    for note in v.notes:\n        if note == "cut off":\n            pass',
             True,
         ),
+        ('"too small" == v.hint.strip(".")', True),
+        ("TOO_SMALL <= v.hint", True),
+        ('"EFA" in f"{v.hint}: {v.note}"', True),
+        ('"EFA" in " ".join(v.notes)', True),
+        ('any(word in v.hint for word in ("EFA", "TCP"))', True),
+        ('getattr(v, "hint").startswith("too")', True),
+        ('v.hint.replace("too ", "")', True),
+        ('fnmatch(v.hint, "*small")', True),
+        ('operator.contains(v.hint, "small")', True),
+        ('def f(hint: str):\n    return hint.startswith("too small")', True),
+        ('def f(v):\n    a, b = v.hint, v.rate\n    return "EFA" in a', True),
+        ('def f(v):\n    a = v.hint\n    b = a.lower()\n    return "EFA" in b', True),
+        (
+            'def f():\n    try: ...\n    except SpecError as e:\n        return "gone" in str(e)',
+            True,
+        ),
+        (
+            'def f():\n    try: ...\n    except OSError as e:\n        return "gone" in str(e)',
+            False,
+        ),
+        ("any(word in v.names for word in WORDS)", False),
         ('part.partition(":")', False),
         ("verdict.reason == TooSmall(1)", False),
         ('verdict.reason == "too_small"', False),
@@ -229,9 +309,6 @@ FULL = re.compile(r"[A-Z{].* .*\.", re.DOTALL)
 CODES = ("cluster/analysis", "cluster/fleet", "cluster/logs", "cluster/orchestration")
 OF_LOGS = {"End of Tests."}  # what a tool prints
 OF_ERRORS = {"what", "means", "remedy"}
-ERRORS = {name for name in vars(errors) if isinstance(getattr(errors, name), type)} | {
-    "in_use_error"
-}
 
 
 def full_sentences(tree: ast.AST) -> list[str]:

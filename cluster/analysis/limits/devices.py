@@ -26,7 +26,7 @@ from cluster.analysis.limits.network import (
     verbs,
 )
 from cluster.analysis.limits.rates import factor
-from cluster.core.model.limits import SAID, Assumption, Figure, Hardware, Limit, LimitKind
+from cluster.core.model.limits import Assumption, Figure, Hardware, Limit, LimitKind
 from cluster.core.model.measurements import Definition, Factor, Medium, Summary
 from cluster.core.model.value import Scalar
 
@@ -219,7 +219,7 @@ def _gpu_memory(
         limit = replace(limit, kind="gpu_memory_copy", rate=limit.rate / 2)
     if 0 < count(params, "size") <= MOST_CACHED:
         return replace(limit, assumption=Assumption(kind="not_cached"))
-    if hardware.raised and hardware.memory.source != SAID:
+    if hardware.raised and not hardware.memory.is_stated:
         most = scaled(limit, MOST_RAISED, times=float(MOST_RAISED))
         assumed = Assumption(kind="memory_not_overclocked")
         return replace(limit, assumption=assumed, otherwise=most)

@@ -13,7 +13,7 @@ from cluster.analysis.limits.hardware import is_efa
 from cluster.analysis.limits.link import goodput
 from cluster.analysis.limits.rates import factor
 from cluster.core.model.hosts import HEADER_BYTES, Link
-from cluster.core.model.limits import SAID, Assumption, Figure, Hardware, Limit, LimitKind
+from cluster.core.model.limits import Assumption, Figure, Hardware, Limit, LimitKind
 from cluster.core.model.measurements import Definition, Factor
 from cluster.core.model.value import Scalar
 
@@ -76,7 +76,7 @@ def _connections(
     jumbo = replace(hardware, mtu=hardware.mtu or JUMBO)
     figure = Figure(rate=streams * flow.rate, source=flow.source)
     capped = replace(_ethernet(jumbo, figure, is_udp=is_udp), count=streams, connections=True)
-    if flow.source == SAID:
+    if flow.is_stated:
         return in_ways(definition, capped)
     assumed = Assumption(kind="connection_held", rate=flow.rate, source=flow.source)
     return replace(in_ways(definition, capped), assumption=assumed, otherwise=whole)

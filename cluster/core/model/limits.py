@@ -80,6 +80,7 @@ class Figure(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
 
     rate: float  # bytes per second, in one direction
     source: str  # the document or measurement that gives it
+    is_stated: bool = False  # by the user, without a source
     # the name in the corpus of the share that healthy hardware reaches, where that is unlike other
     # GPUs
     threshold: str = ""

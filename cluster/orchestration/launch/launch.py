@@ -265,8 +265,7 @@ def _why_unusable(cluster: Cluster) -> str:
         try:
             connect_all(cluster.shells(), ANSWER_WITHIN)
         except HostErrors as errors:
-            lines = (str(error).partition("\n")[0] for error in errors.exceptions)
-            why = "\n".join(dict.fromkeys(lines))
+            why = "\n".join(dict.fromkeys(error.what for error in errors.exceptions))
         except ClusterError as error:
             why = error.what
         else:

@@ -265,21 +265,21 @@ class HostInstaller:
             self._said.append(line)
             self._log.write(f"{line}\n")
 
-    def _failed(self, why: str, means: str, remedy: str = "") -> ShellError:
-        self._log.write(f"{why}\n{means}\n")
+    def _failed(self, reason: str, output: str, remedy: str = "") -> ShellError:
+        self._log.write(f"{reason}\n{output}\n")
         step = f"{self._machine.name}: the step {self._step!r} failed"
-        if any(words in f"{why}\n{means}" for words in FULL):
+        if any(words in f"{reason}\n{output}" for words in FULL):
             libraries = ", ".join(self._installation.environment.libraries)
             also = f", and what {libraries} take" if libraries else ""
             return ShellError(
                 f"{step}: the disk there is full.",
-                means=means or why,
+                means=output or reason,
                 remedy=f"Make room there for {self._machine.folder}: {ROOM} are needed{also}.",
             )
         of_libraries = self._step in (steps.LIBRARIES_STEP, steps.BENCHMARK_STEP)
-        parts = (self._refused if of_libraries else "", means)
+        parts = (self._refused if of_libraries else "", output)
         return ShellError(
-            f"{step}: {why}",
+            f"{step}: {reason}",
             means="\n".join(part for part in parts if part),
             remedy=remedy or f"All of it: {self._log.name}",
         )

@@ -256,7 +256,9 @@ def _described(words: Described, text: str) -> Hardware:
     }
     for field, rate in (("nvlink", words.nvlink), ("memory", words.memory), ("flow", words.flow)):
         if rate:
-            changes[field] = Figure(rate=parse_rate(rate), source=source)
+            changes[field] = Figure(
+                rate=parse_rate(rate), source=source, is_stated=not words.source
+            )
     if words.pcie:
         changes["bus"] = _slot(words.pcie)
     if words.nic:
