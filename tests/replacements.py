@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -18,7 +19,7 @@ from cluster.core.model.fleet import (
     Part,
     Reason,
 )
-from cluster.fleet.pair_measurements import measurement_of
+from cluster.fleet.pair_measurements import measurements_of
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.replacement import replace_hosts
 
@@ -53,7 +54,7 @@ def good(pairs: Sequence[tuple[int, int]], value: float = USUAL) -> Run:
     """Return what is read of a run of pairs in which every test had the same value."""
     ends = [*pairs, *((b, a) for a, b in pairs)]
     tests = [PairTest(round=0, source=a, target=b, value=value, alone=True) for a, b in ends]
-    values = tuple(measurement_of(one, BANDWIDTH, "host") for one in tests)
+    values = tuple(measurements_of(tests, BANDWIDTH, defaultdict(lambda: "host")))
     return cast("Run", SimpleNamespace(measurements=values, folder=Path("runs/c5/pairs")))
 
 

@@ -135,10 +135,11 @@ def _cuts(node: ast.AST, is_ours: Callable[[ast.AST], bool]) -> bool:
             return searches or (name in CUTS and is_ours(value))
         case ast.GeneratorExp(elt=elt, generators=parts) | ast.ListComp(elt=elt, generators=parts):
             targets = {ast.unparse(part.target) for part in parts if _are_texts(part.iter)}
-            pairs = [
-                (c.left, c.comparators[0]) for c in ast.walk(elt) if isinstance(c, ast.Compare)
-            ]
-            return any(ast.unparse(a) in targets and is_ours(b) for a, b in pairs)
+            compared = [each for each in ast.walk(elt) if isinstance(each, ast.Compare)]
+            return any(
+                ast.unparse(each.left) in targets and is_ours(each.comparators[0])
+                for each in compared
+            )
         case ast.Call(func=ast.Name(id=name), args=args):
             return name in PATTERNS and any(map(is_ours, args))
     return False
@@ -150,7 +151,7 @@ def _compares(
     """Tell whether a text is sought in words, or words are compared with one that is not empty."""
     if isinstance(op, ast.In | ast.NotIn):
         listed = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else ()
-        sought = _is_text(left) or is_ours(left)
+        sought = isinstance(left, ast.Call) or _is_text(left) or is_ours(left)
         return (is_ours(right) and not listed and sought) or (
             is_ours(left) and (any(map(_is_prose, listed)) or _is_text(right))
         )
@@ -202,6 +203,7 @@ def _is_text(node: ast.expr) -> bool:
         ),
         ('"too small" == v.hint.strip(".")', True),
         ("TOO_SMALL <= v.hint", True),
+        ("str(folder) in error.remedy", True),
         ('"EFA" in f"{v.hint}: {v.note}"', True),
         ('"EFA" in " ".join(v.notes)', True),
         ('any(word in v.hint for word in ("EFA", "TCP"))', True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -15,7 +15,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.fleet import Fleet, PairMetric, PairTest
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.value import Value
-from cluster.fleet.pair_measurements import measurement_of
+from cluster.fleet.pair_measurements import measurements_of
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.fleet.simulation import FleetSimulator
 from cluster.measure.benchmark import Benchmark
@@ -138,7 +138,7 @@ class Pairs(Benchmark[PairsParams]):
     def selected(self, params: PairsParams) -> tuple[Definition, ...]:
         return self.named(["allreduce" if params.allreduce else params.metric])
 
-    def model(self, params: PairsParams, fleet: FleetSimulator) -> Iterator[Measurement]:
+    def model(self, params: PairsParams, fleet: FleetSimulator) -> list[Measurement]:
         (definition,) = self.selected(params)
         nics = fleet.fabric_links.fabric.nics
         hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
@@ -161,8 +161,7 @@ class Pairs(Benchmark[PairsParams]):
             return tests
 
         survey(hosts, params.plan, measure, fleet.routes, remaining)
-        for test in measured:
-            yield measurement_of(test, definition, f"sim-{test.source}")
+        return measurements_of(measured, definition, [f"sim-{n}" for n in range(fleet.hosts)])
 
     def measure(self, rank: Rank, params: PairsParams) -> None:
         from cluster.measure.pairs.coordinator import coordinate  # noqa: PLC0415 - not for simulated hosts

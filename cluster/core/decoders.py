@@ -34,6 +34,12 @@ def decode(content: Content, kind: Any, *, strict: bool = True) -> Any:
     return msgspec.json.decode(content, type=kind, strict=strict)
 
 
+def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """Return what decodes many values of a type."""
+    _prepare(kind)
+    return msgspec.json.Decoder(kind)
+
+
 def decode_file(path: Path, kind: type[T]) -> T | None:
     """Decode a file of JSON; None if it is not there, or damaged."""
     try:

@@ -49,6 +49,7 @@ class ClusterError(Exception):
         self.what = what
         self.means = means
         self.remedy = remedy
+        self.file = ""  # of this machine, which the remedy names
 
     def __str__(self) -> str:
         return for_reader("\n".join(part for part in (self.what, self.means, self.remedy) if part))

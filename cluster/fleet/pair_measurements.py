@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median, median_high, median_low
 
 import msgspec
@@ -18,8 +18,15 @@ COUNTERS = ("source_counters", "target_counters")
 PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED, *COUNTERS)
 
 
-def measurement_of(test: PairTest, definition: Definition, host: str) -> Measurement:
-    """Convert a test to a measurement; one that failed has no values, and a reason."""
+def measurements_of(
+    tests: Iterable[PairTest], definition: Definition, hosts: Sequence[str] | Mapping[int, str]
+) -> list[Measurement]:
+    """Convert tests to measurements; one that failed has no values, and a reason."""
+    id_ = definition.id
+    return [_measurement(test, definition, id_, hosts[test.source]) for test in tests]
+
+
+def _measurement(test: PairTest, definition: Definition, id_: str, host: str) -> Measurement:
     params: dict[str, Scalar] = {
         "round": test.round,
         "source": test.source,
@@ -32,7 +39,7 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
         params[SKIPPED if test.value is None else FAILED] = test.why
     return Measurement(
         metric=definition.metric,
-        definition=definition.id,
+        definition=id_,
         unit=definition.unit,
         params=params,
         rank=test.source,
@@ -41,31 +48,36 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
     )
 
 
-def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
+def pair_tests(measurements: Iterable[Measurement]) -> tuple[PairTest, ...]:
     """Find the tests of pairs among measurements."""
-    for measurement in measurements:
-        places = measurement.params
-        if not {"round", "source", "target"} <= places.keys():
-            continue
-        failed = 0.0 if FAILED in places else None
-        reason = str(places.get(FAILED, places.get(SKIPPED, "")))
-        lost = LOST.fullmatch(reason)
-        yield PairTest(
-            round=int(places["round"]),
-            source=int(places["source"]),
-            target=int(places["target"]),
-            value=measurement.values[0] if measurement.values else failed,
-            reason=lost[2] if lost else reason,
-            lost=int(lost[1]) if lost else -1,
-            alone=bool(places.get("alone", 0)),
-            nic=int(places.get("nic", 0)),
-            port=int(places.get("port", 0)),
-            path=str(places.get("path", "")),
-            source_busy=float(places.get("source_busy", 0.0)),
-            target_busy=float(places.get("target_busy", 0.0)),
-            source_counters=_counts(str(places.get("source_counters", ""))),
-            target_counters=_counts(str(places.get("target_counters", ""))),
-        )
+    return tuple(
+        _test(measurement)
+        for measurement in measurements
+        if {"round", "source", "target"} <= measurement.params.keys()
+    )
+
+
+def _test(measurement: Measurement) -> PairTest:
+    places = measurement.params
+    failed = 0.0 if FAILED in places else None
+    reason = str(places.get(FAILED, places.get(SKIPPED, "")))
+    lost = LOST.fullmatch(reason)
+    return PairTest(
+        round=int(places["round"]),
+        source=int(places["source"]),
+        target=int(places["target"]),
+        value=measurement.values[0] if measurement.values else failed,
+        reason=lost[2] if lost else reason,
+        lost=int(lost[1]) if lost else -1,
+        alone=bool(places.get("alone", 0)),
+        nic=int(places.get("nic", 0)),
+        port=int(places.get("port", 0)),
+        path=str(places.get("path", "")),
+        source_busy=float(places.get("source_busy", 0.0)),
+        target_busy=float(places.get("target_busy", 0.0)),
+        source_counters=_counts(str(places.get("source_counters", ""))),
+        target_counters=_counts(str(places.get("target_counters", ""))),
+    )
 
 
 def _text(counters: Mapping[str, float]) -> str:

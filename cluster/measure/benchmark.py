@@ -129,7 +129,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return ""
 
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
-        """Yield what simulated hosts would measure, in that order (SpecError: it has no model)."""
+        """Return what simulated hosts would measure, in that order (SpecError: it has no model)."""
         del params, fleet
         raise SpecError(
             f"There is no model of {self.name}, so simulated hosts cannot run it.",

@@ -52,7 +52,7 @@ NAMED = 10  # disagreements that are listed
 def judge_placement(run: Run) -> Placement:
     """Find which hosts are near one another, and write it into the run's folder (SpecError)."""
     record = run.record
-    tests = tuple(pair_tests(run.measurements)) if record.benchmark == PAIRS else ()
+    tests = pair_tests(run.measurements) if record.benchmark == PAIRS else ()
     if not tests or run.measurements[0].metric != METRIC:
         raise SpecError(
             f"{run.folder} has no latencies of pairs of hosts.",

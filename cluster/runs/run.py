@@ -263,7 +263,7 @@ class Run(Value, frozen=True, kw_only=True):
             findings=signs,
             judgement=answer(self.judgement(summaries, signs)),
             fleet=self.fleet,
-            pairs=tuple(pair_tests(self.measurements)) if self.fleet else (),
+            pairs=pair_tests(self.measurements) if self.fleet else (),
             warnings=(*self.warnings, *missing_series(self.record, self.missing)),
             links=tuple(self._links(page)),
         )

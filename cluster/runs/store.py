@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -182,7 +182,8 @@ def read(folder: Path) -> Run:
     if text and not text.endswith(b"\n"):
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
     numbered = enumerate(files.complete_lines(text), 1)
-    values = tuple(_measurement(folder, number, line) for number, line in numbered)
+    decode = decoders.decoder(Measurement).decode
+    values = tuple(_measurement(decode, folder, number, line) for number, line in numbered)
     return Run(
         folder=folder,
         record=stored,
@@ -228,9 +229,11 @@ def _results(folder: Path) -> Iterator[Parsed]:
             ) from error
 
 
-def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
+def _measurement(
+    decode: Callable[[bytes], Measurement], folder: Path, number: int, line: bytes
+) -> Measurement:
     try:
-        return decoders.decode(line, Measurement)
+        return decode(line)
     except decoders.UNREADABLE as error:
         raise ParseError(
             f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error!s:.300}",

@@ -14,7 +14,7 @@ from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part,
 from cluster.core.model.hosts import Interface
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.evidence import causes, counter_changes, drifts
-from cluster.fleet.pair_measurements import measurement_of, pair_tests
+from cluster.fleet.pair_measurements import measurements_of, pair_tests
 from cluster.fleet.rounds import SurveyPlan, survey
 from tests.fleet.fleets import Simulated
 from tests.plain_values import plain_facts
@@ -60,8 +60,8 @@ def checked(
         )
         for number, (a, b) in enumerate(permutations(range(6), 2))
     ]
-    tests = list(pair_tests(measurement_of(test, BANDWIDTH, "h") for test in tests))
-    return [change.counter for change in counter_changes(verdict, tests)[0]]
+    read = pair_tests(measurements_of(tests, BANDWIDTH, "h" * 6))
+    return [change.counter for change in counter_changes(verdict, read)[0]]
 
 
 @pytest.mark.parametrize(("busy", "places"), [(0.01, [0]), (0.0, [])])

@@ -8,7 +8,7 @@ import pytest
 
 import cluster
 from cluster.core import journal
-from cluster.core.errors import ClusterError
+from cluster.core.errors import Unreachable
 from cluster.core.ssh_keys import KNOWN
 
 if TYPE_CHECKING:
@@ -23,10 +23,12 @@ def test_the_remedy_names_no_file_of_a_cluster_that_was_taken_down(
 
     def connect(*_: object) -> None:
         pinned.write_text("a key\n")
-        raise ClusterError("The host key has changed.", remedy=f"ssh-keygen -f {pinned} -R 0")
+        error = Unreachable("", state="host key", remedy=f"ssh-keygen -f {pinned} -R 0")
+        error.file = str(pinned)
+        raise error
 
     monkeypatch.setattr("cluster.orchestration.launch.launch.connect", connect)
-    with pytest.raises(ClusterError, match="host key") as caught:
+    with pytest.raises(Unreachable) as caught:
         cluster.launch("gone", hosts=1)
     assert not pinned.exists()
     assert str(pinned.parent) not in caught.value.remedy

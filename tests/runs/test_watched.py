@@ -10,7 +10,7 @@ from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.fleet.pair_measurements import measurement_of
+from cluster.fleet.pair_measurements import measurements_of
 from cluster.runs.run import PAIRS, Run
 from cluster.runs.watch.series import series
 from tests.plain_values import plain_definition
@@ -32,7 +32,7 @@ def fleet(*, all_: float = 1.0, copies: float = 1.0, host: float = 1.0) -> list[
             value = 1e9 * (1 + 0.01 * chance.standard_normal()) * (all_ if new else 1)
             value *= host if new and 3 in (source, target) else 1
             test = PairTest(round=round_, source=source, target=target, value=value)
-            measurements.append(measurement_of(test, PAIR, f"h{source}"))
+            measurements += measurements_of([test], PAIR, {source: f"h{source}"})
         copy = 1e10 * (1 + 0.01 * chance.standard_normal()) * (copies if new else 1)
         measurements.append(_copy(copy))
         made.append(_run(number, measurements))

@@ -102,7 +102,7 @@ class CheckProgress(JobProgress):
         super().__exit__(*error)
 
     def measured(self, measurements: Sequence[Measurement]) -> None:
-        tests = tuple(pair_tests(measurements))
+        tests = pair_tests(measurements)
         self.map.add(tests)
         if self._live is not None and tests:
             alone = ", alone" if tests[-1].alone else ""

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from cluster.core.errors import ClusterError
 from cluster.core.model.fleet import Fleet, PairTest
 from cluster.core.model.measurements import Definition
-from cluster.fleet.pair_measurements import measurement_of
+from cluster.fleet.pair_measurements import measurements_of
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.measure.first_host import HOSTS, NAMES, REACH, SSH_CONFIG
 from cluster.measure.open_mpi_variables import PREFIXES
@@ -102,9 +102,9 @@ class Coordinator:
             tests = self._run_batch(batch, step)
             if self._allreduce:
                 tests += [replace(t, source=t.target, target=t.source) for t in tests]
-            for test in tests:
-                results.append(test)
-                self._rank.add(measurement_of(test, self._definition, self._addresses[test.source]))
+            results += tests
+            for measurement in measurements_of(tests, self._definition, self._addresses):
+                self._rank.add(measurement)
         succeeded = [test.value for test in results if test.value]
         label = step_words(step)
         self._rank.progress(step.number, step.number + 1, label)

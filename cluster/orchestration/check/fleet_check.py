@@ -79,7 +79,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
         foreign=params.foreign,
         devices=params.devices,
     )
-    tests = tuple(pair_tests(run.measurements))
+    tests = pair_tests(run.measurements)
     diagnosed = _diagnosed(fleet, tests, simulator.routes if simulator else None)
     if _is_one_machine(record.machines):
         diagnosed = _without_network(diagnosed)

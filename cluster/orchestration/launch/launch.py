@@ -265,7 +265,8 @@ def _why_unusable(cluster: Cluster) -> str:
         try:
             connect_all(cluster.shells(), ANSWER_WITHIN)
         except HostErrors as errors:
-            why = "\n".join(dict.fromkeys(error.what for error in errors.exceptions))
+            members = (error for error in errors.exceptions if isinstance(error, ClusterError))
+            why = "\n".join(dict.fromkeys(error.what for error in members))
         except ClusterError as error:
             why = error.what
         else:
@@ -336,12 +337,10 @@ def _take_down(name: str) -> None:
     with suppress(SpecError):  # another process may have taken it down already
         failed = attach(name)
         failed.down(reachable=False)
+        folder = failed.disk.journal.folder
         errors = error.exceptions if isinstance(error, HostErrors) else (error,)
         for member in errors:
-            if (
-                isinstance(member, ClusterError)
-                and str(failed.disk.journal.folder) in member.remedy
-            ):
+            if isinstance(member, ClusterError) and Path(member.file).is_relative_to(folder):
                 member.remedy = "The machines and their files here are gone: type the same again."
         if isinstance(error, ClusterError):
             _add_cost(error, failed)

@@ -37,7 +37,7 @@ SLURM = "SLURM_JOB_ID"  # set in an allocation
 def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, FleetFinding]:
     """Return the hosts whose fault is confirmed; one that was lost is tested once more."""
     suspects = hosts_at_fault(verdict)
-    confirmed_places = confirmations(verdict, tuple(pair_tests(run.measurements)))
+    confirmed_places = confirmations(verdict, pair_tests(run.measurements))
     confirmed = {
         h: b
         for h, b in suspects.items()
@@ -48,7 +48,7 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
     }
     pairs = pairs_to_test(verdict, silent, len(run.record.machines))
     if pairs:
-        tests = tuple(pair_tests(test(pairs).measurements))
+        tests = pair_tests(test(pairs).measurements)
         answers = {h for pair in tests if pair.value for h in (pair.source, pair.target)}
         confirmed |= {host: suspects[host] for host in silent - answers}
     return dict(sorted(confirmed.items()))
@@ -173,7 +173,7 @@ def replace_hosts(
         with on_failure(lambda: end_all_but_kept(cluster.disk, cluster.remote)):
             create_in_places(cluster.disk, cluster.remote, before, tuple(bad), on_state)
             run = test(pairs)
-            judged = judge_new_hosts(verdict, tuple(pair_tests(run.measurements)), bad)
+            judged = judge_new_hosts(verdict, pair_tests(run.measurements), bad)
             new = cluster.machines
             good = {host for host, new_host in judged.items() if new_host.good}
             to_keep = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))

@@ -278,11 +278,10 @@ class HostInstaller:
             )
         of_libraries = self._step in (steps.LIBRARIES_STEP, steps.BENCHMARK_STEP)
         parts = (self._refused if of_libraries else "", output)
-        return ShellError(
-            f"{step}: {reason}",
-            means="\n".join(part for part in parts if part),
-            remedy=remedy or f"All of it: {self._log.name}",
-        )
+        error = ShellError(f"{step}: {reason}", means="\n".join(filter(None, parts)), remedy=remedy)
+        if not remedy:
+            error.file, error.remedy = self._log.name, f"All of it: {self._log.name}"
+        return error
 
 
 def _link(source: str, target: str) -> None:

@@ -412,7 +412,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
 
     def _changed(self, key: paramiko.PKey, pinned: Sequence[openssh_files.KnownKey]) -> Unreachable:
         was = ", ".join(_digest(base64.b64decode(line.key)) for line in pinned)
-        return Unreachable(
+        error = Unreachable(
             f"The host key of {self._host} has changed: now it is {key.get_name()} "
             f"{fingerprint(key)}",
             state="host key",
@@ -421,6 +421,8 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             remedy="If you know that it was reinstalled: "
             + shlex.join(["ssh-keygen", "-R", self._name, "-f", self._files[0]]),
         )
+        error.file = self._files[0]
+        return error
 
     def _unknown(self, key: paramiko.PKey) -> Unreachable:
         return Unreachable(

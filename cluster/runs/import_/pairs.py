@@ -18,7 +18,7 @@ from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import __version__, revision
 from cluster.fleet.pair_logs import fleet_tests
-from cluster.fleet.pair_measurements import measurement_of
+from cluster.fleet.pair_measurements import measurements_of
 from cluster.logs.hosts import host_order
 from cluster.logs.redaction import redact
 from cluster.reports.words.notes import assumption_words, no_value_words
@@ -64,7 +64,7 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
             msgspec.structs.replace(test, reason=no_value_words(reason)) if reason else test
             for test, reason in fleet_tests(logs, names)
         ]
-        store.append(folder, (measurement_of(t, definition, names[t.source]) for t in tests))
+        store.append(folder, measurements_of(tests, definition, names))
         store.write(folder, record)
     return store.read(folder)
 
