@@ -49,8 +49,9 @@ class Once(Listener):
             threading.Thread(target=self.do).start()
 
     def notice(self, line: str) -> None:
-        """Keep what and when."""
-        self.noticed, self.noticed_at = line, time.monotonic()
+        """Keep what and when, but for how long the job will take, which a busy machine decides."""
+        if "It will take" not in line:
+            self.noticed, self.noticed_at = line, time.monotonic()
 
 
 def newest() -> Run:
