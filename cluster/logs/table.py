@@ -80,14 +80,13 @@ class ResultBuilder:
         self,
         definition: Definition,
         values: Sequence[float],
-        params: Mapping[str, Scalar] | None = None,
+        params: Mapping[str, Scalar],
         *,
-        rank: int = 0,
         size: int = 0,
     ) -> None:
         """Add values of one series, in the definition's unit; `size` bytes moved during each."""
         if values:
-            self._values(definition, params or _NONE, rank, size).extend(values)
+            self._values(definition, params, 0, size).extend(values)
 
     def _values(
         self, definition: Definition, params: Mapping[str, Scalar], rank: int, size: int

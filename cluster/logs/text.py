@@ -125,14 +125,10 @@ def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
 
 def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Convert a log in UTF-16 to UTF-8, and leave any other unchanged."""
-    encoding = ""
-    decoder = None
-    for chunk in chunks:
-        if not encoding:
-            encoding = _encoding(chunk)
-            if encoding != UTF8:
-                decoder = codecs.getincrementaldecoder(encoding)("replace")
-        yield decoder.decode(chunk).encode() if decoder else chunk
+    rest = iter(chunks)
+    head = next(rest, b"")
+    whole = chain((head,), rest)
+    yield from whole if _encoding(head) == UTF8 else map(str.encode, decode_text(whole))
 
 
 def _encoding(head: bytes) -> str:

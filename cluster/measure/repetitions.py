@@ -104,12 +104,7 @@ def samples(
         if over and result >= FEWEST:
             return
         if counts.adaptive and result == checkpoint:
-            if _agreed(comm, values):
+            enough = not values or has_converged(values)  # of every rank that records values
+            if comm.allreduce(int(enough)) == comm.Get_size():
                 return
             checkpoint += max(1, checkpoint // 10)
-
-
-def _agreed(comm: Comm, values: list[float]) -> bool:
-    """Check whether every rank that records values has enough; all ranks get the same answer."""
-    enough = not values or has_converged(values)
-    return bool(comm.allreduce(int(enough)) == comm.Get_size())

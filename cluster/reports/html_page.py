@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -66,16 +66,6 @@ def render_page(page: Page) -> str:
     return _templates().get_template("page.html").render(page=page, tips=data)
 
 
-def table_html(table: Table) -> str:
-    """Write a table, without the style of a page."""
-    return str(_templates().get_template("parts.html").module.table(table))  # type: ignore[attr-defined]
-
-
-def next_html(step: str) -> str:
-    """Write a step: `cluster bench p2p` or `compare it: cluster compare A B`, as code."""
-    return str(_templates().get_template("parts.html").module.next(step))  # type: ignore[attr-defined]
-
-
 @cache
 def _templates() -> Environment:
     import jinja2  # noqa: PLC0415 - only where a page is written
@@ -107,19 +97,14 @@ def _split_step(step: str) -> tuple[str, str]:
     return (step[: match.start()], match[0]) if match else (step, "")
 
 
-def judgement_html(judged: Answer) -> str:
-    colour = COLOURS.get(judged.word, "inherit")
-    word = f'<b style="color: {colour}">{judged.word.upper()}</b>'
-    next_ = f" {next_html(judged.next_step)}" if judged.next_step else ""
-    return f"<p>{word} {escape(judged.answer)}.{next_}</p>"
-
-
 def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
     first = summaries[:MOST_ROWS]
     more = len(summaries) - len(first)
     rest = [f"And {more} more: run.summary() has all."] if more else []
     table = summaries_table(first, title=name, notes=(*notes, *rest))
-    return judgement_html(judged) + tables_html([table])
+    word = f'<b style="color: {COLOURS.get(judged.word, "inherit")}">{judged.word.upper()}</b>'
+    step = f" {_parts().next(judged.next_step)}" if judged.next_step else ""
+    return f"<p>{word} {escape(judged.answer)}.{step}</p>" + tables_html([table])
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -128,4 +113,9 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 def tables_html(tables: Sequence[Table]) -> str:
-    return "\n".join(map(table_html, tables))
+    """Write tables, without the style of a page."""
+    return "\n".join(str(_parts().table(table)) for table in tables)
+
+
+def _parts() -> Any:  # noqa: ANN401 - its macros are known to Jinja only
+    return _templates().get_template("parts.html").module

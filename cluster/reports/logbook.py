@@ -43,16 +43,15 @@ def _storage(entry: Entry) -> str:
 def _workload(record: Record) -> str:
     params = msgspec.json.decode(record.params)
     set_params = {key: value for key, value in params.items() if value not in (None, False)}
-    variables = {_variable_text(name): value for name, value in record.variables.items()}
+    variables = {
+        f"mca:{name.removeprefix(MCA)}" if name.startswith(MCA) else f"env:{name}": value
+        for name, value in record.variables.items()
+    }
     texts = {
         key: "/".join(map(str, value)) if isinstance(value, list) else value
         for key, value in (set_params | variables).items()
     }
     return ", ".join([record.benchmark, *(f"{key} {value}" for key, value in texts.items())])
-
-
-def _variable_text(variable: str) -> str:
-    return f"mca:{variable.removeprefix(MCA)}" if variable.startswith(MCA) else f"env:{variable}"
 
 
 def _cluster(record: Record) -> str:
@@ -92,17 +91,13 @@ def format_expected(expected: ExpectedResult) -> str:
 
 def best_per_metric(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     """Find the best point of each metric: the highest rate, or the shortest time."""
-    best_of: dict[str, Summary] = {}
+    series: dict[str, list[Summary]] = {}
     for summary in summaries:
-        best = best_of.get(summary.metric)
-        if summary.median < math.inf and (best is None or _better(summary, best)):
-            best_of[summary.metric] = summary
-    return tuple(best_of.values())
-
-
-def _better(summary: Summary, best: Summary) -> bool:
-    return (
-        summary.median > best.median if summary.better == "higher" else summary.median < best.median
+        if summary.median < math.inf:
+            series.setdefault(summary.metric, []).append(summary)
+    return tuple(
+        (max if own[0].better == "higher" else min)(own, key=lambda summary: summary.median)
+        for own in series.values()
     )
 
 

@@ -1,11 +1,9 @@
 """A report of runs: results first, then pictures, tables, the environment and the files."""
 
-import math
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -25,6 +23,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
 from cluster.reports.html_page import Page, PageLink, PageSection
+from cluster.reports.logbook import best_per_metric
 from cluster.reports.plots import Curve
 from cluster.reports.table import Column, Columns, Table, make_table, summaries_table
 from cluster.reports.tables import comparison_tables, findings_table, fits_table, scaling_table
@@ -163,11 +162,7 @@ def _verdicts(runs: Sequence[ReportRun]) -> Iterator[str]:
 
 def headlines(run: ReportRun) -> Iterator[str]:
     """Return the best result of each metric of a run: the shortest time, or the highest rate."""
-    for metric in dict.fromkeys(summary.metric for summary in run.summaries):
-        series = [s for s in run.summaries if s.metric == metric and s.median < math.inf]
-        if not series:
-            continue
-        best = (max if series[0].better == "higher" else min)(series, key=lambda s: s.median)
+    for best in best_per_metric(run.summaries):
         interval = " (no interval)"
         if best.ci is not None:
             ends = " .. ".join(format_value(end, best.unit) for end in best.ci)
@@ -175,7 +170,7 @@ def headlines(run: ReportRun) -> Iterator[str]:
         share = "" if best.share is None else f"; {best.share:.1%} of its limit"
         point = format_point(best.params)
         median = format_value(best.median, best.unit)
-        yield f"{metric} {point}: {median}{interval}{share}"
+        yield f"{best.metric} {point}: {median}{interval}{share}"
 
 
 def _wrong(run: ReportRun) -> Iterator[str]:
@@ -269,16 +264,15 @@ def labels(runs: Sequence[ReportRun]) -> list[str]:
     """Return each run's shortest name that tells it from others: condition, cluster or own."""
     clusters = Counter(run.record.spec.name for run in runs)
     first = {run.record.launch_of or run.name: run for run in reversed(runs)}
-    conditioned = {run.record.spec.name for run in runs if run.record.condition}
-    return [_label(first[run.record.launch_of or run.name], conditioned, clusters) for run in runs]
-
-
-def _label(run: ReportRun, conditioned: AbstractSet[str], clusters: Mapping[str, int]) -> str:
-    alone, several = clusters[run.record.spec.name] == 1, len(conditioned) > 1
-    name, condition = run.record.spec.name, run.record.condition
-    if condition:
-        return f"{name}, {condition}" if several else condition
-    return name if alone else run.name
+    several = len({run.record.spec.name for run in runs if run.record.condition}) > 1
+    names = []
+    for run in (first[run.record.launch_of or run.name] for run in runs):
+        name, condition = run.record.spec.name, run.record.condition
+        if condition:
+            names.append(f"{name}, {condition}" if several else condition)
+        else:
+            names.append(name if clusters[name] == 1 else run.name)
+    return names
 
 
 def _results(run: ReportRun, *, folded: bool) -> PageSection:

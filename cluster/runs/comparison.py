@@ -10,7 +10,7 @@ from msgspec import structs
 
 from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Launch, Side
 from cluster.analysis.statistics.compare import compare as compare_sides
-from cluster.analysis.topology.nccl_toggles import ToggleProof
+from cluster.analysis.topology.nccl_toggles import TOGGLES, ToggleProof, toggle_proof
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from cluster.reports.words.comparison import headline
@@ -135,8 +135,6 @@ def launch_of(run: Run) -> Launch:
 
 def proof_of(run: Run) -> ToggleProof | None:
     """Return the proof that NCCL obeyed a run's toggles, or why there is none; None without."""
-    from cluster.analysis.topology.nccl_toggles import TOGGLES, toggle_proof  # noqa: PLC0415 - rarely needed
-
     if not any(name in run.record.variables for name in TOGGLES):
         return None
     raw = run.folder / RAW

@@ -22,8 +22,6 @@ def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
 
 def nccl_log(raw: Path) -> NcclLog | None:
     """Read what NCCL's logs of all ranks say; none if there are none."""
-    from cluster.core.model.logs import NcclLog  # noqa: PLC0415 - rarely needed
-
     if log := decoders.decode_file(raw / SHARED_LOG, NcclLog):
         return log
     paths = sorted(raw.glob(LOGS))
@@ -34,8 +32,6 @@ def nccl_log(raw: Path) -> NcclLog | None:
 
 def topologies(raw: Path) -> dict[str, Topology]:
     """Read how the GPUs of each host are connected, as far as it is known."""
-    from cluster.core.model.logs import Topology  # noqa: PLC0415 - rarely needed
-
     by_host: dict[str, Topology] = {}
     for path in sorted(raw.glob(f"{TOPOLOGY}*")):
         host = path.name.removeprefix(TOPOLOGY).removesuffix(path.suffix)

@@ -20,7 +20,7 @@ from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
 from cluster.core.model.value import Value
 from cluster.reports.words.notes import note_words
-from cluster.runs.raw_files import nccl_log, rank_processes
+from cluster.runs.raw_files import nccl_log, rank_processes, topologies
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ class Run(Value, frozen=True, kw_only=True):
         """
         from cluster.runs import frames  # noqa: PLC0415 - only for tables
 
-        _check_word("kind", kind, ("values", "summaries"))
+        _check_kind(kind, ("values", "summaries"))
         if kind == "summaries":
             return frames.summary_columns(self.name, self.record, self.summary())
         return frames.value_columns(self.name, self.record, self.measurements)
@@ -217,7 +217,7 @@ class Run(Value, frozen=True, kw_only=True):
         """
         from cluster.reports import pictures  # noqa: PLC0415 - it imports matplotlib
 
-        _check_word("kind", kind, ("sweep", "distribution"))
+        _check_kind(kind, ("sweep", "distribution"))
         form = pictures.file_format(str(path)) if path else "svg"
         if kind == "sweep":
             picture = pictures.sweep_picture([self.as_reported(Path.cwd())], metric, form)
@@ -310,10 +310,10 @@ class Run(Value, frozen=True, kw_only=True):
         )
 
 
-def _check_word(name: str, word: str, choices: tuple[str, ...]) -> None:
-    if word not in choices:
+def _check_kind(kind: str, choices: tuple[str, ...]) -> None:
+    if kind not in choices:
         raise SpecError(
-            f"{name}={word!r} is not known.", remedy=f"There are: {', '.join(map(repr, choices))}"
+            f"kind={kind!r} is not known.", remedy=f"There are: {', '.join(map(repr, choices))}"
         )
 
 
@@ -331,7 +331,10 @@ def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Rou
     """Return the links between a run's hosts, or the memory and GPUs of its one host."""
     from cluster.analysis.limits.link import Route, copy_rates  # noqa: PLC0415 - only for summaries
 
-    pair = _pair_params(record).pair
+    try:
+        pair = decoders.decode(record.params, PairParams).pair
+    except msgspec.ValidationError:  # a benchmark whose parameter of this name is something else
+        pair = None
     machines = record.machines
     layout = Layout(
         addresses=tuple(machine.address for machine in machines),
@@ -354,7 +357,6 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None
     from cluster.analysis.limits import hardware  # noqa: PLC0415 - only for summaries of GPUs
-    from cluster.runs.raw_files import topologies  # noqa: PLC0415
 
     facts = hosts[0]
     topology = topologies(raw).get(facts.host)
@@ -379,10 +381,3 @@ def _known_link(record: Record, machine: Machine) -> Link | None:
             if interface.address == machine.address:
                 return link(interface)
     return None
-
-
-def _pair_params(record: Record) -> PairParams:
-    try:
-        return decoders.decode(record.params, PairParams)
-    except msgspec.ValidationError:  # a benchmark whose parameter of this name is something else
-        return PairParams()

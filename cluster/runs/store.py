@@ -215,8 +215,6 @@ def _results(folder: Path) -> Iterator[Parsed]:
         text = (folder / RESULTS).read_bytes()
     except FileNotFoundError:
         return
-    from cluster.core.model.logs import Parsed  # noqa: PLC0415 - few runs are imported
-
     for number, line in enumerate(files.complete_lines(text), 1):
         try:
             result = decoders.decode(line, dict[str, object])
@@ -327,8 +325,6 @@ def write_placement(folder: Path, judged: Placement) -> None:
 
 def placement(folder: Path) -> Placement | None:
     """Read which hosts of a run are near one another; None if not judged, or damaged."""
-    from cluster.core.model.placement import Placement  # noqa: PLC0415 - of few runs
-
     return decoders.decode_file(folder / PLACEMENT, Placement)
 
 

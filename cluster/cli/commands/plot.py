@@ -14,7 +14,14 @@ import msgspec
 
 from cluster.analysis.models.efficiency import measured_series
 from cluster.analysis.models.efficiency import scaling as scale
-from cluster.analysis.models.predict import MeasuredCollective, Prediction
+from cluster.analysis.models.predict import (
+    MeasuredCollective,
+    Prediction,
+    differing_conditions,
+    measured_collectives,
+    predictions,
+    without_prediction,
+)
 from cluster.analysis.statistics.compare import Launch, compare, group_by
 from cluster.cli import flags
 from cluster.cli.commands.report import read_all, set_font_cache, write
@@ -196,13 +203,6 @@ def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) ->
 
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
-    from cluster.analysis.models.predict import (  # noqa: PLC0415 - NumPy
-        differing_conditions,
-        measured_collectives,
-        predictions,
-        without_prediction,
-    )
-
     spec = other.record.spec
     operations = measured_collectives(other.summaries, spec.hosts * spec.ranks_per_host)
     if not operations:

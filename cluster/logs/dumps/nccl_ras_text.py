@@ -94,7 +94,8 @@ class NcclRasText(DumpReader):
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
         del name
         text = content.decode(errors="replace")
-        sizes = {row[1]: min(int(row[3] or row[2]), MOST_RANK) for row in _rows(text)}
+        rows = filter(None, map(_ROW.match, text.splitlines()))
+        sizes = {row[1]: min(int(row[3] or row[2]), MOST_RANK) for row in rows}
         status = _StatusText(sizes)
         for line in text.splitlines():
             status.take(line)
@@ -127,7 +128,3 @@ class NcclRasText(DumpReader):
             )
             for rank in sorted(ranks)
         )
-
-
-def _rows(text: str) -> list[re.Match[str]]:
-    return [match for line in text.splitlines() if (match := _ROW.match(line))]

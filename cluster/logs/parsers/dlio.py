@@ -6,14 +6,13 @@ the readers. What it prints as MB and GB are MiB and GiB.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import dist, sqrt
 from statistics import fmean
 
 import msgspec
 
 from cluster.core import decoders
-from cluster.core.model.notes import Note
 from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define
 
 _KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
@@ -81,33 +80,32 @@ class Dlio(RunParser):
         builder.extend(SAMPLES, metric.train_throughput_samples_per_second, point)
         if metric.train_io_mean_MB_per_second is not None:
             builder.add(READ, metric.train_io_mean_MB_per_second * MIB, point)
-        for doubt in _doubts(summary):
-            builder.note(doubt.kind, *doubt.values)
+        _note_doubts(builder, summary)
         return True
 
     def _finish(self, run: ResultBuilder) -> None:
         """A summary may have no figures."""
 
 
-def _doubts(summary: _Summary) -> Iterator[Note]:
+def _note_doubts(run: ResultBuilder, summary: _Summary) -> None:
     metric = summary.metric
     shares, rates = metric.train_au_percentage, metric.train_throughput_samples_per_second
     rates_mean = metric.train_throughput_mean_samples_per_second
     rates_stdev = metric.train_throughput_stdev_samples_per_second
-    yield from _unlike("train_au mean", metric.train_au_mean_percentage, shares, fmean)
-    yield from _unlike("train_au stdev", metric.train_au_stdev_percentage, shares, _deviation)
-    yield from _unlike("train_throughput mean", rates_mean, rates, fmean)
-    yield from _unlike("train_throughput stdev", rates_stdev, rates, _deviation)
+    _note_unlike(run, "train_au mean", metric.train_au_mean_percentage, shares, fmean)
+    _note_unlike(run, "train_au stdev", metric.train_au_stdev_percentage, shares, _deviation)
+    _note_unlike(run, "train_throughput mean", rates_mean, rates, fmean)
+    _note_unlike(run, "train_throughput stdev", rates_stdev, rates, _deviation)
     pairs = zip(shares, rates, strict=False)
     for epoch, (utilisation, rate) in enumerate(pairs, 1):
         if utilisation > MOST or utilisation < 0:
-            yield Note("impossible_au", (epoch, utilisation))
+            run.note("impossible_au", epoch, utilisation)
         elif utilisation == 0 and rate > 0:
-            yield Note("no_step_counted", (epoch, rate))
+            run.note("no_step_counted", epoch, rate)
     caching = summary.potential_caching
     if any(caching) if isinstance(caching, list) else caching:
-        yield Note("data_fit_memory")
-    yield Note("emulated_accelerators")
+        run.note("data_fit_memory")
+    run.note("emulated_accelerators")
 
 
 def _deviation(values: Sequence[float]) -> float:
@@ -115,14 +113,15 @@ def _deviation(values: Sequence[float]) -> float:
     return dist(values, [fmean(values)] * len(values)) / sqrt(len(values))
 
 
-def _unlike(
+def _note_unlike(
+    run: ResultBuilder,
     name: str,
     printed: float | None,
     values: Sequence[float],
     statistic: Callable[[Sequence[float]], float],
-) -> Iterator[Note]:
+) -> None:
     if printed is None or not values:
         return
     computed = statistic(values)
     if abs(printed - computed) > CLOSE * max(abs(printed), abs(computed), 1):
-        yield Note("other_mean", (name, printed, computed))
+        run.note("other_mean", name, printed, computed)

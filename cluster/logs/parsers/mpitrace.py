@@ -22,7 +22,6 @@ from cluster.core.model.logs import (
     TaskTimes,
     is_file_routine,
 )
-from cluster.core.model.notes import Note
 from cluster.logs.parsers import (
     GIB,
     KIB,
@@ -305,20 +304,19 @@ class _Profile:
                 builder.lack("no_profile_totals")
             if self._rank < 0:
                 builder.lack("unknown_rank")
-            for doubt in _doubts(profile):
-                builder.note(doubt.kind, *doubt.values)
+            _note_doubts(builder, profile)
             yield builder.parsed(profile)
 
 
-def _doubts(profile: Profile) -> Iterable[Note]:
+def _note_doubts(builder: ResultBuilder, profile: Profile) -> None:
     calls = {routine.name: routine.calls for routine in profile.routines}
     binned: Counter[str] = Counter()
     for row in profile.distributions:
         binned[row.name] += row.calls
     for name, sum_ in binned.items():
         if sum_ != calls.get(name, sum_):
-            yield Note("other_calls", (name, calls[name], sum_))
+            builder.note("other_calls", name, calls[name], sum_)
     total = sum(routine.time for routine in profile.routines if not is_file_routine(routine.name))
     rounding = SLACK * (len(profile.routines) + 1)
     if profile.complete and abs(total - profile.communication) > rounding:
-        yield Note("other_sum", (total, profile.communication))
+        builder.note("other_sum", total, profile.communication)

@@ -22,10 +22,7 @@ class Numactl(RunParser):
 
     marks = ("node distances:", "numactl", "available: ")
     definitions = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._nodes: _Nodes | None = None  # of the list that was read last
+    _nodes: "_Nodes | None" = None  # of the list that was read last
 
     def take(self, line: str, lineno: int) -> bool:
         if _FIRST.match(line) or (_TITLE.match(line) and not self._is_open):

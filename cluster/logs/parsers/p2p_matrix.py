@@ -10,7 +10,6 @@ latency if they take less time.
 import re
 
 from cluster.core.model.logs import Parsed, PeerAccess
-from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, MICRO, Parser, ResultBuilder, count, define, numbers
 
@@ -166,13 +165,6 @@ class P2PMatrix(Parser):
     def _add(
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
     ) -> None:
-        definition, params = self._cell(title, pair)
-        scaled = value / MICRO if title[3] == "Latency" else value * GB
-        builder.add(definition, scaled, params)
-
-    def _cell(
-        self, title: re.Match[str], pair: tuple[int, int]
-    ) -> tuple[Definition, dict[str, Scalar]]:
         params: dict[str, Scalar] = {"row": pair[0], "column": pair[1]}
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
         if title[4]:
@@ -184,10 +176,11 @@ class P2PMatrix(Parser):
         is_link = pair[0] != pair[1]
         if title[3] == "Latency":
             params["clock"] = self._by
-            return LATENCY if is_link else LOCAL_LATENCY, params
+            builder.add(LATENCY if is_link else LOCAL_LATENCY, value / MICRO, params)
+            return
         params["ways"] = 2 if title[1] == "Bidirectional" else 1
         definition = BOTH_WAYS if title[1] == "Bidirectional" else ONE_WAY
-        return definition if is_link else LOCAL, params
+        builder.add(definition if is_link else LOCAL, value * GB, params)
 
     def _open(self, lineno: int) -> ResultBuilder:
         if self._builder is None:

@@ -9,7 +9,7 @@ processes.
 import re
 from collections import Counter
 
-from cluster.core.model.notes import Note
+from cluster.core.model.notes import NoteKind
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
 STEP, TOTAL = DEFINITIONS = define(
@@ -83,8 +83,8 @@ class TfCnn(RunParser):
             builder.note("mixed_processes", many)
         if len(self._totals) > 1:
             builder.note("several_totals", len(self._totals))
-        if len(self._rates) == many and (doubt := _doubt(self._totals, self._rates)):
-            builder.note(doubt.kind, *doubt.values)
+        if len(self._rates) == many:
+            _note_other_total(builder, self._totals, self._rates)
         if builder.empty:
             text = "there is no step: it failed, or the log is cut off"
             builder.lack_rows(text, "rows of a step, and images/sec: FIGURE +/- ...")
@@ -92,12 +92,12 @@ class TfCnn(RunParser):
             builder.lack("no_total")
 
 
-def _doubt(totals: list[float], rates: list[float]) -> Note | None:
-    """Return a note if the totals of one run do not follow from the last step's rates."""
+def _note_other_total(run: ResultBuilder, totals: list[float], rates: list[float]) -> None:
+    """Add a note if the totals of one run do not follow from the last step's rates."""
     if not totals or not all(rates) or max(totals) > (1 + ALIKE) * min(totals):
-        return None
+        return
     printed = sum(rates)
     times = max(1, round(totals[0] / printed)) if len(rates) == 1 else 1
-    if abs(totals[0] - times * printed) <= ALIKE * totals[0]:
-        return None
-    return Note("other_total" if len(rates) > 1 else "other_total_each", (totals[0], printed))
+    if abs(totals[0] - times * printed) > ALIKE * totals[0]:
+        kind: NoteKind = "other_total" if len(rates) > 1 else "other_total_each"
+        run.note(kind, totals[0], printed)

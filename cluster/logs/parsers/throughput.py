@@ -12,7 +12,6 @@ example of PyTorch, TensorFlow's estimators, slim and CIFAR-10, and tqdm's progr
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
@@ -128,15 +127,6 @@ TIME, ITERATION_RATE, DERIVED_SAMPLES, DERIVED_TOKENS, DEVICE_TOKENS = ITERATION
 )
 
 
-class _Figure(NamedTuple):
-    """A rate in a line: its metric, its text, what one of its units is, and its name."""
-
-    definition: Definition
-    text: str
-    scale: float
-    name: str
-
-
 class TrainingThroughput(RunParser):
     """Any rate that a training program prints, of one process or of all: that is not known."""
 
@@ -149,13 +139,10 @@ class TrainingThroughput(RunParser):
     )
     title = "training throughput"
     definitions = (IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS, *ITERATIONS)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._tokens = 0  # of an iteration
+    _tokens = 0  # of an iteration
 
     def take(self, line: str, lineno: int) -> bool:
-        figures = _figures(line)
+        figures = _rates(line)
         iterations = self._iteration(line)
         for definition, value in iterations:
             self._open(lineno).add(definition, value)
@@ -195,7 +182,13 @@ class TrainingThroughput(RunParser):
         if rate is not None:
             yield DEVICE_TOKENS, rate
 
-    def _add(self, lineno: int, definition: Definition, text: str, scale: float, name: str) -> bool:
+    def _add(self, lineno: int, match: re.Match[str], default: Definition | None) -> bool:
+        named = match.groupdict()
+        definition = default or _BY_WORD[named["word"].lower()]
+        text, name = match["value"].rstrip(","), named.get("name") or ""
+        scale = _SCALES.get(named.get("scale") or "", 1.0) * (TERA if definition is FLOPS else 1.0)
+        if definition is TOKENS and name == "tps" and _THOUSANDS.fullmatch(text) is not None:
+            text = text.replace(",", "")
         value = number(text)
         if value is None:
             return False
@@ -206,7 +199,8 @@ class TrainingThroughput(RunParser):
         run.note("one_or_all")
 
 
-def _figures(line: str) -> list[_Figure]:
+def _rates(line: str) -> list[tuple[re.Match[str], Definition | None]]:
+    """Find the rates in a line; their metric may be that of a word in it."""
     matches = [
         (match, definition)
         for words, form, definition in _FORMS
@@ -216,17 +210,7 @@ def _figures(line: str) -> list[_Figure]:
     if not matches and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
         whole = _BEFORE.match(line) or _AFTER.match(line)
         matches = [(whole, None)] if whole else []
-    return [_figure(match, definition) for match, definition in matches]
-
-
-def _figure(match: re.Match[str], default: Definition | None) -> _Figure:
-    named = match.groupdict()
-    definition = default or _BY_WORD[named["word"].lower()]
-    text, name = match["value"].rstrip(","), named.get("name") or ""
-    scale = _SCALES.get(named.get("scale") or "", 1.0)
-    if definition is TOKENS and name == "tps" and _THOUSANDS.fullmatch(text) is not None:
-        text = text.replace(",", "")
-    return _Figure(definition, text, scale * (TERA if definition is FLOPS else 1.0), name)
+    return matches
 
 
 _UNITS = {"ms": 1e3, "s": 1.0, "sec": 1.0, "": 1.0}

@@ -26,10 +26,7 @@ class NvidiaTopology(RunParser):
 
     marks = ("GPU0", "NIC Legend")
     definitions = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._matrix: _Matrix | None = None  # the open one
+    _matrix: "_Matrix | None" = None  # the open one
 
     def take(self, line: str, lineno: int) -> bool:
         if self._matrix and (":" in line or "=" in line) and self._matrix.legend(line):

@@ -139,10 +139,6 @@ def _endpoint(names: Names, text: str) -> str:
     return f"{_name('address')(names, address)}:{number}"
 
 
-def _setting(_: Names, name: str) -> str | None:
-    return name if name in SYSCTLS else None
-
-
 def _one_of(kind: str, *words: str) -> Rule:
     return lambda names, text: text if text in words else names.pseudonym(kind, text)
 
@@ -207,7 +203,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     hosts.Tuning: {
         **dict.fromkeys(("governor", "huge_pages", "board", "firmware", "storage"), _words),
         "numa": Keyed(_like(r"node\d{1,3}"), NUMBERS),
-        "sysctls": Keyed(_setting, _words),
+        "sysctls": Keyed(_like("|".join(map(re.escape, SYSCTLS))), _words),
         "microcode": _like(r"0x[0-9a-f]{1,10}"),
     },
     Definition: {

@@ -15,7 +15,7 @@ from cluster.cli.flags import argument
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there
-from cluster.core.model.logs import Reading
+from cluster.core.model.logs import Profile, Reading
 from cluster.core.model.value import Value
 from cluster.orchestration.bench.mpi_profile import FILES
 from cluster.runs import run, store
@@ -78,9 +78,6 @@ def _files(name: str, root: str | None) -> Sequence[str]:
 
 
 def _profiles(file: str, reading: Reading) -> Iterator[Source]:
-    from cluster.analysis.verdict.profiles.values import Source  # noqa: PLC0415
-    from cluster.core.model.logs import Profile  # noqa: PLC0415
-
     for result in reading.results:
         if isinstance(result.detail, Profile):
             job = _job(Path(file).name, result.detail.rank)

@@ -79,7 +79,6 @@ class TestStart(msgspec.Struct):
     num_streams: int = 1
     omit: float = 0
     reverse: int = 0
-    bidir: int = 0
 
 
 class _Ends(msgspec.Struct):

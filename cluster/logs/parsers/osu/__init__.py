@@ -6,12 +6,21 @@ mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 
 import re
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, MB, MICRO, ResultBuilder, RunParser, count, define, numbers
+from cluster.logs.parsers import (
+    GB,
+    MB,
+    MICRO,
+    ResultBuilder,
+    RunParser,
+    SizeColumn,
+    count,
+    define,
+    numbers,
+)
 
 _osu = partial(
     define,
@@ -282,20 +291,9 @@ class _Table:
         return True
 
     def _add(self, name: str, unit: str, value: float, params: dict[str, Scalar]) -> None:
-        size = int(params.get("size", 0))
-        tail = TAIL.match(name.upper())
-        kind = kind_of(self._test, name, unit, one_sided=self._one_sided)
-        if tail:
-            point = {**params, "percentile": float(tail[1])}
-            if unit in SCALES:
-                self.builder.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
-            elif unit == "us":
-                self.builder.add(PERCENTILE, value / MICRO, point)
-        elif kind and kind[0].unit == "s":
-            self.builder.add(kind[0], value / kind[1], params)
-        elif kind:
-            moved = size if kind[0].unit == "B/s" else 0
-            self.builder.add(kind[0], value * kind[1], params, size=moved)
+        column = column_of(self._test, name, unit, one_sided=self._one_sided)
+        if column:
+            column.add(self.builder, value, params, int(params.get("size", 0)))
 
     def parsed(self) -> Parsed:
         if self._mixed:
@@ -352,13 +350,6 @@ _ONE_SIDED = re.compile(
 )
 
 
-class ColumnKind(NamedTuple):
-    """The metric of a column, and its unit: how many per second, or the size of one."""
-
-    metric: Definition
-    scale: float
-
-
 @lru_cache(MOST)
 def said_by(title: str) -> tuple[str, str, bool]:
     """Return test that a title names, the memory of its buffers, and whether it is one-sided."""
@@ -389,18 +380,21 @@ def fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
 
 
 @lru_cache(MOST)
-def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind | None:
-    """Find the metric and unit of a column; None if its figures are not used, or are parameters."""
-    if TAIL.match(name.upper()):
-        return None
+def column_of(test: str, name: str, unit: str, *, one_sided: bool) -> SizeColumn | None:
+    """Return what a column measures; None if its figures are not used, or are parameters."""
+    if tail := TAIL.match(name.upper()):
+        more = (("percentile", float(tail[1])),)
+        if unit in SCALES:
+            return SizeColumn(RATE_PERCENTILE, SCALES[unit], moved=True, more=more)
+        return SizeColumn(PERCENTILE, over=MICRO, more=more) if unit == "us" else None
     if unit == "us":
         time = _time(test, name.lower(), one_sided=one_sided)
-        return ColumnKind(time, MICRO) if time else None
+        return SizeColumn(time, over=MICRO) if time else None
     if name == "Messages/s":
-        return ColumnKind(RATE, 1.0)
+        return SizeColumn(RATE)
     if name == "MB/s" or unit in SCALES:
-        return ColumnKind(_rate(test), SCALES.get(unit, MB))
-    return ColumnKind(OVERLAP, 1.0) if unit == "%" else None
+        return SizeColumn(_rate(test), SCALES.get(unit, MB), moved=True)
+    return SizeColumn(OVERLAP) if unit == "%" else None
 
 
 _PARTS = {
