@@ -82,9 +82,9 @@ class Uncertain(Simulated):
         ]
 
 
-def named(verdict: FleetVerdict) -> list[str]:
-    """Return what is blamed, such as `BAD host:7 rx`."""
-    return [f"{b.kind} {part_name(b.place)} {b.direction}".strip() for b in verdict.blamed]
+def named(verdict: FleetVerdict) -> list[tuple[str, ...]]:
+    """Return what is blamed: its kind, its part and its direction."""
+    return [(b.kind, part_name(b.place), b.direction) for b in verdict.blamed]
 
 
 def both_ways(

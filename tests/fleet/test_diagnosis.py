@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from cluster.core.model.fabric import Routing
 
 FAULTS = {  # B5: every kind of fault has a test that its diagnosis names it
-    "host:7:rx=0.4": ["BAD host:7 rx"],
-    "host:7:tx=0.9": ["BAD host:7 tx"],
-    "host:7=0.4,host:20:tx=0.3": ["BAD host:7 both", "BAD host:20 tx"],
-    "host:7=0": ["HUNG host:7 both"],
-    "cpu:4=0.5": ["BAD host:4 both"],
-    "mtu:5": ["HUNG host:5 both"],
-    "leaf:3=0.4": ["GROUP group:3 both"],
-    "misroute:3": ["GROUP group:3 tx"],
-    "duplicate:9": ["UNSTABLE host:9 rx", "UNSTABLE host:10 rx"],
-    "drift:6=0.3": ["UNSTABLE host:6 both"],
+    "host:7:rx=0.4": [("BAD", "host:7", "rx")],
+    "host:7:tx=0.9": [("BAD", "host:7", "tx")],
+    "host:7=0.4,host:20:tx=0.3": [("BAD", "host:7", "both"), ("BAD", "host:20", "tx")],
+    "host:7=0": [("HUNG", "host:7", "both")],
+    "cpu:4=0.5": [("BAD", "host:4", "both")],
+    "mtu:5": [("HUNG", "host:5", "both")],
+    "leaf:3=0.4": [("GROUP", "group:3", "both")],
+    "misroute:3": [("GROUP", "group:3", "tx")],
+    "duplicate:9": [("UNSTABLE", "host:9", "rx"), ("UNSTABLE", "host:10", "rx")],
+    "drift:6=0.3": [("UNSTABLE", "host:6", "both")],
 }
 ROUTED = {  # where the routes are known
-    "host:7:rx=0.4": ["BAD host:7 rx"],
-    "drift:6=0.3": ["UNSTABLE host:6 both"],
-    "link:3-5=0.3": ["LINK link:3-5 both"],
-    "spine:2=0.3": ["LINK spine:2 both"],
-    "flap:6=0.3": ["UNSTABLE host:6 both"],
-    "leaf:3=0.4": ["GROUP group:3 both"],
-    "misroute:3": ["GROUP group:3 tx"],
+    "host:7:rx=0.4": [("BAD", "host:7", "rx")],
+    "drift:6=0.3": [("UNSTABLE", "host:6", "both")],
+    "link:3-5=0.3": [("LINK", "link:3-5", "both")],
+    "spine:2=0.3": [("LINK", "spine:2", "both")],
+    "flap:6=0.3": [("UNSTABLE", "host:6", "both")],
+    "leaf:3=0.4": [("GROUP", "group:3", "both")],
+    "misroute:3": [("GROUP", "group:3", "tx")],
 }
 
 
@@ -51,16 +51,16 @@ def test_where_the_routes_are_known_links_are_named_too(fault: str) -> None:
 @pytest.mark.parametrize(
     ("fabric", "fault", "said"),
     [
-        ("rail:4x8x8", "nic:7.3=0.4", "BAD nic:7.3 both"),
-        ("rail:4x8x8", "host:7:tx=0.4", "BAD host:7 tx"),
-        ("rail:4x8x8", "link:9-2=0.4", "LINK link:9-2 both"),
-        ("fattree:8", "host:7:tx=0.4", "BAD host:7 tx"),
-        ("fattree:8", "link:3-2=0.4", "LINK link:3-2 both"),
-        ("fattree:8", "spine:3=0.4", "LINK spine:3 both"),
-        ("fattree:8", "misroute:3", "GROUP group:3 tx"),
+        ("rail:4x8x8", "nic:7.3=0.4", ("BAD", "nic:7.3", "both")),
+        ("rail:4x8x8", "host:7:tx=0.4", ("BAD", "host:7", "tx")),
+        ("rail:4x8x8", "link:9-2=0.4", ("LINK", "link:9-2", "both")),
+        ("fattree:8", "host:7:tx=0.4", ("BAD", "host:7", "tx")),
+        ("fattree:8", "link:3-2=0.4", ("LINK", "link:3-2", "both")),
+        ("fattree:8", "spine:3=0.4", ("LINK", "spine:3", "both")),
+        ("fattree:8", "misroute:3", ("GROUP", "group:3", "tx")),
     ],
 )
-def test_other_fabrics(fabric: str, fault: str, said: str) -> None:
+def test_other_fabrics(fabric: str, fault: str, said: tuple[str, ...]) -> None:
     assert named(Simulated(fabric, fault).check(known_routes=True)) == [said]
 
 
@@ -70,7 +70,7 @@ def test_a_host_that_comes_and_goes_is_unstable(seed: int, known: bool) -> None:
     """Good in at least one round of its group: its low pairs are tested often, beside others."""
     verdict = Simulated(fault="flap:7=0.4", seed=seed).check(known_routes=known)
 
-    assert named(verdict) == ["UNSTABLE host:7 both"]
+    assert named(verdict) == [("UNSTABLE", "host:7", "both")]
 
 
 @pytest.mark.parametrize("seed", [2, 4, 5, 7])
@@ -104,7 +104,7 @@ def test_the_tail_of_the_noise_is_no_unstable_host(fabric: str, routes: Routing,
 def test_the_answer_says_what_kind_of_fault_it_is() -> None:
     verdict = Simulated(fault="host:7:rx=0.4,host:9=0").check()
 
-    assert named(verdict) == ["HUNG host:9 both", "BAD host:7 rx"]
+    assert named(verdict) == [("HUNG", "host:9", "both"), ("BAD", "host:7", "rx")]
     assert [b.reason.code for b in verdict.blamed] == ["silent", "slow"]
     assert verdict.blamed[1].reason.share == pytest.approx(0.4, rel=0.02)
 
@@ -112,7 +112,7 @@ def test_the_answer_says_what_kind_of_fault_it_is() -> None:
 def test_a_host_that_starves_has_a_high_latency() -> None:
     verdict = Simulated(fault="cpu:4=0.5", metric="latency").check()
 
-    assert named(verdict) == ["BAD host:4 both"]
+    assert named(verdict) == [("BAD", "host:4", "both")]
     assert verdict.reference == pytest.approx(2.1e-6, rel=0.1)
 
 
@@ -149,7 +149,9 @@ def test_two_hosts_are_too_few_to_tell_the_ends_apart() -> None:
 
 @pytest.mark.parametrize("hosts", [3, 4])
 def test_three_hosts_are_enough(hosts: int) -> None:
-    assert named(Simulated(f"leafspine:1x{hosts}", "host:1:rx=0.4").check()) == ["BAD host:1 rx"]
+    assert named(Simulated(f"leafspine:1x{hosts}", "host:1:rx=0.4").check()) == [
+        ("BAD", "host:1", "rx")
+    ]
 
 
 def test_unknown_groups_need_more_rounds_and_the_answer_says_so() -> None:
@@ -285,7 +287,7 @@ def test_a_filter_between_two_good_hosts_is_a_link() -> None:
     ]
     verdict = diagnose(Fleet(names=tuple("abcdef"), groups=(0,) * 6), tests)
 
-    assert named(verdict) == ["LINK pair:1-2 both"]
+    assert named(verdict) == [("LINK", "pair:1-2", "both")]
 
 
 def test_the_same_seed_gives_the_same_verdict() -> None:
@@ -318,7 +320,7 @@ def test_a_pair_that_was_repeated_counts_once_and_is_a_link() -> None:
     ]
     verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), [*tests, *again])
 
-    assert named(verdict) == ["LINK pair:1-2 both"]
+    assert named(verdict) == [("LINK", "pair:1-2", "both")]
 
 
 @pytest.mark.parametrize("low", [1, 2, 3])
@@ -339,7 +341,7 @@ def test_a_low_test_of_many_alone_is_chance_and_two_more_of_its_pair_are_a_link(
     ]
     verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), tests)
 
-    assert named(verdict) == (["LINK pair:1-2 tx"] if low > 2 else [])
+    assert named(verdict) == ([("LINK", "pair:1-2", "tx")] if low > 2 else [])
 
 
 @pytest.mark.parametrize(
@@ -352,7 +354,7 @@ def test_a_host_that_is_low_at_random_has_no_bad_link(
     """Its low tests with one other, by several ports, are no more than those with all others."""
     fleet = Uncertain(hosts, leaves, share, seed)
 
-    assert {name.split()[1] for name in named(fleet.check())} <= {f"host:{fleet.host}"}
+    assert {part for _, part, _ in named(fleet.check())} <= {f"host:{fleet.host}"}
 
 
 @pytest.mark.parametrize(
@@ -379,7 +381,7 @@ def test_traffic_of_others_is_no_bad_link(
         grouped=grouped,
     )
 
-    assert [name for name in named(fleet.check()) if name.startswith("LINK")] == []
+    assert [kind for kind, _, _ in named(fleet.check()) if kind == "LINK"] == []
 
 
 @pytest.mark.parametrize("pair", [(1, 2), (1, 5)])  # of one leaf switch, and of two
@@ -398,7 +400,7 @@ def test_a_slow_pair_is_a_link_in_its_direction(pair: tuple[int, int], ways: int
 
     verdict = diagnose(fleet.fleet, survey(fleet.fleet, SurveyPlan(), measured))
 
-    assert named(verdict) == [f"LINK pair:{pair[0]}-{pair[1]} {'both' if ways == 2 else 'tx'}"]
+    assert named(verdict) == [("LINK", f"pair:{pair[0]}-{pair[1]}", "both" if ways == 2 else "tx")]
 
 
 def starved(host: int, share: float, busy: float) -> list[PairTest]:
@@ -438,7 +440,7 @@ def test_a_slow_link_is_blamed_although_the_processor_does_other_work() -> None:
     """Its processes mostly wait for the link."""
     verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.5))
 
-    assert named(verdict) == ["BAD host:0 both"]
+    assert named(verdict) == [("BAD", "host:0", "both")]
 
 
 def test_good_tests_count_whatever_the_processor_did() -> None:

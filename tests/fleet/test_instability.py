@@ -51,7 +51,7 @@ def test_a_host_that_flaps_beside_the_traffic_of_others_is_unstable(
 ) -> None:
     fleet = Simulated(fabric, f"flap:{host}={share}", seed=seed, background=0.2, grouped=grouped)
 
-    assert named(fleet.check()) == [f"UNSTABLE host:{host} both"]
+    assert named(fleet.check()) == [("UNSTABLE", f"host:{host}", "both")]
 
 
 def test_a_host_that_seems_unstable_is_tested_again_beside_others() -> None:
@@ -86,7 +86,7 @@ def test_a_host_that_sends_by_one_slow_queue_of_two_is_unstable(hosts: int, alon
     fleets = (SlowQueue(f"leafspine:1x{hosts}", seed=seed, grouped=False) for seed in range(10))
     words = Counter(word for fleet in fleets for word in named(fleet.check(alone=alone)))
 
-    assert words == {f"UNSTABLE host:{slow} tx": 10}
+    assert words == {("UNSTABLE", f"host:{slow}", "tx"): 10}
 
 
 @pytest.mark.parametrize("seed", [5, 7, 16, 17, 26, 31, 37])
@@ -108,7 +108,7 @@ def test_a_link_that_is_cut_does_not_make_its_hosts_unstable(seed: int) -> None:
 
     fleet = CutPair("leafspine:4x2", "host:5:rx=0.4", seed=seed, grouped=seed % 2 == 0)
 
-    assert named(fleet.check()) == ["BAD host:5 rx", "LINK pair:2-7 both"]
+    assert named(fleet.check()) == [("BAD", "host:5", "rx"), ("LINK", "pair:2-7", "both")]
 
 
 def test_a_host_alone_of_which_tests_lose_half_is_a_suspect() -> None:
@@ -136,7 +136,7 @@ def test_a_host_that_was_not_tested_again_is_undecided() -> None:
     )
     gate = decide(once, 8)
 
-    assert named(whole) == ["UNSTABLE host:6 both"]
+    assert named(whole) == [("UNSTABLE", "host:6", "both")]
     assert (once.verdict, once.reason.code, once.blamed) == ("UNDECIDED", "unexplained", ())
     assert [(s.place, s.direction) for s in once.suspects] == [(Part(kind="host", host=6), "both")]
     assert (gate.verdict, gate.code) == ("UNDECIDED", "unconfirmed")

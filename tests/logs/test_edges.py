@@ -14,6 +14,7 @@ from tests.logs.samples import kinds
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed, Reading
+    from tests.snapshots import Snapshot
 
 HEAD = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
 ROW = " 1048576 262144 float sum -1 100.0 10.49 18.35 0 100.0 10.49 18.35 0\n"
@@ -201,8 +202,8 @@ def test_a_list_of_tests_is_no_failed_run(said: str) -> None:
     assert not one(f"nvbandwidth Version: v0.7\nBuilt from Git version: v0.7\n\n{said}").failures
 
 
-def test_a_log_without_figures_is_not_empty() -> None:
-    with pytest.raises(ParseError, match="holds no figure"):
+def test_a_log_without_figures_is_not_empty(snapshot: Snapshot) -> None:
+    with snapshot.raises(ParseError):
         of("a:1:2 [0] NCCL INFO === System : maxBw 1.2 totalBw 12.0 ===\n")
     with pytest.raises(ParseError, match="empty"):
         of(" \n\n")
@@ -337,12 +338,12 @@ def test_the_last_lines_of_two_tests() -> None:
     assert [values(result, "average_busbw") for result in of(text).results] == [[0.43e9], [12.5e9]]
 
 
-def test_wrong_values_that_only_the_last_lines_tell() -> None:
+def test_wrong_values_that_only_the_last_lines_tell(snapshot: Snapshot) -> None:
     found = one("# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 18.35\n")
 
     assert found.failures == ("Out of bounds values : 12 FAILED",)
     assert values(found, "average_busbw") == [18.35e9]
-    with pytest.raises(ParseError, match="holds no figure"):
+    with snapshot.raises(ParseError):
         of("# Out of bounds values : 0 OK\n")
 
 

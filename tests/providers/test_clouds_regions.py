@@ -115,7 +115,7 @@ def test_what_no_region_has_is_refused_with_the_reason_of_each(
 ) -> None:
     launch = over(world, LACKING[world.name], REGIONS[world.name][0])
     spec = msgspec.structs.replace(launch.spec, image="none/at-all")
-    with pytest.raises(SpecError, match="No region can be used") as refused:
+    with pytest.raises(SpecError) as refused:
         launch.provider().plan(spec)
 
     assert all(f"{place}: " in refused.value.means for place in spec.options["regions"].split(","))
@@ -127,7 +127,7 @@ def test_zones_and_regions_are_not_asked_for_together(
 ) -> None:
     spec = over(world, *REGIONS[world.name], **fields.get("options", {})).spec
     spec = msgspec.structs.replace(spec, zone=fields.get("zone"))
-    with pytest.raises(SpecError, match="regions or zones") as refused:
+    with pytest.raises(SpecError) as refused:
         world.provider().plan(spec)
 
     assert "--option regions=" in refused.value.remedy
@@ -139,7 +139,7 @@ def test_no_room_in_any_region_is_said_of_all_and_leaves_nothing(
     fill(cloud, *ZONES[world.name])
     launch = over(world, *ZONES[world.name])
     provider, before = planned(launch, cloud)
-    with pytest.raises(Capacity, match=f"tried in {', '.join(REGIONS[world.name])}"):
+    with pytest.raises(Capacity, match=", ".join(REGIONS[world.name])):
         launch.create(provider)
 
     assert cloud.things() == before

@@ -340,7 +340,8 @@ def test_a_quota_that_refuses_pods_ends_the_launch(kubernetes: Kubernetes) -> No
     with pytest.raises(Quota) as failed:
         up()
 
-    assert "exceeded quota: limits, requested: pods=1, used: pods=1" in failed.value.what
+    assert "limits" in failed.value.what
+    assert "pods=1" in failed.value.what
     assert kubernetes.things() == []
 
 
@@ -460,7 +461,7 @@ def test_its_end_is_kept_by_the_control_plane(kubernetes: Kubernetes) -> None:
     until(lambda: kubernetes.things() == [], "all is gone")
     lost = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
     assert lost
-    assert " was deleted: DeadlineExceeded: Job was active longer than" in lost.what
+    assert "DeadlineExceeded" in lost.what
     mine.down()
 
 
@@ -533,7 +534,8 @@ def test_a_node_that_is_gone_is_said_and_what_to_type(
     kubernetes.lose_node("node0")
     lost = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
     assert lost
-    assert "0.mpi.mine ended: its node node0 does not answer" in lost.what
+    assert "0.mpi.mine" in lost.what
+    assert "node0" in lost.what
     monkeypatch.setattr("cluster.providers.kubernetes.GONE_WITHIN", 1.0)
 
     with pytest.raises(ProvisionError) as failed:
@@ -552,7 +554,7 @@ def test_a_finalizer_that_never_goes_is_said(
     kubernetes.change(JOBS, job, lambda j: j["metadata"].update(finalizers=["other.example/x"]))
     monkeypatch.setattr("cluster.providers.kubernetes.GONE_WITHIN", 1.0)
 
-    with pytest.raises(ProvisionError, match="still exist"):
+    with pytest.raises(ProvisionError, match=job):
         mine.down()
     kubernetes.change(JOBS, job, lambda j: j["metadata"].update(finalizers=[]))
     mine.down()
@@ -610,7 +612,7 @@ def test_a_namespace_that_is_being_deleted_is_refused(kubernetes: Kubernetes) ->
     with kubernetes.store.lock:
         kubernetes.store.objects[NAMESPACES, "", "team-a"]["metadata"] |= stamp
 
-    with pytest.raises(SpecError, match="being terminated"):
+    with pytest.raises(SpecError, match="team-a"):
         planned()
 
 
@@ -623,7 +625,7 @@ def test_gc_finds_ours_by_its_mark_and_nothing_else(kubernetes: Kubernetes) -> N
     [orphan] = find_orphans()
     assert (orphan.name, orphan.provider) == ("mine", "kubernetes")
     remove(orphan)
-    assert kubernetes.things() == ["pods other"]
+    assert kubernetes.things() == [("pods", "other")]
     kubernetes.remove(PODS, "other")
 
 

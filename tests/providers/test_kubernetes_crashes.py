@@ -89,7 +89,7 @@ def kills(
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     kubernetes.add_pod("other")
     yield made
-    assert kubernetes.things() == ["pods other"]
+    assert kubernetes.things() == [("pods", "other")]
     kubernetes.remove(PODS, "other")
 
 
@@ -111,7 +111,7 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
         assert status in (-signal.SIGKILL, 0), (at, when)  # 0: it has polled less often this time
         kills.at(0, when)
         clear("down" if status == 0 and way == "gc" else way)
-        assert kubernetes.things() == ["pods other"], (at, when, calls[at - 1])
+        assert kubernetes.things() == [("pods", "other")], (at, when, calls[at - 1])
 
 
 def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
@@ -128,7 +128,7 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
         killed_processes.status(killed_processes.down, "mine")
         kills.at(0, "before")
         clear("down")
-        assert kubernetes.things() == ["pods other"], calls[at - 1]
+        assert kubernetes.things() == [("pods", "other")], calls[at - 1]
 
 
 def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
@@ -151,4 +151,4 @@ def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
         clear("down" if moment % len(WAYS) == 0 else WAYS[moment % len(WAYS)])
         if journal.for_cluster("mine").entries():  # it was up when it was killed
             clear("down")
-        assert kubernetes.things() == ["pods other"], moment
+        assert kubernetes.things() == [("pods", "other")], moment

@@ -294,12 +294,10 @@ class Kubernetes:
         say(self.store, pod, event, message)
         delete(self.store, PODS, pod, "Background")
 
-    def things(self) -> list[str]:
+    def things(self) -> list[tuple[str, str]]:
         """Name all objects but those that are always there, and events."""
         ignored = (NODES, NAMESPACES, EVENTS, QUOTAS, QUEUES, WORKLOADS)
-        return [
-            f"{kind.plural} {name}" for kind, _, name in self.store.objects if kind not in ignored
-        ]
+        return [(kind.plural, name) for kind, _, name in self.store.objects if kind not in ignored]
 
     def jobs(self) -> list[Object]:
         """Return the Jobs that there are."""
