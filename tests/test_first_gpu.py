@@ -93,9 +93,11 @@ def test_a_limit_is_said_as_it_was_given(script: Any, tmp_path: Path) -> None:
 
 def test_a_right_refusal_is_no_failure_and_another_one_is(snapshot: Snapshot, script: Any) -> None:
     part = script.Part("x", "y", ("x",), refuses="at least two ranks")
-    right = script.ended(part, 2, "", "Error: A collective needs at least two ranks.\nMore", 1.0)
-    wrong = script.ended(part, 2, "", "Error: torch is missing on h.\nInstall it", 1.0)
-    good = script.ended(part, 0, "a\nthe answer\n\n", "", 1.0)
+    right = script.outcome_of(
+        part, 2, "", "Error: A collective needs at least two ranks.\nMore", 1.0
+    )
+    wrong = script.outcome_of(part, 2, "", "Error: torch is missing on h.\nInstall it", 1.0)
+    good = script.outcome_of(part, 0, "a\nthe answer\n\n", "", 1.0)
 
     assert [one.word for one in (right, wrong, good)] == ["refused", "failed", "ran"]
     snapshot(script.count([right, wrong, good]))

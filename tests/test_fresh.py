@@ -94,7 +94,7 @@ def _handlers() -> Iterator[None]:
 def test_what_is_left_after_ctrl_c_is_said_and_a_second_one_does_not_stop_the_removal(
     fresh: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, keep: bool
 ) -> None:
-    kept, do = tmp_path / "kept", fresh.do
+    kept, do = tmp_path / "kept", fresh.run_command
     (temporary := tmp_path / "temporary").mkdir()
 
     def impatient(*words: str) -> None:
@@ -105,7 +105,7 @@ def test_what_is_left_after_ctrl_c_is_said_and_a_second_one_does_not_stop_the_re
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(fresh, "make_base", lambda *_: signal.raise_signal(signal.SIGINT))
-    monkeypatch.setattr(fresh, "do", impatient)
+    monkeypatch.setattr(fresh, "run_command", impatient)
     said = f"what was made is in {kept}" if keep else "nothing is left"
     with pytest.raises(SystemExit, match=rf"Interrupted; {said}\."):
         fresh.main()

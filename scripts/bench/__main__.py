@@ -27,7 +27,7 @@ from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
 from logs import parsing, profiles
 from loops import profiling, turning
-from startup import around, starting
+from startup import around_commands, starting
 from stopwatch import BIN, ROOT
 from training import fetching_too_slowly, naming_links, naming_slow_links, naming_stalls
 from watched import watching
@@ -51,7 +51,7 @@ def main() -> None:
             "profiling": lambda: profiling(repetitions),
             "judging": lambda: judging(Path(place) / "r", min(repetitions, 5)),
             "reporting": lambda: reporting(Path(place) / "r", min(repetitions, 3)),
-            "around": lambda: around(repetitions),
+            "around": lambda: around_commands(repetitions),
             "turning": lambda: turning(repetitions),
             "cloud": launching_in_a_cloud,
             "predicting": lambda: predicting(Path(place)),

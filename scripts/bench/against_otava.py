@@ -50,10 +50,10 @@ json.dump([
 """
 
 
-class _Found(NamedTuple):
+class _Alarms(NamedTuple):
     """The change points of some series: ours, and Otava's of any size and of our least size."""
 
-    ours: Places
+    own_points: Places
     any_size: Places
     our_size: Places
 
@@ -67,54 +67,56 @@ def against_otava(repetitions: int) -> None:
     columns = ("cluster", f"Otava, p < {LEVEL:g}", f"and {SMALLEST:.0%} or more")
     sys.stdout.write(f"seeds {seeds}\n")
     _row("stationary, any change, one look", columns)
-    every = _Found([], [], [])
+    total = _Alarms([], [], [])
     for number, kind in enumerate(KINDS):
-        found = _found([values.tolist() for values in stationary(number, seeds)])
-        _row(f"{len(found.ours)} of {kind.__name__}", _shares(found, 0, LENGTH))
-        every = _Found(*([*all_, *own] for all_, own in zip(every, found, strict=True)))
-    _row(f"all {len(every.ours)}", _shares(every, 0, LENGTH))
+        alarms = _alarms([values.tolist() for values in stationary(number, seeds)])
+        _row(f"{len(alarms.own_points)} of {kind.__name__}", _shares(alarms, 0, LENGTH))
+        total = _Alarms(*([*counted, *own] for counted, own in zip(total, alarms, strict=True)))
+    _row(f"all {len(total.own_points)}", _shares(total, 0, LENGTH))
     _row(f"a change within {FAR} of the step, one look", columns)
     for number, step in enumerate(CASES):
-        found = _found([values.tolist() for values in stepped(number, step, seeds)])
-        _row(step.name, _shares(found, LENGTH - step.after - FAR, LENGTH))
-    found = _found([values.tolist() for values in stepped_in_the_middle(seeds)])
+        alarms = _alarms([values.tolist() for values in stepped(number, step, seeds)])
+        _row(step.name, _shares(alarms, LENGTH - step.after - FAR, LENGTH))
+    alarms = _alarms([values.tolist() for values in stepped_in_the_middle(seeds)])
     middle = LENGTH // 2
     for far in (NEAR, FAR):
         name = f"3 deviations at run {middle}, within {far}"
-        _row(name, _shares(found, middle - far, middle + far + 1))
-    _row(f"  and another, more than {FAR} away", _elsewhere(found, middle))
+        _row(name, _shares(alarms, middle - far, middle + far + 1))
+    _row(f"  and another, more than {FAR} away", _elsewhere(alarms, middle))
     _tigerbeetle()
 
 
-def _found(series: Series) -> _Found:
-    ours = [[point.at for point in change_points(values)] for values in series]
-    return _Found(ours, _theirs(series), _theirs(series, smallest=SMALLEST))
+def _alarms(series: Series) -> _Alarms:
+    own_points = [[point.at for point in change_points(values)] for values in series]
+    return _Alarms(own_points, _otava_places(series), _otava_places(series, smallest=SMALLEST))
 
 
-def _theirs(series: Series, *, smallest: float = 0.0, window: int = 0) -> Places:
+def _otava_places(series: Series, *, smallest: float = 0.0, window: int = 0) -> Places:
     """Ask Otava, in its own environment; its usual window is 50 values."""
-    asked = {"series": series, "level": LEVEL, "smallest": smallest, "window": window}
-    text = json.dumps(asked)
+    request = {"series": series, "level": LEVEL, "smallest": smallest, "window": window}
+    text = json.dumps(request)
     argv = [str(PLACE / "bin/python"), "-c", ASK]
     result = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
     places: Places = json.loads(result.stdout)
     return places
 
 
-def _shares(found: _Found, first: int, end: int) -> list[str]:
+def _shares(alarms: _Alarms, first: int, end: int) -> list[str]:
     """Return the shares of series with a change at one of some places."""
-    return [share([any(first <= at < end for at in own) for own in places]) for places in found]
+    return [share([any(first <= at < end for at in own) for own in places]) for places in alarms]
 
 
-def _elsewhere(found: _Found, place: int) -> list[str]:
-    return [share([any(abs(at - place) > FAR for at in own) for own in places]) for places in found]
+def _elsewhere(alarms: _Alarms, place: int) -> list[str]:
+    return [
+        share([any(abs(at - place) > FAR for at in own) for own in places]) for places in alarms
+    ]
 
 
 def _tigerbeetle() -> None:
     """Print which changes of Otava's series are ours, too."""
     series = [float(value) for value in SERIES.read_text().split()]
-    (theirs,), ours = _theirs([series], window=WINDOW), change_points(series)
-    (large,) = _theirs([series], window=WINDOW, smallest=SMALLEST)
+    (otava_points,), own_points = _otava_places([series], window=WINDOW), change_points(series)
+    (large,) = _otava_places([series], window=WINDOW, smallest=SMALLEST)
     _row(
         f"tigerbeetle, {len(series)} runs",
         (
@@ -124,16 +126,16 @@ def _tigerbeetle() -> None:
             "cluster, first seen with",
         ),
     )
-    for at in sorted({*theirs, *(point.at for point in ours)}):
-        own = [point for point in ours if abs(point.at - at) <= NEAR]
-        seen = _first_seen(series, at)
+    for at in sorted({*otava_points, *(point.at for point in own_points)}):
+        own = [point for point in own_points if abs(point.at - at) <= NEAR]
+        first_alarm = _first_seen(series, at)
         _row(
             f"change at {at}",
             (
-                "yes" if at in theirs else "no",
+                "yes" if at in otava_points else "no",
                 "yes" if at in large else "no",
                 f"{own[0].change:+.1%}" if own else "no",
-                "never" if seen is None else f"run {seen}",
+                "never" if first_alarm is None else f"run {first_alarm}",
             ),
         )
 

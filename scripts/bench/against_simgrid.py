@@ -54,8 +54,8 @@ MOST_FAR = 0.1  # of the operations, whose messages are where the fit is worst
 
 def sharing() -> None:
     """Compare the rates of flows in random cases."""
-    known = subprocess.run([SYSTEM, "-c", "import simgrid"], capture_output=True, check=False)
-    if known.returncode:
+    probe = subprocess.run([SYSTEM, "-c", "import simgrid"], capture_output=True, check=False)
+    if probe.returncode:
         sys.stdout.write("skip  rates against SimGrid: apt-get install python3-simgrid\n")
         return
     chance = np.random.default_rng(1)
@@ -66,12 +66,12 @@ def sharing() -> None:
         result = subprocess.run(
             [SYSTEM, str(RATES)], input=text, capture_output=True, text=True, check=True
         )
-        for (paths, capacities), theirs in zip(cases, json.loads(result.stdout), strict=True):
+        for (paths, capacities), expected in zip(cases, json.loads(result.stdout), strict=True):
             ways = np.full((len(paths), max(map(len, paths))), NO_LINK)
             for flow, path in enumerate(paths):
                 ways[flow, : len(path)] = path
-            ours = max_min_rates(ways, np.array(capacities))
-            worst = max(worst, float(np.max(np.abs(ours / np.array(theirs) - 1))))
+            own_rates = max_min_rates(ways, np.array(capacities))
+            worst = max(worst, float(np.max(np.abs(own_rates / np.array(expected) - 1))))
     what = f"largest difference to SimGrid's rates, {CASES} cases of up to {MOST_FLOWS - 1} flows"
     say(what, f"{worst:.1e}", f"{SAME:g}", good=worst <= SAME)
 
@@ -104,14 +104,14 @@ def predicting(place: Path) -> None:
         }
         for collective, ratio in _ratios(starter, place, program, chosen):
             ratios[collective, chosen[collective]].append(ratio)
-    for (collective, algorithm), found in ratios.items():
-        words = " ".join(f"{ratio:.2f}" for ratio in found)
+    for (collective, algorithm), ratios_of_operation in ratios.items():
+        words = " ".join(f"{ratio:.2f}" for ratio in ratios_of_operation)
         sys.stdout.write(f"      {collective:15}{algorithm:26} {words}\n")
-    all_ = [ratio for found in ratios.values() for ratio in found]
-    near = sum(1 / (1 + NEAR) <= ratio <= 1 + NEAR for ratio in all_)
-    what = f"simulated over predicted time within {NEAR:.0%}, of {len(all_)}"
-    least = (1 - MOST_FAR) * len(all_)
-    say(what, str(near), f"{least:.0f}", good=near >= least, least=True)
+    all_ratios = [ratio for ratios_of_operation in ratios.values() for ratio in ratios_of_operation]
+    near_count = sum(1 / (1 + NEAR) <= ratio <= 1 + NEAR for ratio in all_ratios)
+    what = f"simulated over predicted time within {NEAR:.0%}, of {len(all_ratios)}"
+    least = (1 - MOST_FAR) * len(all_ratios)
+    say(what, str(near_count), f"{least:.0f}", good=near_count >= least, least=True)
 
 
 def _ratios(

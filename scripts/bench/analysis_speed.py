@@ -59,8 +59,8 @@ def reporting(where: Path, repetitions: int) -> None:
     for number in range(50):
         folder = create(where, "fifty", "p2p", 1e9 + number)
         _record(folder, "fifty", condition=f"links={number % 2}")
-        for of in (LATENCY, BANDWIDTH):
-            append(folder, [_series(of, 8 << k, _hundred(8 << k)) for k in range(20)])
+        for metric in (LATENCY, BANDWIDTH):
+            append(folder, [_series(metric, 8 << k, _hundred(8 << k)) for k in range(20)])
     argv = [str(BIN / "cluster"), "report", "fifty", "-o", str(where / "report.html")]
     took = statistics.median(seconds(argv) for _ in range(repetitions))
     say("report of 50 runs", f"{took:.2f} s", "5 s", good=took <= 5)  # noqa: PLR2004
@@ -77,11 +77,11 @@ def _million(where: Path) -> Path:
 
 
 def _record(folder: Path, name: str, condition: str = "") -> None:
-    known = {of.id: of for of in (LATENCY, BANDWIDTH)}
+    definitions = {metric.id: metric for metric in (LATENCY, BANDWIDTH)}
     spec = ClusterSpec(name=name)
     record = Record(
         id=folder.name, benchmark="p2p", status="done", at=0.0, spec=spec,
-        definitions=known, condition=condition,
+        definitions=definitions, condition=condition,
     )  # fmt: skip
     write(folder, record)
 
@@ -91,8 +91,9 @@ def _hundred(size: int) -> tuple[float, ...]:
     return tuple(once * (1 + (i * 7919 % 101) * 1e-4) for i in range(100))
 
 
-def _series(of: Definition, size: int, values: tuple[float, ...]) -> Measurement:
+def _series(metric: Definition, size: int, values: tuple[float, ...]) -> Measurement:
     return Measurement(
-        metric=of.metric, definition=of.id, unit="s", params={"size": size}, rank=0, host="h",
+        metric=metric.metric, definition=metric.id, unit="s", rank=0, host="h",
+        params={"size": size},
         values=values, bytes=size,
     )  # fmt: skip

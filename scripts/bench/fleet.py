@@ -57,11 +57,11 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self.fleets = 0
 
-    def add(self, planted: set[int], found: set[int]) -> None:
+    def add(self, planted: set[int], results: set[int]) -> None:
         """Take one fleet."""
         self.fleets += 1
-        self.counts.update(right=len(planted & found), wrong=len(found - planted))
-        self.counts.update(missed=len(planted - found))
+        self.counts.update(right=len(planted & results), wrong=len(results - planted))
+        self.counts.update(missed=len(planted - results))
 
     @property
     def precision(self) -> float:
@@ -123,17 +123,17 @@ def tested(
     return source, target, np.concatenate(values)
 
 
-def ours(
-    planted: Planted, *, rounds: int = 10, alone: bool = False, known: bool = True
+def solve_own(
+    planted: Planted, *, rounds: int = 10, alone: bool = False, grouped: bool = True
 ) -> tuple[set[int], set[int], int]:
     """Return the directions and links that our solver blames, and how many it leaves undecided."""
     plan = (
         first_rounds(LEAF.tolist(), rounds)
-        if known
+        if grouped
         else between_groups(group_members(LEAF.tolist()), rounds)
     )
     source, target, values = tested(planted, plan, alone=alone)
-    groups = LEAF if known else np.zeros_like(LEAF)
+    groups = LEAF if grouped else np.zeros_like(LEAF)
     parts = parts_of(source, target, groups)
     if alone:
         paths = planted.simulator.paths(source, target)
@@ -147,11 +147,11 @@ def ours(
     return hosts, {part - first for part in blamed - hosts}, undecided
 
 
-def two_passes(planted: Planted, seed: int, *, inside: bool) -> set[int]:
+def two_passes(planted: Planted, seed: int, *, is_inside: bool) -> set[int]:
     """Pair at random, or inside the leaf; pair each suspect again with one that passed."""
     chance = np.random.default_rng([seed, 5])
     order = chance.permutation(HOSTS)
-    if inside:
+    if is_inside:
         order = np.concatenate(
             [chance.permutation(leaf) for leaf in np.split(np.arange(HOSTS), 32)]
         )
@@ -159,44 +159,44 @@ def two_passes(planted: Planted, seed: int, *, inside: bool) -> set[int]:
     passed = np.array(sorted(set(range(HOSTS)) - suspects))
     if not len(passed) or not suspects:
         return suspects
-    again = np.array(sorted(suspects))
-    partners = [_partner(host, passed, chance, inside=inside) for host in again.tolist()]
-    pairs = np.stack([again, np.array(partners)], axis=1)
+    repeated = np.array(sorted(suspects))
+    partners = [_partner(host, passed, chance, is_inside=is_inside) for host in repeated.tolist()]
+    pairs = np.stack([repeated, np.array(partners)], axis=1)
     return _low_hosts(planted, pairs, 1) & suspects
 
 
-def _partner(host: int, passed: Numbers, chance: np.random.Generator, *, inside: bool) -> int:
-    near = passed[LEAF[passed] == LEAF[host]] if inside else passed
-    return int(chance.choice(near if len(near) else passed))
+def _partner(host: int, passed: Numbers, chance: np.random.Generator, *, is_inside: bool) -> int:
+    candidates = passed[LEAF[passed] == LEAF[host]] if is_inside else passed
+    return int(chance.choice(candidates if len(candidates) else passed))
 
 
 def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
     """Return the hosts of pairs of which a direction is low; a partner may be in several pairs."""
-    found: set[int] = set()
-    left = pairs
-    while len(left):
-        _, first = np.unique(left[:, 1], return_index=True)
-        now = left[first]
-        source, target = both_ways(now)
+    results: set[int] = set()
+    rest = pairs
+    while len(rest):
+        _, first = np.unique(rest[:, 1], return_index=True)
+        pairs_of_round = rest[first]
+        source, target = both_ways(pairs_of_round)
         values = planted.simulator.rates(source, target, number).values
         low = (values < LOW * FABRIC.rate).reshape(2, -1).any(axis=0)
-        found |= set(now[low].ravel().tolist())
-        left = np.delete(left, first, axis=0)
+        results |= set(pairs_of_round[low].ravel().tolist())
+        rest = np.delete(rest, first, axis=0)
         number += 1
-    return found
+    return results
 
 
 def median_polish(planted: Planted) -> set[int]:
     """Fit an effect for each sender and receiver by medians; a low effect is a bad direction."""
     source, target, values = tested(planted, first_rounds(LEAF.tolist(), 10), alone=False)
-    left = np.log(values / FABRIC.rate)
+    rest = np.log(values / FABRIC.rate)
     effects = np.zeros(2 * HOSTS)
     for _ in range(10):
         for offset, ends in ((0, source), (HOSTS, target)):
             order = np.argsort(ends, kind="stable")
-            middles = np.median(left[order].reshape(HOSTS, -1), axis=1)
+            middles = np.median(rest[order].reshape(HOSTS, -1), axis=1)
             effects[offset : offset + HOSTS] += middles
-            left -= middles[ends]
+            rest -= middles[ends]
         for part in (slice(0, HOSTS), slice(HOSTS, None)):
             effects[part] -= np.median(effects[part])
     return set(np.flatnonzero(effects < np.log(LOW)).tolist())
@@ -231,11 +231,11 @@ def grid(seeds: int) -> bool:
         tallies = alone, fabric, crowd, unknown = Tally(), Tally(), Tally(), Tally()
         for seed in range(1, seeds + 1):
             planted = plant(hosts, links, seed)
-            found, found_links, _ = ours(planted, alone=True)
-            alone.add(planted.directions, found)
+            results, found_links, _ = solve_own(planted, alone=True)
+            alone.add(planted.directions, results)
             fabric.add(planted.links, found_links)
-            crowd.add(planted.directions, ours(planted)[0])
-            unknown.add(planted.directions, ours(planted, rounds=LONG, known=False)[0])
+            crowd.add(planted.directions, solve_own(planted)[0])
+            unknown.add(planted.directions, solve_own(planted, rounds=LONG, grouped=False)[0])
         row(hosts, links, *(", ".join(tally.cells()) for tally in tallies))
         good &= all(min(t.precision, t.recall) >= TARGET for t in tallies)
     return good
@@ -246,29 +246,29 @@ def methods(seeds: int) -> None:
     header("method", "healthy: wrong per fleet", "16 hosts and 8 links: P, R, wrong", "undecided")
     ways: dict[str, Callable[[Planted, int], tuple[set[int], int]]] = {
         "random pairs, suspects again with a good one": lambda p, s: (
-            two_passes(p, s, inside=False), 0,
+            two_passes(p, s, is_inside=False), 0,
         ),
-        "the same inside the leaf": lambda p, s: (two_passes(p, s, inside=True), 0),
+        "the same inside the leaf": lambda p, s: (two_passes(p, s, is_inside=True), 0),
         "median polish, 2 + 8 rounds": lambda p, _: (median_polish(p), 0),
-        "cluster, 10 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=10, known=False),
-        "cluster, 30 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=LONG, known=False),
-        "cluster, 2 in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, known=True),
+        "cluster, 10 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=10, grouped=False),
+        "cluster, 30 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=LONG, grouped=False),
+        "cluster, 2 in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, grouped=True),
     }  # fmt: skip
     for name, way in ways.items():
         healthy, bad, undecided = Tally(), Tally(), 0
         for seed in range(1, seeds + 1):
             healthy.add(set(), way(plant(0, 0, seed), seed)[0])
             planted = plant(*HARDEST, seed)
-            found, left = way(planted, seed)
+            results, rest = way(planted, seed)
             by_host = name.startswith(("random", "the same"))
-            bad.add(as_hosts(planted.directions) if by_host else planted.directions, found)
-            undecided += left
+            bad.add(as_hosts(planted.directions) if by_host else planted.directions, results)
+            undecided += rest
         row(name, healthy.cells()[2], ", ".join(bad.cells()), f"{undecided / seeds:.1f}")
 
 
-def _hosts_of(planted: Planted, *, rounds: int, known: bool) -> tuple[set[int], int]:
-    found, _, undecided = ours(planted, rounds=rounds, known=known)
-    return found, undecided
+def _hosts_of(planted: Planted, *, rounds: int, grouped: bool) -> tuple[set[int], int]:
+    results, _, undecided = solve_own(planted, rounds=rounds, grouped=grouped)
+    return results, undecided
 
 
 def healthy_fleets() -> bool:
@@ -277,13 +277,17 @@ def healthy_fleets() -> bool:
     ways[f"leaves unknown, {LONG} rounds"] = (LONG, False)
     header(f"{HEALTHY_FLEETS} healthy fleets, all at once", "directions blamed", "undecided")
     good = True
-    for name, (rounds, known) in ways.items():
-        found = [
-            ours(plant(0, 0, seed), rounds=rounds, known=known)
+    for name, (rounds, grouped) in ways.items():
+        results = [
+            solve_own(plant(0, 0, seed), rounds=rounds, grouped=grouped)
             for seed in range(1001, 1001 + HEALTHY_FLEETS)
         ]
-        blamed = sum(len(hosts) for hosts, _, _ in found)
-        row(name, blamed, f"{sum(left for _, _, left in found) / HEALTHY_FLEETS:.2f} per fleet")
+        blamed = sum(len(hosts) for hosts, _, _ in results)
+        row(
+            name,
+            blamed,
+            f"{sum(rest for _, _, rest in results) / HEALTHY_FLEETS:.2f} per fleet",
+        )
         good &= blamed == 0
     sys.stdout.write(f"\nseeds 1001 to {1000 + HEALTHY_FLEETS}\n")
     return good
@@ -314,11 +318,11 @@ def speeds() -> None:
     row("flows of all 1,023 rounds", HOSTS, f"{time.perf_counter() - began:.2f}")
 
 
-def _fastest(do: Callable[[], object]) -> str:
+def _fastest(call: Callable[[], object]) -> str:
     times = []
     for _ in range(5):
         began = time.perf_counter()
-        do()
+        call()
         times.append(time.perf_counter() - began)
     return f"{min(times):.4f}"
 

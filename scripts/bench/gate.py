@@ -28,28 +28,28 @@ SHARES = (1.0, 0.9, 0.6, 0.5)
 
 def gating(seeds: int) -> None:
     """Print how often a gate calls healthy fleets BAD, and fleets that are all slow PROVEN."""
-    every: Counter[GateWord] = Counter()
+    total: Counter[GateWord] = Counter()
     _show("| noise | groups | uplinks | flows of neighbours a host | proven | undecided | bad |")
     _show("| --- | --- | --- | --- | --- | --- | --- |")
-    for noise, grouped, over, background in product(
+    for noise, grouped, thinning, background in product(
         NOISES, (True, False), (1.0, 3.0), (0.0, 0.2, 0.5)
     ):
-        found = Counter(
-            _gate(seed, noise, over, background, grouped=grouped).verdict
+        verdicts = Counter(
+            _gate(seed, noise, thinning, background, grouped=grouped).verdict
             for seed in range(1, seeds + 1)
         )
-        every += found
-        words = ("known" if grouped else "unknown", f"1:{over:g}", f"{background:g}")
-        _show(f"| {noise} | {' | '.join(words)} | {_counts(found)} |")
-    _show(f"| all | | | | {_counts(every)} |")
+        total += verdicts
+        words = ("known" if grouped else "unknown", f"1:{thinning:g}", f"{background:g}")
+        _show(f"| {noise} | {' | '.join(words)} | {_counts(verdicts)} |")
+    _show(f"| all | | | | {_counts(total)} |")
     _show("| share of the limit | proven | undecided | bad |\n| --- | --- | --- | --- |")
     for share in SHARES:
-        found = Counter(
+        verdicts = Counter(
             _gate(seed, noise, 1.0, 0.0, grouped=True, share=share).verdict
             for noise in NOISES
             for seed in range(1, seeds + 1)
         )
-        _show(f"| {share:g} | {_counts(found)} |")
+        _show(f"| {share:g} | {_counts(verdicts)} |")
 
 
 def _show(line: str) -> None:
@@ -57,14 +57,14 @@ def _show(line: str) -> None:
     sys.stdout.flush()
 
 
-def _counts(found: Counter[GateWord]) -> str:
-    return f"{found['PROVEN']} | {found['UNDECIDED']} | {found['BAD']}"
+def _counts(verdicts: Counter[GateWord]) -> str:
+    return f"{verdicts['PROVEN']} | {verdicts['UNDECIDED']} | {verdicts['BAD']}"
 
 
 def _gate(
-    seed: int, noise: str, over: float, background: float, *, grouped: bool, share: float = 1.0
+    seed: int, noise: str, thinning: float, background: float, *, grouped: bool, share: float = 1.0
 ) -> Gate:
-    fabric = parse_fabric("leafspine:8x8", oversubscription=over, routes="ecmp", rate=RATE)
+    fabric = parse_fabric("leafspine:8x8", oversubscription=thinning, routes="ecmp", rate=RATE)
     simulator = FleetSimulator(fabric, fabric.size, (), seed, parse_noise(noise, background))
     groups = tuple(host // fabric.hosts if grouped else 0 for host in range(fabric.size))
     names = tuple(str(host) for host in range(fabric.size))
@@ -81,6 +81,8 @@ def _gate(
     plan = SurveyPlan(confirm=True, seconds=SECONDS)
     tests = survey(fleet, plan, measure, remaining=lambda: SECONDS - spent)
     verdict = diagnose(fleet, tests)
-    again = confirmations(verdict, tests)
-    blamed = (replace(f, holds=f.place in again and again[f.place].holds) for f in verdict.blamed)
+    confirmed = confirmations(verdict, tests)
+    blamed = (
+        replace(f, holds=f.place in confirmed and confirmed[f.place].holds) for f in verdict.blamed
+    )
     return decide(replace(verdict, blamed=tuple(blamed)), fabric.size)

@@ -45,9 +45,9 @@ def orchestrating(place: Path, repetitions: int) -> None:
         _sync(c, place, repetitions)
 
 
-def _seconds(do: Callable[[], object]) -> float:
+def _seconds(call: Callable[[], object]) -> float:
     began = time.perf_counter()
-    do()
+    call()
     return time.perf_counter() - began
 
 
@@ -101,9 +101,9 @@ def _sync(c: Cluster, place: Path, repetitions: int) -> None:
         (tree / f"f{number}").write_text(f"{number}\n")
     c.sync(tree, "tree")
     *options, host = _ssh(c.machines[0])
-    there = ["rsync", "-a", f"--rsh={shlex.join(options)}", f"{tree}/", f"{host}:tree/"]
-    subprocess.run(there, check=True)
-    by_rsync = lambda: _seconds(lambda: subprocess.run(there, check=True))  # noqa: E731
+    upload = ["rsync", "-a", f"--rsh={shlex.join(options)}", f"{tree}/", f"{host}:tree/"]
+    subprocess.run(upload, check=True)
+    by_rsync = lambda: _seconds(lambda: subprocess.run(upload, check=True))  # noqa: E731
     own, base = taking_turns(
         (lambda: _seconds(lambda: c.sync(tree, "tree")), by_rsync), repetitions
     )

@@ -43,19 +43,19 @@ def lab_and_simulator() -> None:
     simulated = list(_simulated(tests, FleetSimulator(fabric, HOSTS)))
     measured = np.array([test.value for test in tests])
     alone = np.array([test.alone for test in tests])
-    apart = np.array([groups[test.source] != groups[test.target] for test in tests])
+    is_across = np.array([groups[test.source] != groups[test.target] for test in tests])
     lab_shares = measured / np.median(measured[alone])
     shares = np.array(simulated) / np.median(np.array(simulated)[alone])
     kinds = {
         "alone": alone,
-        "at once, inside a leaf": ~alone & ~apart,
-        "at once, between leaves (mean)": ~alone & apart,
+        "at once, inside a leaf": ~alone & ~is_across,
+        "at once, between leaves (mean)": ~alone & is_across,
     }
-    for kind, which in kinds.items():
-        one, other = float(lab_shares[which].mean()), float(shares[which].mean())
-        off = abs(one / other - 1)
-        words = f"{kind}: {int(which.sum())} tests, lab {one:.3f}, simulator {other:.3f}"
-        say(words, f"{off:.1%}", f"{MOST:.0%}", good=off <= MOST)
+    for kind, mask in kinds.items():
+        lab_share, sim_share = float(lab_shares[mask].mean()), float(shares[mask].mean())
+        difference = abs(lab_share / sim_share - 1)
+        words = f"{kind}: {int(mask.sum())} tests, lab {lab_share:.3f}, simulator {sim_share:.3f}"
+        say(words, f"{difference:.1%}", f"{MOST:.0%}", good=difference <= MOST)
 
 
 def _simulated(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable[float]:
@@ -63,14 +63,14 @@ def _simulated(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable
     rounds: defaultdict[tuple[int, bool], list[PairTest]] = defaultdict(list)
     for test in tests:
         rounds[test.round, test.alone].append(test)
-    found: dict[int, float] = {}
+    rates: dict[int, float] = {}
     for (number, alone), own in rounds.items():
         half = len(own) if alone else len(own) // 2
         for part in filter(None, (own[:half], own[half:])):
             ends = _ends(part)
             values = simulator.rates(*ends, number, alone=alone).values
-            found |= {id(test): float(value) for test, value in zip(part, values, strict=True)}
-    return [found[id(test)] for test in tests]
+            rates |= {id(test): float(value) for test, value in zip(part, values, strict=True)}
+    return [rates[id(test)] for test in tests]
 
 
 def _ends(tests: Iterable[PairTest]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -51,10 +51,10 @@ def checking_a_lab(plantings: int) -> None:
             fault.make()
             verdict, _ = _checked(lab)
             fault.heal()
-            found = [(b.part, b.direction) for b in verdict.blamed if b.kind in FAULTS]
-            right = [f"{part} {way}" for part, way in found if _is(fault, part, way)]
-            named += len(right) == len(found) == 1
-            words = ", ".join(f"{part} {way}".strip() for part, way in found) or "nobody"
+            blamed = [(b.part, b.direction) for b in verdict.blamed if b.kind in FAULTS]
+            right = [f"{part} {way}" for part, way in blamed if _is(fault, part, way)]
+            named += len(right) == len(blamed) == 1
+            words = ", ".join(f"{part} {way}".strip() for part, way in blamed) or "nobody"
             sys.stdout.write(f"      {fault.part} {'|'.join(fault.directions)}: {words}\n")
             healthy, took = _checked(lab)
             wrong += sum(b.kind in FAULTS for b in healthy.blamed)

@@ -46,20 +46,20 @@ def parsing(place: Path, repetitions: int) -> None:
         small, large = (_read(place / name, text, mb, repetitions) for mb in (SMALL, LARGE))
         fast = NCCL_FAST if name == "nccl_log" else FAST
         grown = large.peak - small.peak
-        most = SLACK + (0 if name == "nccl_log" else MEMORY * (LARGE - SMALL))
+        limit = SLACK + (0 if name == "nccl_log" else MEMORY * (LARGE - SMALL))
         say(name, f"{large.rate:.1f} MB/s", f"{fast} MB/s", good=large.rate >= fast, least=True)
         what = f"{name}, {LARGE - SMALL} MB more"
-        say(what, f"{grown:.1f} MiB", f"{most} MiB", good=grown <= most)
+        say(what, f"{grown:.1f} MiB", f"{limit} MiB", good=grown <= limit)
 
 
 def _read(file: Path, text: str, megabytes: int, repetitions: int) -> Reading:
     """Read a log of this text over and over in processes of their own; give the fastest."""
     file.write_text(text * (megabytes * MILLION // len(text.encode()) + 1))
     argv = [sys.executable, "-c", READ, str(file)]
-    found = [
+    rows = [
         [float(word) for word in subprocess.check_output(argv).split()] for _ in range(repetitions)
     ]
-    spent, peak = (min(column) for column in zip(*found, strict=True))
+    spent, peak = (min(column) for column in zip(*rows, strict=True))
     return Reading(file.stat().st_size / spent / MILLION, peak)
 
 

@@ -34,8 +34,8 @@ def profiled(where: str, hosts: Cluster, repetitions: int) -> None:
         pairs += [(own[cell], plain[cell]) for cell in plain]
     ratio_ = statistics.median(own / plain for own, plain in pairs)
     middle = [format_value(statistics.median(side), "s") for side in zip(*pairs, strict=True)]
-    shown = f"{middle[0]}, {ratio_:.2f} x of {middle[1]}"
-    say(f"latency 8 B profiled, {where}", shown, "1.5 x", good=ratio_ <= 1.5)  # noqa: PLR2004
+    text = f"{middle[0]}, {ratio_:.2f} x of {middle[1]}"
+    say(f"latency 8 B profiled, {where}", text, "1.5 x", good=ratio_ <= 1.5)  # noqa: PLR2004
 
 
 ENOUGH = {"latency": 1.05, "bandwidth": 0.97}  # of the plain program's
@@ -49,8 +49,8 @@ def turning(repetitions: int) -> None:
 
 def both_ways_of_hosts(compare: Callable[[str, Cluster, int], None], repetitions: int) -> None:
     """Compare over shared memory and, as root, over two lab hosts."""
-    with launch("bench-c", hosts=2) as here:
-        compare("shared memory", here, repetitions)
+    with launch("bench-c", hosts=2) as host:
+        compare("shared memory", host, repetitions)
     if os.geteuid() == 0:
         with launch("bench-c", provider="lab", hosts=2) as lab:
             compare("two lab hosts", lab, repetitions)
@@ -73,6 +73,6 @@ def judge(what: str, metric: str, seconds: float, moved: int, slower: float) -> 
     """Say how a loop of ours compares with the plain one: times, or rates."""
     low, limit = metric == "latency", ENOUGH[metric]
     ratio_ = slower if low else 1 / slower
-    shown = format_value(seconds, "s") if low else format_value(moved / seconds, "B/s")
+    text = format_value(seconds, "s") if low else format_value(moved / seconds, "B/s")
     good = ratio_ <= limit if low else ratio_ >= limit
-    say(what, f"{shown}, {ratio_:.3f} x of plain C", f"{limit} x", good=good, least=not low)
+    say(what, f"{text}, {ratio_:.3f} x of plain C", f"{limit} x", good=good, least=not low)

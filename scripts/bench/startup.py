@@ -11,8 +11,8 @@ from cluster.agent.facts import host_facts
 def starting(repetitions: int) -> None:
     """Measure what a person waits for before anything happens."""
     plain = [sys.executable, "-c", "import json, typing, dataclasses"]
-    ours = [sys.executable, "-c", "import cluster; cluster.launch"]
-    base, own = interleaved([plain, ours], repetitions)
+    command_line = [sys.executable, "-c", "import cluster; cluster.launch"]
+    base, own = interleaved([plain, command_line], repetitions)
     bound = 1.5 * base + 0.060
     value = f"{own * 1e3:.0f} ms, {own / base:.2f} x of {base * 1e3:.0f} ms"
     say(
@@ -36,13 +36,13 @@ def _commands(repetitions: int) -> None:
         say(f"cluster {words[0]}", value, f"{bound:.0f} x", good=own <= bound * base)
 
 
-def around(repetitions: int) -> None:
+def around_commands(repetitions: int) -> None:
     """Measure everything around a measurement that is itself over in a moment."""
     root = ["--allow-run-as-root"] if host_facts().user == "root" else []
     line = "from mpi4py import MPI"
     bare = [str(BIN / "mpirun"), *root, "-np", "2", sys.executable, "-c", line]
     launcher = str(ROOT / "launchers" / "launch_mpi_test.py")
-    ours = [sys.executable, launcher, "--run-local", "--data-mb=1", "--iters=1"]
-    base, own = interleaved([bare, ours], repetitions)
+    command_line = [sys.executable, launcher, "--run-local", "--data-mb=1", "--iters=1"]
+    base, own = interleaved([bare, command_line], repetitions)
     value = f"{own - base:.2f} s more than a bare mpirun ({own:.2f} s, {base:.2f} s)"
     say("--run-local", value, "1.5 s", good=own - base <= 1.5)  # noqa: PLR2004

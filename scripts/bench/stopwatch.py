@@ -58,10 +58,10 @@ def say(what: str, value: str, bound: str, *, good: bool, least: bool = False) -
     sys.stdout.flush()
 
 
-def ratio(what: str, own: float, base: float, most: float) -> None:
+def ratio(what: str, own: float, base: float, most_times: float) -> None:
     """Print one line of a ratio to something else."""
     value = f"{own:.2f} s, {own / base:.2f} x of {base:.2f} s"
-    say(what, value, f"{most} x", good=own <= most * base)
+    say(what, value, f"{most_times} x", good=own <= most_times * base)
 
 
 def medians(run: Run) -> dict[tuple[str, int], float]:

@@ -64,22 +64,22 @@ def fetching_too_slowly(place: Path) -> None:
     plant: dict[str, float | str] = {
         "computes": DOCUMENT_COMPUTES, "link": share, "bytes": size / PAYLOAD, "shape": SHAPE,
     }  # fmt: skip
-    with _store(place) as variables, launch("stored", provider="local", hosts=1) as here:
+    with _store(place) as variables, launch("stored", provider="local", hosts=1) as host:
         _shape(size / DOCUMENT_COMPUTES)
-        run = here.bench(
+        run = host.bench(
             "training_planted", source="s3://digits/stored", env={**variables, **_variable(plant)},
             rounds=8, samples=32 * SHARD, shard=SHARD, batch=SHARD, steps=DOCUMENT_STEPS, workers=2,
             width=4,
         )  # fmt: skip
     verdict = run.record.notes[-1]
     sys.stdout.write(f"      {verdict}\n")
-    got = _median(run, "samples_rate", "store") / _median(run, "samples_rate", "resident")
+    rate_ratio = _median(run, "samples_rate", "store") / _median(run, "samples_rate", "resident")
     busy = _busy(run, "store", DOCUMENT_STEPS)
-    for what, found in (("samples/s of 220", SYNTHETIC * got), ("% busy", 100 * busy)):
-        wanted = share * (SYNTHETIC if what.endswith("220") else 100)
+    for what, measured in (("samples/s of 220", SYNTHETIC * rate_ratio), ("% busy", 100 * busy)):
+        target = share * (SYNTHETIC if what.endswith("220") else 100)
         say(
-            f"188 of 220 planted: {found:.1f} {what}, wanted {wanted:.1f}, off by",
-            f"{abs(found - wanted):.1f}", f"{POINTS:g}", good=abs(found - wanted) <= POINTS,
+            f"188 of 220 planted: {measured:.1f} {what}, wanted {target:.1f}, off by",
+            f"{abs(measured - target):.1f}", f"{POINTS:g}", good=abs(measured - target) <= POINTS,
         )  # fmt: skip
     _say_counts({"188 of 220": int("input: fetch" in str(verdict))}, 1)
 
@@ -90,7 +90,7 @@ def _busy(run: Run, data: str, steps: int) -> float:
     works: list[float] = [sum(step) for step in zip(*parts, strict=True)]
     whole = _values(run, "step_time", data)
     rounds = [slice(at, at + steps) for at in range(0, len(whole), steps)]
-    return median(sum(works[one]) / sum(whole[one]) for one in rounds)
+    return median(sum(works[round_number]) / sum(whole[round_number]) for round_number in rounds)
 
 
 def naming_stalls(times: int) -> None:
@@ -112,11 +112,11 @@ def naming_stalls(times: int) -> None:
         "nothing": {},
     }
     right = dict.fromkeys(expected, 0)
-    with launch("named", provider="local", hosts=1, ranks_per_host=2) as here:
+    with launch("named", provider="local", hosts=1, ranks_per_host=2) as host:
         for number in range(1, times + 1):
             for plant, words in expected.items():
                 batch = LARGE_BATCH if plant == "nothing" else BATCH
-                line = _named(here, plants[plant], batch)
+                line = _named(host, plants[plant], batch)
                 right[plant] += words in line
                 sys.stdout.write(f"      {plant} {right[plant]}/{number}: {line}\n")
                 sys.stdout.flush()
@@ -144,22 +144,22 @@ def naming_links(times: int) -> None:
     """Train this often over whatever connects the ranks, which `naming_slow_links` has slowed."""
     _plant()
     right = 0
-    with launch("linked", provider="local", hosts=1, ranks_per_host=2) as here:
+    with launch("linked", provider="local", hosts=1, ranks_per_host=2) as host:
         for number in range(1, times + 1):
-            line = _named(here, {"computes": EXCHANGES}, BATCH)
+            line = _named(host, {"computes": EXCHANGES}, BATCH)
             right += line.partition(". ")[2].startswith("exchange, ")
             sys.stdout.write(f"      link {right}/{number}: {line}\n")
             sys.stdout.flush()
     _say_counts({"slow link": right}, times)
 
 
-def _named(here: Cluster, plant: dict[str, float], batch: int) -> str:
+def _named(host: Cluster, plant: dict[str, float], batch: int) -> str:
     """Train, and give the verdict.
 
     Without a plant the steps are long: two ranks on two cores wait for the exchange of the
     gradients for a quarter of a short one, which is a stall that nobody planted.
     """
-    run = here.bench(
+    run = host.bench(
         "training_planted", env=_variable(plant), source="memory", rounds=6, steps=6, warm_up=2,
         batch=batch, shard=2 * batch,
     )  # fmt: skip

@@ -91,12 +91,12 @@ def watching(repetitions: int) -> None:
         f"{'series':16}{'number':>8}  {'one look, any change':26}{'one look, alarm':26}"
         f"{'all looks, alarm':26}watch, of all looks"
     )
-    every: list[_Alarmed] = []
+    total: list[_Alarmed] = []
     for number, kind in enumerate(KINDS):
-        found = [_alarmed(values) for values in stationary(number, seeds)]
-        _alarm_row(kind.__name__, found)
-        every += found
-    _alarm_row("all", every)
+        alarms = [_alarmed(values) for values in stationary(number, seeds)]
+        _alarm_row(kind.__name__, alarms)
+        total += alarms
+    _alarm_row("all", total)
     _steps(seeds)
 
 
@@ -129,16 +129,16 @@ def stepped_in_the_middle(seeds: Iterable[int]) -> Iterator[Floats]:
 
 
 def _alarmed(values: Floats) -> _Alarmed:
-    known = values.tolist()
-    states = [state(known[:at]) for at in range(FIRST, LENGTH + 1)]
+    history = values.tolist()
+    states = [state(history[:at]) for at in range(FIRST, LENGTH + 1)]
     watched = states.count("watch") / len(states)
-    return _Alarmed(watched, bool(change_points(known)), states[-1] == "alarm", "alarm" in states)
+    return _Alarmed(watched, bool(change_points(history)), states[-1] == "alarm", "alarm" in states)
 
 
-def _alarm_row(name: str, found: Sequence[_Alarmed]) -> None:
-    watched, *others = zip(*found, strict=True)
-    cells = "".join(f"{share(column):26}" for column in others)
-    _line(f"{name:16}{len(found):8}  {cells}{sum(watched) / len(watched):.1%}")
+def _alarm_row(name: str, alarms: Sequence[_Alarmed]) -> None:
+    watched, *rest = zip(*alarms, strict=True)
+    cells = "".join(f"{share(column):26}" for column in rest)
+    _line(f"{name:16}{len(alarms):8}  {cells}{sum(watched) / len(watched):.1%}")
 
 
 def _steps(seeds: Iterable[int]) -> None:
@@ -146,10 +146,10 @@ def _steps(seeds: Iterable[int]) -> None:
     for number, step in enumerate(CASES):
         rows = []
         for values in stepped(number, step, seeds):
-            known = values.tolist()
-            states = [state(known[:at]) for at in range(LENGTH - step.after + 1, LENGTH + 1)]
-            seen = any(one != "steady" for one in states)
-            rows.append((states[-1] == "alarm", "alarm" in states, seen))
+            history = values.tolist()
+            states = [state(history[:at]) for at in range(LENGTH - step.after + 1, LENGTH + 1)]
+            is_alarmed = any(word != "steady" for word in states)
+            rows.append((states[-1] == "alarm", "alarm" in states, is_alarmed))
         cells = [share(column) for column in zip(*rows, strict=True)]
         _line(f"{step.name:34}{cells[0]:26}{cells[1]:26}{cells[2]}")
     _places(seeds)
@@ -159,17 +159,19 @@ def _places(seeds: Iterable[int]) -> None:
     """Print how well a step in the middle of a series is located, at one look at the end."""
     far: list[int] = []
     for values in stepped_in_the_middle(seeds):
-        found = [abs(point.at - LENGTH // 2) for point in change_points(values.tolist())]
-        far.append(min(found, default=LENGTH))
-    cells = ", ".join(f"within {most}: {share([d <= most for d in far])}" for most in (1, 3))
+        alarms = [abs(point.at - LENGTH // 2) for point in change_points(values.tolist())]
+        far.append(min(alarms, default=LENGTH))
+    cells = ", ".join(
+        f"within {distance}: {share([d <= distance for d in far])}" for distance in (1, 3)
+    )
     _line(f"3 deviations at run {LENGTH // 2} of {LENGTH}, one look, located {cells}")
 
 
-def share(found: Sequence[bool]) -> str:
+def share(alarms: Sequence[bool]) -> str:
     """Write a share with its 95% confidence interval (Clopper and Pearson)."""
-    result = binomtest(sum(found), len(found))
+    result = binomtest(sum(alarms), len(alarms))
     low, high = result.proportion_ci(0.95, "exact")
-    return f"{sum(found)} {result.statistic:.1%} ({low:.1%} to {high:.1%})"
+    return f"{sum(alarms)} {result.statistic:.1%} ({low:.1%} to {high:.1%})"
 
 
 def _line(text: str) -> None:

@@ -48,10 +48,10 @@ def _walk(group: Any, name: str, above: Any) -> Iterator[tuple[str, Any]]:  # no
 
 def _commands() -> str:
     parts = []
-    shown = {path: context.get_help() for path, context in commands()}
+    helps = {path: context.get_help() for path, context in commands()}
     for title, names in groups().items():
         parts.append(f"## {title}\n")
-        for path, text in shown.items():
+        for path, text in helps.items():
             if path.split()[1] in names:
                 parts.append(f"### {path}\n\n```text\n{text}\n```\n")
     return page("Commands", "What `--help` prints, command by command.", *parts)

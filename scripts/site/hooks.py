@@ -55,13 +55,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     del config
     uri = page.file.src_uri
     source = COPIED.get(uri, DOCS / uri)
-    known = {DOCS / file.src_uri: file.src_uri for file in files} | PLACES
+    names = {DOCS / file.src_uri: file.src_uri for file in files} | PLACES
 
     def site_link(match: re.Match[str]) -> str:
         target = Path(posixpath.normpath(source.parent / match["target"]))
-        if target not in known:
+        if target not in names:
             return match["text"][1:-1] if target.exists() else match[0]  # MkDocs reports the latter
-        relative = posixpath.relpath(known[target], posixpath.dirname(uri) or ".")
+        relative = posixpath.relpath(names[target], posixpath.dirname(uri) or ".")
         return f"{match['text']}({relative}{match['anchor'] or ''})"
 
     return LINK.sub(site_link, markdown)

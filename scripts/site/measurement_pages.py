@@ -130,7 +130,7 @@ def _gpu(gpu: HardwareGpu) -> tuple[str, ...]:
 def _figure(figure: ListedRate | None) -> str:
     if figure is None:
         return ""
-    known = threshold(figure.threshold) if figure.threshold else None
-    usual = f"; usually {known.share:.0%}: {known.source}" if known else ""
+    share = threshold(figure.threshold) if figure.threshold else None
+    usual = f"; usually {share.share:.0%}: {share.source}" if share else ""
     source = f"[{figure.source}]({figure.url})" if isinstance(figure, ListedPeak) else figure.source
     return f"{figure.rate} ({source}{usual})"

@@ -45,25 +45,25 @@ def paragraphs(thing: object) -> str:
 
 def field_texts(kind: type) -> dict[str, str]:
     """Return what a value and its bases say of their fields: under `Args:`, or in comments."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         text = base.__dict__.get("__doc__") or ""
         for section in Docstring(inspect.cleandoc(text)).parse("google", warnings=False):
             if section.kind is DocstringSectionKind.parameters:
-                found |= {item.name: _sentence(item.description) for item in section.value}
+                sentences |= {item.name: _sentence(item.description) for item in section.value}
         if msgspec.Struct in base.__mro__[1:]:
-            found |= _commented(inspect.getsource(base))
-    return found
+            sentences |= _commented(inspect.getsource(base))
+    return sentences
 
 
 def _commented(source: str) -> dict[str, str]:
     """Return the comment on the line of each field, or those on the lines above it."""
-    found = {}
-    for above, name, beside in FIELD.findall(source):
-        comments = [line.strip("# ") for line in above.splitlines()] or [beside]
+    sentences = {}
+    for above, name, comment in FIELD.findall(source):
+        comments = [line.strip("# ") for line in above.splitlines()] or [comment]
         if text := " ".join(comments).partition("noqa")[0].strip():
-            found[name] = _sentence(text.rstrip(".") + ".")
-    return found
+            sentences[name] = _sentence(text.rstrip(".") + ".")
+    return sentences
 
 
 def _sections(thing: object) -> Iterator[tuple[DocstringSectionKind, str]]:

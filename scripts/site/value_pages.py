@@ -128,13 +128,13 @@ def _any_json(kind: type) -> dict[str, Any]:
 
 
 def _python() -> str:
-    found = [(name, getattr(cluster, name)) for name in cluster.__all__ if name != "__version__"]
+    values = [(name, getattr(cluster, name)) for name in cluster.__all__ if name != "__version__"]
     kinds = {
-        "Functions": [name for name, thing in found if inspect.isfunction(thing)],
+        "Functions": [name for name, thing in values if inspect.isfunction(thing)],
         "Classes": [
-            name for name, thing in found if isinstance(thing, type) and not _is_error(thing)
+            name for name, thing in values if isinstance(thing, type) and not _is_error(thing)
         ],
-        "Errors": [name for name, thing in found if _is_error(thing)],
+        "Errors": [name for name, thing in values if _is_error(thing)],
     }
     parts = []
     for title, names in kinds.items():
@@ -173,12 +173,12 @@ def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str, str]]:
     texts = field_texts(kind)
     for field in msgspec.structs.fields(kind):
         default = "" if field.default is msgspec.NODEFAULT else f"`{field.default!r}`"
-        shown = (
+        default_text = (
             str(field.type)
             if "[" in str(field.type) or "|" in str(field.type)
             else getattr(field.type, "__name__", str(field.type))
         )
-        yield f"`{field.name}`", f"`{_short(shown)}`", default, texts.get(field.name, "")
+        yield f"`{field.name}`", f"`{_short(default_text)}`", default, texts.get(field.name, "")
 
 
 def _short(name: str) -> str:
@@ -217,12 +217,12 @@ def _linked(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
 @cache
 def _structs() -> frozenset[type[msgspec.Struct]]:
     """Return every value that an answer or a file may hold."""
-    found: dict[type[msgspec.Struct], None] = {}
+    values: dict[type[msgspec.Struct], None] = {}
     pending: list[object] = [kind for kind in (ANSWERS | FILES).values() if kind is not None]
     while pending:
         kind = pending.pop()
         pending += get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in found:
-            found[kind] = None
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in values:
+            values[kind] = None
             pending += [field.type for field in msgspec.structs.fields(kind)]
-    return frozenset(found)
+    return frozenset(values)

@@ -125,8 +125,8 @@ class Plain(Benchmark[PlainParams]):
 
     def measure(self, rank: Rank, params: PlainParams) -> None:
         """Take turns; the values are the medians of each turn."""
-        theirs = ctypes.CDLL(str(compiled()))
-        theirs.turn.restype = ctypes.POINTER(ctypes.c_double)
+        library_of_c = ctypes.CDLL(str(compiled()))
+        library_of_c.turn.restype = ctypes.POINTER(ctypes.c_double)
         sizes = Sizes(size for _, size in CELLS)
         data = PairMemory(rank.comm, P2PParams(sizes=sizes), open_memory("cpu", rank.comm))
         library = load(rank, "p2p", "c")
@@ -136,10 +136,10 @@ class Plain(Benchmark[PlainParams]):
         for definition, size in CELLS:
             ways = {
                 "p2p": partial(in_portions, loops, definition, Messages(data, definition, size)),
-                "plain": partial(in_one_go, theirs, rank, definition, size),
+                "plain": partial(in_one_go, library_of_c, rank, definition, size),
             }
-            taken = in_turn(ways, params.turns, rank)
-            for by, values in taken.items() if rank.number == 0 else ():
+            times = in_turn(ways, params.turns, rank)
+            for by, values in times.items() if rank.number == 0 else ():
                 point: dict[str, Scalar] = {"size": size, "by": by}
                 rank.begin(definition, point, size=data.moved(definition, size)).extend(values)
                 rank.end()
@@ -158,32 +158,34 @@ def in_portions(
 def in_one_go(library: ctypes.CDLL, rank: Rank, definition: Definition, size: int) -> list[float]:
     """Take a turn of the plain loop."""
     comm = ctypes.c_void_p(address(rank.comm))
-    found: list[float] = library.turn(comm, definition is BANDWIDTH, size)[: COUNTS[definition.id]]
-    return found if rank.number == 0 else []
+    seconds: list[float] = library.turn(comm, definition is BANDWIDTH, size)[
+        : COUNTS[definition.id]
+    ]
+    return seconds if rank.number == 0 else []
 
 
 def in_turn(
     ways: Mapping[str, Callable[[], list[float]]], turns: int, rank: Rank
 ) -> dict[str, list[float]]:
     """Return the median of every turn; who begins changes from round to round."""
-    taken: defaultdict[str, list[float]] = defaultdict(list)
+    times: defaultdict[str, list[float]] = defaultdict(list)
     for number in range(-1, turns):
         for by in sorted(ways, reverse=number % 2 == 0):
             rank.comm.Barrier()
             values = ways[by]()
             if number >= 0 and values:
-                taken[by].append(median(values))
-    return taken
+                times[by].append(median(values))
+    return times
 
 
 def compiled() -> Path:
     """Compile it with the same MPI."""
-    made = Path(f"plain.{os.getpid()}").absolute()
-    made.with_suffix(".c").write_text(SOURCE)
+    target = Path(f"plain.{os.getpid()}").absolute()
+    target.with_suffix(".c").write_text(SOURCE)
     mpicc = str(Path(sys.executable).with_name("mpicc"))
-    words = [mpicc, "-O2", "-shared", "-fPIC", str(made.with_suffix(".c")), "-o", str(made)]
+    words = [mpicc, "-O2", "-shared", "-fPIC", str(target.with_suffix(".c")), "-o", str(target)]
     subprocess.run(words, check=True, capture_output=True)
-    return made
+    return target
 
 
 if __name__ == "__main__":

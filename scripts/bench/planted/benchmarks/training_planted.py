@@ -64,10 +64,10 @@ class PlantedTrainer(Trainer):
             plant(median(self._steps))
             self._steps.clear()
         self._begin = time.perf_counter()
-        found = super().step(batch)
+        result = super().step(batch)
         if isinstance(batch, tuple):
             self._steps.append(time.perf_counter() - self._begin)
-        return found
+        return result
 
 
 def sleep_until(end: float) -> None:
