@@ -75,7 +75,7 @@ def shown_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """List the names that a module gives to functions, parameters and variables.
+    """List the names that a module gives to functions, parameters, variables, own attributes.
 
     Fields of values are left out: they are keys of JSON, of a run's files, or the public API.
     """
@@ -91,6 +91,8 @@ def bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 yield node.lineno, name
             case ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Attribute(attr=name, ctx=ast.Store()) if name.startswith("_"):
                 yield node.lineno, name
             case ast.Name(id=name, ctx=ast.Store()) if node not in fields:
                 yield node.lineno, name

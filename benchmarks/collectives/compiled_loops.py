@@ -58,7 +58,7 @@ class CompiledLoops(CollectiveLoops):
         places = tuple(None if result is None else result.ctypes.data for result in cell.expected)
         group = GroupStruct(
             comm=address(self._comm),
-            given=tuple(array.ctypes.data for array in cell.given),
+            given=tuple(array.ctypes.data for array in cell.inputs),
             result=cell.result.ctypes.data,
             expected=places,
             nanoseconds=nanoseconds.ctypes.data,

@@ -37,7 +37,7 @@ class MpiLoops(CollectiveLoops):
         def repeat(n: int) -> list[float]:
             seconds = []
             for _ in range(n):
-                data = cell.given[cell.number % 2]
+                data = cell.inputs[cell.number % 2]
                 comm.Barrier()
                 start = perf_counter_ns()
                 once(data)

@@ -25,7 +25,7 @@ class NcclLoops(CollectiveLoops):
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         gpu = self._gpu
-        inputs = [gpu.put(g) for g in cell.given]
+        inputs = [gpu.put(g) for g in cell.inputs]
         receives = cell.expected[0] is not None
         result = gpu.put(cell.result)
         once = self._operation(cell.operation.name, result, receives=receives)

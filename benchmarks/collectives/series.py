@@ -42,7 +42,7 @@ class CollectiveSeries:
         n, me = self.comm.Get_size(), self.comm.Get_rank()
         numbers = self.operation.reduces
         data = _numbers(self.size, n, me) if numbers else _bytes(self.size)
-        self.given, self.expected = zip(
+        self.inputs, self.expected = zip(
             *(_parts(self.operation.name, part, whole, n, me) for part, whole in data), strict=True
         )
         gets = self.expected[0]

@@ -24,7 +24,7 @@ class TorchLoops(CollectiveLoops):
         torch = self._torch
         dist = torch.distributed
         result = torch.from_numpy(cell.result).to(self._device)
-        inputs = [torch.from_numpy(g.copy()).to(self._device) for g in cell.given]
+        inputs = [torch.from_numpy(g.copy()).to(self._device) for g in cell.inputs]
         place = torch.empty_like(inputs[0])  # the buffer of operations in place
         operate: dict[str, Callable[[Any], object]] = {
             "allreduce": lambda _: dist.all_reduce(place),

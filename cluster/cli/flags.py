@@ -69,7 +69,7 @@ class _Type(click.ParamType):  # type: ignore[type-arg]
     def __init__(self, kind: Any, flag: Flag) -> None:  # noqa: ANN401 - an annotation
         self.choices = get_args(kind) if get_origin(kind) is Literal else ()
         self.name = "|".join(self.choices) or {Path: "path"}.get(kind, kind.__name__)
-        self._read, self._needed = READ.get(kind, (str, ""))
+        self._read, self._expected = READ.get(kind, (str, ""))
         self._read = flag.parser or self._read
         self._suggest = flag.autocompletion
 
@@ -83,7 +83,7 @@ class _Type(click.ParamType):  # type: ignore[type-arg]
         try:
             return self._read(value)
         except ValueError:
-            self.fail(self._needed, param, ctx)
+            self.fail(self._expected, param, ctx)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:  # noqa: ANN401, ARG002
         words = (*self._suggest(), *self.choices)
@@ -95,7 +95,7 @@ class _Argument(click.Argument):
 
     def __init__(self, name: str, flag: Flag, type_name: str, **how: Any) -> None:  # noqa: ANN401
         super().__init__([name], metavar=flag.metavar or name.upper(), **how)
-        self._help, self._shown = flag.help, type_name
+        self._help, self._type_name = flag.help, type_name
 
     def make_metavar(self, ctx: click.Context | None = None) -> str:  # noqa: ARG002 - as click has it
         form = "{%s}" if self.required else "[%s]"
@@ -107,7 +107,7 @@ class _Argument(click.Argument):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         default = self.get_default(ctx, call=False) if self.nargs == 1 else None
         default_text = "[required]" if self.required else f"[default: {default}]" if default else ""
-        return f"{self.metavar} <{self._shown}>", "  ".join(
+        return f"{self.metavar} <{self._type_name}>", "  ".join(
             filter(None, (self._help, default_text))
         )
 

@@ -590,7 +590,7 @@ class SavedPage(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.data: list[str] = []
         self.has_blocks = False  # of code or output
-        self._shown: list[str] = []
+        self._visible: list[str] = []
         self._hidden: list[str] = []
         self._is_data = False
         self.feed(text)
@@ -598,16 +598,16 @@ class SavedPage(HTMLParser):
 
     @property
     def visible_text(self) -> str:
-        return "".join(self._shown)
+        return "".join(self._visible)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _HIDDEN:
             self._hidden.append(tag)
             self._is_data = tag == "script" and ("type", "application/json") in attrs
         if tag in _BREAKS:
-            self._shown.append("\n")
+            self._visible.append("\n")
         if tag in ("td", "th"):
-            self._shown.append("\t")
+            self._visible.append("\t")
         self.has_blocks |= tag in ("pre", "br")
 
     def handle_endtag(self, tag: str) -> None:
@@ -615,13 +615,13 @@ class SavedPage(HTMLParser):
             self._hidden.remove(tag)
             self._is_data = False
         elif tag in _BREAKS:
-            self._shown.append("\n")
+            self._visible.append("\n")
 
     def handle_data(self, data: str) -> None:
         if self._is_data:
             self.data.append(data)
         elif not self._hidden:
-            self._shown.append(data)
+            self._visible.append(data)
 
 
 def plain(text: str) -> str:

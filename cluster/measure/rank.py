@@ -62,7 +62,7 @@ class Rank:
         self._open: list[OpenSeries] = []
         self._writing = threading.Lock()
         self._stopped = False
-        self._told = 0.0
+        self._reported_at = 0.0
         self._before = ProcessorTimes()
         self._began, self._sent = processor_times(), sent_bytes()
         self._listen()
@@ -136,9 +136,11 @@ class Rank:
         `completed` has the fraction of the current step; `label` names it.
         """
         now = time.monotonic()
-        if self._progress is None or (completed < total and now - self._told < PROGRESS_EVERY):
+        if self._progress is None or (
+            completed < total and now - self._reported_at < PROGRESS_EVERY
+        ):
             return
-        self._told = now
+        self._reported_at = now
         line = msgspec.json.encode(Progress(done=completed, total=total, what=label))
         self._progress.write(line + b"\n")
 

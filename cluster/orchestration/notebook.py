@@ -52,7 +52,7 @@ class NotebookProgress(Listener):
         self._line = NotebookLine()
         self._states: dict[str, str] = {}
         self._jobs = jobs
-        self._begun = 0
+        self._launch = 0
         self._part = 0.0
 
     def preparing(self, host: str, step: str) -> None:
@@ -63,7 +63,7 @@ class NotebookProgress(Listener):
 
     def started(self, cluster: Any, folder: Path) -> None:  # noqa: ANN401 - as in Listener
         """Show that the job runs, and where its values go."""
-        self._begun += 1
+        self._launch += 1
         self._show(f"{cluster.name} runs; its values go to {folder}", 0.0, now=True)
 
     def progress(self, progress: Progress) -> None:
@@ -76,11 +76,11 @@ class NotebookProgress(Listener):
         self._line.show(self._numbered(text), self._part, now=True)
 
     def _show(self, text: str, part: float, *, now: bool = False) -> None:
-        self._part = (max(0, self._begun - 1) + part) / self._jobs
+        self._part = (max(0, self._launch - 1) + part) / self._jobs
         self._line.show(self._numbered(text), self._part, now=now)
 
     def _numbered(self, text: str) -> str:
-        return text if self._jobs == 1 else f"Launch {self._begun} of {self._jobs}: {text}"
+        return text if self._jobs == 1 else f"Launch {self._launch} of {self._jobs}: {text}"
 
 
 def default_listener(jobs: int = 1) -> Listener:

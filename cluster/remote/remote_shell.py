@@ -227,12 +227,12 @@ class _Pace:
         self.is_late = False
         self._command = command
         self._received = 0
-        self._begun = time.monotonic()
+        self._start = time.monotonic()
         self._over = threading.Event()
 
     @property
     def why(self) -> str:
-        seconds = time.monotonic() - self._begun
+        seconds = time.monotonic() - self._start
         return f"it sent {self._received:,} bytes in {seconds:.0f} s, and had not ended"
 
     def __enter__(self) -> Self:
@@ -256,7 +256,7 @@ class _Pace:
 
     def _seconds_left(self) -> float:
         allowed = min(PATIENCE + self._received / SLOWEST, LONGEST)
-        return self._begun + allowed - time.monotonic()
+        return self._start + allowed - time.monotonic()
 
 
 def _mode(text: str) -> int:

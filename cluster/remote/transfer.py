@@ -28,20 +28,20 @@ class ChunkWriter:
     def __init__(self, send: Callable[[bytes], int], most: int) -> None:
         self._send = send
         self._most = most
-        self._held = b""
+        self._pending = b""
 
     def write(self, data: bytes) -> int:
         """Send all whole pieces, and buffer the rest (BrokenPipeError: the host reads no more)."""
-        view = memoryview(self._held + data if self._held else data)
+        view = memoryview(self._pending + data if self._pending else data)
         end = len(view) - len(view) % self._most
         for start in range(0, end, self._most):
             self._all_of(bytes(view[start : start + self._most]))
-        self._held = bytes(view[end:])
+        self._pending = bytes(view[end:])
         return len(data)
 
     def flush(self) -> None:
         """Send the rest in the buffer (BrokenPipeError: the host reads no more)."""
-        pending, self._held = self._held, b""
+        pending, self._pending = self._pending, b""
         self._all_of(pending)
 
     def tell(self) -> int:
@@ -62,15 +62,15 @@ class StreamReader:
     def __init__(self, receive: Callable[[], bytes]) -> None:
         self._receive = receive
         self.header_left = MOST_HEADER
-        self._held = memoryview(b"")
-        self._at = 0
+        self._pending = memoryview(b"")
+        self._offset = 0
 
     def piece(self, most: int) -> memoryview:
         """Read the next bytes, from 1 to `most`; none at the end, or if `most` is 0."""
-        if not self._held:
-            self._held = memoryview(self._receive())
-        piece, self._held = self._held[:most], self._held[most:]
-        self._at += len(piece)
+        if not self._pending:
+            self._pending = memoryview(self._receive())
+        piece, self._pending = self._pending[:most], self._pending[most:]
+        self._offset += len(piece)
         return piece
 
     def read(self, size: int) -> bytes:
@@ -89,10 +89,10 @@ class StreamReader:
         return b"".join(islice(iter(lambda: self.read(1).strip(b"\n"), b""), MOST_LINE))
 
     def tell(self) -> int:
-        return self._at
+        return self._offset
 
     def seek(self, position: int) -> None:
-        while self._at < position and self.piece(position - self._at):
+        while self._offset < position and self.piece(position - self._offset):
             pass
 
 
@@ -170,18 +170,18 @@ class Limits:
     """How many files, folders and bytes a host may still send into a folder."""
 
     def __init__(self, to: Path) -> None:
-        self._to = to
+        self._target = to
         self._files = 0
-        self._left = room(to)
+        self._room = room(to)
 
     def take(self, size: int) -> None:
         """Count a file, before any of it is written (tarfile.TarError: too many files or bytes)."""
         self._files += 1
-        self._left -= size
+        self._room -= size
         if self._files > MOST_FILES:
             raise tarfile.TarError(f"it has more than {MOST_FILES:,} files and folders")
-        if self._left < 0:
-            raise _no_room(self._to)
+        if self._room < 0:
+            raise _no_room(self._target)
 
 
 def unpack(reader: StreamReader, to: Path) -> None:

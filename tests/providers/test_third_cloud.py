@@ -76,9 +76,9 @@ class ToyDeletion(Deletion[CloudResource]):
         return [CloudResource(kind="machine", id=i, tags=t) for i, t in found if self._is_ours(t)]
 
     def _is_ours(self, tags: Tags) -> bool:
-        if self._whose.launches:
-            return tags.launch in self._whose.launches
-        return tags.owner == self._whose.owner and self._whose.name in ("", tags.name)
+        if self._selection.launches:
+            return tags.launch in self._selection.launches
+        return tags.owner == self._selection.owner and self._selection.name in ("", tags.name)
 
     def _listed(self, type_: Any) -> Sequence[CloudResource]:
         raise AssertionError(f"it has no {type_}")

@@ -49,7 +49,7 @@ class _StatusText:
     """What the lines so far have said."""
 
     def __init__(self, sizes: dict[str, int]) -> None:
-        self.found: list[_Mismatch] = []
+        self.mismatches: list[_Mismatch] = []
         self.process: dict[int, tuple[int, str]] = {}
         self.missing: set[int] = set()
         self.dead = False
@@ -65,10 +65,10 @@ class _StatusText:
             self.dead = self.dead or line == "DEAD"
         elif match := _KIND.match(line):
             kind = _ANY if match[1] == "collective" else match[1]
-            self.found.append(_Mismatch(self._group, kind, self._size))
-        elif (match := _SHARED.match(line)) and self.found:
+            self.mismatches.append(_Mismatch(self._group, kind, self._size))
+        elif (match := _SHARED.match(line)) and self.mismatches:
             self._shared = int(match[2] or 0)
-            self.found[-1].shared.append((int(match[1]), self._shared))
+            self.mismatches[-1].shared.append((int(match[1]), self._shared))
         elif match := _RANK.match(line):
             self._take_rank(match)
         elif match := _MISSING.match(line):
@@ -81,9 +81,9 @@ class _StatusText:
             self.process[rank] = (int(match[4]), match[5])
         if self._section == "INCOMPLETE":
             self.missing.add(rank)
-        elif self.found and self._section == "MISMATCH":
+        elif self.mismatches and self._section == "MISMATCH":
             alone = int(match[2]) if match[2] else 0 if match[3] else self._shared
-            self.found[-1].listed[rank] = alone
+            self.mismatches[-1].listed[rank] = alone
 
 
 class NcclRasText(DumpReader):
@@ -99,7 +99,7 @@ class NcclRasText(DumpReader):
         status = _StatusText(sizes)
         for line in text.splitlines():
             status.take(line)
-        mismatches, process, missing = status.found, status.process, status.missing
+        mismatches, process, missing = status.mismatches, status.process, status.missing
         if sum(mismatch.size for mismatch in mismatches) > MOST_COUNTS:
             raise ValueError("It has more counts than any job.")
         counted = [(mismatch, mismatch.counts()) for mismatch in mismatches]

@@ -50,7 +50,7 @@ class Horovod(RunParser):
         super().__init__()
         self._about: dict[str, str] = {}
         self._ended = True
-        self._one = 0.0  # the mean of one GPU
+        self._single_rate = 0.0  # the mean of one GPU
         self._unclear: list[float] = []  # of iterations, of one GPU or of all
 
     def take(self, line: str, lineno: int) -> bool:
@@ -63,8 +63,8 @@ class Horovod(RunParser):
                 self._unclear.append(value)
         elif mean:
             builder = self._open(lineno)  # a new run forgets the mean of the last one
-            self._one = number(mean[2]) or 0.0
-            builder.add(MEAN, self._one)
+            self._single_rate = number(mean[2]) or 0.0
+            builder.add(MEAN, self._single_rate)
         elif total:
             builder, value = self._open(lineno), number(total[3]) or 0.0
             builder.add(TOTAL, value, {"devices": int(total[1])})
@@ -80,7 +80,7 @@ class Horovod(RunParser):
         if not unclear:
             return
         middle = median(unclear)
-        for definition, printed in ((ITERATION_ALL, total), (ITERATION, self._one)):
+        for definition, printed in ((ITERATION_ALL, total), (ITERATION, self._single_rate)):
             if abs(middle - printed) <= NEAR * printed:
                 for value in unclear:
                     builder.add(definition, value)
@@ -101,7 +101,7 @@ class Horovod(RunParser):
         run = self._begin(first, f"Horovod synthetic {self._about.get('Model', '')}".strip())
         for name, value in self._about.items():
             run.note("setting", name.lower(), value)
-        self._ended, self._one, self._unclear = False, 0.0, []
+        self._ended, self._single_rate, self._unclear = False, 0.0, []
         return run
 
     def _finish(self, run: ResultBuilder) -> None:

@@ -66,7 +66,7 @@ class Mlc(RunParser):
         super().__init__()
         self._definition: Definition | None = None
         self._columns: tuple[int, ...] = ()
-        self._left: list[int] = []  # rows that the open matrix may still have
+        self._open_rows: list[int] = []  # rows that the open matrix may still have
         self._is_loaded = False  # whether rows of latencies under load follow
         self._is_peak = False  # whether rows of mixes of reads and writes follow
 
@@ -92,7 +92,7 @@ class Mlc(RunParser):
                 self._run.note("under_load")
         elif header and self._definition:
             self._columns = tuple(map(int, header[1].split()))
-            self._left = [*self._columns]
+            self._open_rows = [*self._columns]
         else:
             return self._run is not None and _KNOWN.match(line) is not None
         return self._run is not None
@@ -106,23 +106,25 @@ class Mlc(RunParser):
         if not line.lstrip()[:1].isdigit():
             return False
         is_loaded = self._is_loaded and _LOADED.match(line) is not None
-        return is_loaded or (bool(self._left) and self._row(line.split()))
+        return is_loaded or (bool(self._open_rows) and self._row(line.split()))
 
     def expects(self, line: str) -> bool:
         cells = line.split()
-        return bool(self._left) and cells[:1] == [str(self._left[0])] and self._fits(cells)
+        return (
+            bool(self._open_rows) and cells[:1] == [str(self._open_rows[0])] and self._fits(cells)
+        )
 
     def _fits(self, cells: list[str]) -> bool:
         return len(cells) == len(self._columns) + 1
 
     def _row(self, cells: list[str]) -> bool:
-        nodes = [str(node) for node in self._left]
+        nodes = [str(node) for node in self._open_rows]
         if self._run is None or self._definition is None or not self._fits(cells):
             return False
         values = numbers(cells[1:])
         if cells[0] not in nodes or values is None or min(values) <= 0:
             return False
-        self._left = self._left[nodes.index(cells[0]) + 1 :]
+        self._open_rows = self._open_rows[nodes.index(cells[0]) + 1 :]
         is_time = self._definition is LATENCY
         for column, value in zip(self._columns, values, strict=True):
             scaled = value / NANO if is_time else value * MB
@@ -131,13 +133,13 @@ class Mlc(RunParser):
 
     def _miss(self) -> None:
         """Note the rows that the open matrix lacks, and end it."""
-        if self._run is not None and self._left:
-            self._run.lack("no_cores", ", ".join(map(str, self._left)))
+        if self._run is not None and self._open_rows:
+            self._run.lack("no_cores", ", ".join(map(str, self._open_rows)))
         self._close()
 
     def _close(self) -> None:
         self._is_loaded = self._is_peak = False
-        self._definition, self._columns, self._left = None, (), []
+        self._definition, self._columns, self._open_rows = None, (), []
 
     def _finish(self, run: ResultBuilder) -> None:
         self._miss()

@@ -152,7 +152,7 @@ class _Profile:
         self._extremes: list[RoleTime] = []
         self._columns: list[tuple[str, str]] = []  # of the table of all ranks
         self._parts: list[_Part] = [_Part("")]
-        self._into: list[Routine] = self._parts[0].routines  # where rows go
+        self._routines: list[Routine] = self._parts[0].routines  # where rows go
         self._routine = ""  # the routine whose sizes follow
 
     def context(self, name: str) -> None:
@@ -161,7 +161,7 @@ class _Profile:
     def table(self) -> None:
         """Begin a table: of the profile itself, or of the section that has just begun."""
         part = self._parts[-1]
-        self._into = part.sections[-1][3] if part.sections else part.routines
+        self._routines = part.sections[-1][3] if part.sections else part.routines
         self._columns = []
 
     def take(self, line: str) -> bool:
@@ -187,7 +187,7 @@ class _Profile:
             return False
         size = values[0] if len(values) > 1 else 0.0
         row = Routine(name=intern(match[1]), calls=int(match[2]), bytes=size, time=values[-1])
-        self._into.append(row)
+        self._routines.append(row)
         return True
 
     def _sizes(self, line: str) -> bool:
@@ -195,14 +195,14 @@ class _Profile:
         part = self._parts[-1]
         if title:
             self._columns, self._routine = [], ""
-            self._into = [] if title[1] != "M" else part.distributions
+            self._routines = [] if title[1] != "M" else part.distributions
         elif head:
             self._routine = intern(head[1])
         elif row and self._routine and not self._columns:
             values = numbers((row[2], row[3]))
             if values is None:
                 return False
-            self._into.append(
+            self._routines.append(
                 Routine(name=self._routine, calls=int(row[1]), bytes=values[0], time=values[1])
             )
         else:
@@ -226,7 +226,7 @@ class _Profile:
             if match:
                 rows: list[Routine] = []
                 sections.append((kind, match[1].strip(), seconds or 0.0, rows))
-                self._into, self._routine = rows, ""
+                self._routines, self._routine = rows, ""
                 return True
         if seconds is not None and sections:
             kind, name, _, rows = sections[-1]

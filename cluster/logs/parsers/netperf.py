@@ -82,7 +82,7 @@ class Netperf(RunParser):
         self._is_udp = title.startswith("UDP") and not self._is_request
         self._is_omni = title.startswith("OMNI")
         self._scale, self._rows, self._sent = 0.0, 0, 0.0
-        self._said: dict[str, str] = {}  # the throughput and its unit
+        self._fields: dict[str, str] = {}  # the throughput and its unit
         self._heads: list[str] = []  # of the columns that -o asks for, one row of which follows
 
     def take(self, line: str, lineno: int) -> bool:
@@ -127,9 +127,9 @@ class Netperf(RunParser):
         if latency and value is not None:
             run.add(TIME, value / MICRO, {"statistic": latency[1].lower()})
         if name in ("THROUGHPUT", "THROUGHPUT_UNITS"):
-            self._said[name] = text
-            if len(self._said) > 1:
-                self._throughput(run, self._said["THROUGHPUT"], self._said["THROUGHPUT_UNITS"])
+            self._fields[name] = text
+            if len(self._fields) > 1:
+                self._throughput(run, self._fields["THROUGHPUT"], self._fields["THROUGHPUT_UNITS"])
 
     def _chosen(self, run: ResultBuilder, cells: list[str]) -> bool:
         """Read the row of the columns that were asked for: -o prints them with commas."""

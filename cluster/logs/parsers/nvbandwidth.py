@@ -90,7 +90,7 @@ class NvBandwidth(Parser):
         # Cells of a matrix whose test is not named before it: its sum may name it.
         self._unnamed: list[tuple[tuple[int, int], float]] | None = None
         self._is_help = False
-        self._begun = ""  # a test that has begun, and printed nothing else so far
+        self._open_test = ""  # a test that has begun, and printed nothing else so far
         self._begun_at = 0  # the number of its line
         self._devices: list[str] = []  # that were named before a test, when its head is missing
         self._devices_at = 0  # the number of the last such line
@@ -116,7 +116,7 @@ class NvBandwidth(Parser):
             self._ran.add(running[1])
             self._is_next = lineno == self._begun_at + 1
             self._leave(self._open(lineno))
-            self._begun, self._begun_at = running[1], lineno
+            self._open_test, self._begun_at = running[1], lineno
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
             self._parts.clear()
         elif unit and (self._builders or "(row)" in line):
@@ -134,7 +134,7 @@ class NvBandwidth(Parser):
     def _title(self, line: str, unit: re.Match[str], lineno: int) -> None:
         """Begin a matrix; a second one of the same part belongs to a test that is not named."""
         self._settle()
-        self._begun = ""
+        self._open_test = ""
         self._part = f"_{unit[1].lower()}" if unit[1] else ""
         self._unit, self._columns = unit[2] or unit[3], []
         if not self._test or self._part in self._parts:
@@ -210,10 +210,10 @@ class NvBandwidth(Parser):
                 self._builders[-1].add(SUM, value * GB, {"test": total[1]})
             self._unit = ""  # the matrix has ended
         elif waived:
-            self._begun = ""
+            self._open_test = ""
             self._builders[-1].note("waived")
         elif _ERROR.match(line):
-            self._begun = ""
+            self._open_test = ""
             self._builders[-1].fail(line.strip())
         else:
             return _KNOWN.match(line) is not None
@@ -228,12 +228,12 @@ class NvBandwidth(Parser):
 
     def _leave(self, builder: ResultBuilder) -> None:
         """Record that a test has begun without a result."""
-        if self._begun and self._is_next:
+        if self._open_test and self._is_next:
             builder.doubt()
-        if self._begun:
-            text = f"{self._begun} has no matrix: it failed, or the log is cut off"
+        if self._open_test:
+            text = f"{self._open_test} has no matrix: it failed, or the log is cut off"
             builder.lack_rows(text, MATRIX)
-        self._begun = ""
+        self._open_test = ""
 
     def _open(self, lineno: int) -> ResultBuilder:
         if not self._builders:

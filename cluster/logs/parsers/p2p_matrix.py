@@ -66,7 +66,7 @@ class P2PMatrix(Parser):
     def _begin(self) -> None:
         self._builder: ResultBuilder | None = None
         self._title: re.Match[str] | None = None
-        self._by = ""  # whose clock a latency is measured with: GPU or CPU
+        self._clock = ""  # whose clock a latency is measured with: GPU or CPU
         self._columns: list[str] = []
         self._in_peers = False
         self._titles: set[tuple[str | None, ...]] = set()  # of its matrices
@@ -114,7 +114,7 @@ class P2PMatrix(Parser):
             self._title, self._in_peers = None, False  # of another matrix: its title is missing
         self._corners.add(corner)
         self._rows.clear()
-        self._by = corner if corner != CORNER else "GPU"
+        self._clock = corner if corner != CORNER else "GPU"
 
     def expects(self, line: str) -> bool:
         cells = line.split()
@@ -175,7 +175,7 @@ class P2PMatrix(Parser):
             params["gpu"] = model  # between two models, the slower one decides
         is_link = pair[0] != pair[1]
         if title[3] == "Latency":
-            params["clock"] = self._by
+            params["clock"] = self._clock
             builder.add(LATENCY if is_link else LOCAL_LATENCY, value / MICRO, params)
             return
         params["ways"] = 2 if title[1] == "Bidirectional" else 1

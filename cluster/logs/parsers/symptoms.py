@@ -184,7 +184,7 @@ class SymptomLines(Parser):
     definitions = ()
 
     def __init__(self) -> None:
-        self._found: list[Symptom] = []
+        self._symptoms: list[Symptom] = []
         self._counts: Counter[str] = Counter()
 
     def take(self, line: str, lineno: int) -> bool:
@@ -210,17 +210,17 @@ class SymptomLines(Parser):
                 at = text.find(word, end)
 
     def _keep(self, kind: str, line: str, match: re.Match[str], lineno: int) -> None:
-        special = {symptom.kind for symptom in self._found if symptom.line == lineno} - {CAUSE}
+        special = {symptom.kind for symptom in self._symptoms if symptom.line == lineno} - {CAUSE}
         if kind in special or (kind in (CAUSE, *START_UP) and special & {*START_UP}):
             return
         text, value = " ".join(line.split())[:LONGEST], (match.groups() or ("",))[0] or ""
-        if not value or (kind, value) not in {(s.kind, s.value) for s in self._found}:
+        if not value or (kind, value) not in {(s.kind, s.value) for s in self._symptoms}:
             self._counts[kind] += 1
-            self._found.append(Symptom(kind=kind, text=text, value=value, line=lineno))
+            self._symptoms.append(Symptom(kind=kind, text=text, value=value, line=lineno))
 
     def results(self) -> tuple[Parsed, ...]:
-        if not self._found:
+        if not self._symptoms:
             return ()
-        symptoms = tuple(sorted(self._found, key=lambda sign: sign.line))
+        symptoms = tuple(sorted(self._symptoms, key=lambda sign: sign.line))
         builder = ResultBuilder("symptoms", symptoms[0].line, "symptoms")
         return (builder.parsed(Symptoms(found=symptoms)),)

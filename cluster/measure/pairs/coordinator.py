@@ -246,7 +246,7 @@ class _TestBatch:
         ] = {}  # of a pair, at one host
         self._values: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
-        self._done: dict[int, int] = {}
+        self._answers: dict[int, int] = {}
         self._began = time.monotonic()
 
     def wait_for_ports(self, deadline: float) -> None:
@@ -259,7 +259,7 @@ class _TestBatch:
             deadline,
             lambda number: (
                 (self._sides > 1 and number not in self.ports)
-                or self._done.get(number, 0) == self._sides
+                or self._answers.get(number, 0) == self._sides
             ),
         )
 
@@ -278,7 +278,7 @@ class _TestBatch:
         if isinstance(answer, messages.Listening) and answer.test in self.tests:
             self.ports[answer.test] = answer.port
         elif isinstance(answer, messages.TestOutcome) and answer.test in self.tests:
-            self._done[answer.test] = self._done.get(answer.test, 0) + 1
+            self._answers[answer.test] = self._answers.get(answer.test, 0) + 1
             self.sides[self.tests[answer.test], host] = answer
             if answer.value is not None:
                 self._values[answer.test] = answer.value

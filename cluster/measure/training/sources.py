@@ -43,7 +43,7 @@ class ShardSource(ABC):
     def __init__(self) -> None:
         self.requests = 0
         self.bytes = 0
-        self._counting = Lock()
+        self._count_lock = Lock()
 
     def fetch(self, name: str) -> bytes:
         """Read one file (ClusterError: it cannot be read)."""
@@ -64,7 +64,7 @@ class ShardSource(ABC):
         """Write one file (ClusterError: it cannot be written)."""
 
     def _count(self, requests: int, size: int = 0) -> None:
-        with self._counting:
+        with self._count_lock:
             self.requests += requests
             self.bytes += size
 

@@ -90,7 +90,7 @@ class Sync:
         self._places = places
         self._name = name
         self._read = read
-        self._there = there
+        self._remote_folder = there
         self._failed: dict[str, ClusterError] = {}
         self._sent: set[str] = set()
         self._sent_bytes = self._passed_on = 0
@@ -112,7 +112,7 @@ class Sync:
         results({**dict.fromkeys(self._shells), **self._failed})
         files = {name for name, entry in local_tree.entries.items() if entry.kind != "d"}
         return SyncReport(
-            there=self._there,
+            there=self._remote_folder,
             hosts=tuple(self._shells),
             files=len(files),
             sent=len(files & self._sent),
@@ -177,7 +177,7 @@ class Sync:
             first = obstacles[0]
             there, here = ("a", "none") if theirs[first] else ("no", "one")
             raise ShellError(
-                f"{self._there}/{first} is {there} folder on the host, and {here} here.",
+                f"{self._remote_folder}/{first} is {there} folder on the host, and {here} here.",
                 means="sync removes nothing unless it is asked to.",
                 remedy="Remove it there, or let sync remove what is not here: --delete",
             )
@@ -185,7 +185,7 @@ class Sync:
         for name, entry in tree.entries.items():
             if name.startswith(within) and local_tree.rules.protects(name, entry.kind == "d"):
                 raise ShellError(
-                    f"{self._there}/{name} is on the host, in the place of a file.",
+                    f"{self._remote_folder}/{name} is on the host, in the place of a file.",
                     means="It is ignored, as by .gitignore, so sync does not remove it.",
                     remedy="Move it there, and sync again.",
                 )
@@ -247,7 +247,7 @@ class Sync:
         for host, size in weights.items():
             if size > trees[host].free:
                 self._failed[host] = ShellError(
-                    f"{self._there} needs {format_bytes(size)} more on {host}, where "
+                    f"{self._remote_folder} needs {format_bytes(size)} more on {host}, where "
                     f"{format_bytes(trees[host].free)} are free.",
                     means="Nothing was sent to this host.",
                     remedy=f"Make room there: cluster run {self._name} -- df -h; or sync to "

@@ -53,7 +53,7 @@ class NamedJobs(Mapping[str, Job]):
         self._remote = remote
         self._bring_back = bring_back
         self._benches = benches
-        self._known: dict[str, Job] = {}
+        self._jobs: dict[str, Job] = {}
 
     def __getitem__(self, name: str) -> Job:
         """Return the newest job of this name (SpecError)."""
@@ -66,9 +66,9 @@ class NamedJobs(Mapping[str, Job]):
             )
         if isinstance(record, JobRecord):
             return BenchJob(record, self._remote, self._benches)
-        if name not in self._known or self._known[name].record != record:
-            self._known[name] = Job(record, self._remote, self.restart)
-        return self._known[name]
+        if name not in self._jobs or self._jobs[name].record != record:
+            self._jobs[name] = Job(record, self._remote, self.restart)
+        return self._jobs[name]
 
     def newest(self) -> Job:
         """Return the job or benchmark that was started last (SpecError: none was)."""

@@ -48,7 +48,7 @@ class Deletion(ABC, Generic[R]):
     def __init__(self, client: Any, selection: Selection, entries: Entries | None = None) -> None:  # noqa: ANN401
         """Select resources; of a journal, also those that it names (empty: it was lost)."""
         self._client = client
-        self._whose = selection
+        self._selection = selection
         self._entries = entries
         self._where = self.place.format(client.name)
         self._refused_at: float | None = None

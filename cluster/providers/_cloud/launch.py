@@ -222,7 +222,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         self._tags, self.offer = intent.tags, intent.offers[part.group]
         self._added = bool(intent.places)
         self._places = intent.places or tuple(range(part.first, part.first + spec.hosts))
-        self._whose = Selection(launches=(intent.tags.launch,))
+        self._selection = Selection(launches=(intent.tags.launch,))
         self.options = options
         self.hosts = spec.hosts
         self.instance = spec.instance or ""
@@ -258,7 +258,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
 
     def delete(self) -> None:
         """Delete all machines of the launch, and wait until they are gone."""
-        self.deletion(self.client, self._whose).delete_machines()
+        self.deletion(self.client, self._selection).delete_machines()
 
     def leave(self, site: Site) -> None:
         """Delete what else was made for a site alone: the machines will be at another."""

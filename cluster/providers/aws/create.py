@@ -86,7 +86,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         except Failure as failure:
             if failure.code != ENDED_BEFORE:
                 raise
-            listed = instances.instances(self.client, instances.filters_of(self._whose))
+            listed = instances.instances(self.client, instances.filters_of(self._selection))
             return tuple(
                 instance["InstanceId"]
                 for instance in listed
@@ -96,7 +96,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return tuple(instance["InstanceId"] for instance in answer["Instances"])
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[InstanceTypeDef]]:
-        listed = instances.instances(self.client, instances.filters_of(self._whose))
+        listed = instances.instances(self.client, instances.filters_of(self._selection))
         machines = (self._as_listed(item) for item in listed if item["InstanceId"] in ids)
         return sorted(machines, key=lambda item: item.number)
 

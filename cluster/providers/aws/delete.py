@@ -177,7 +177,7 @@ class AwsDeletion(Deletion[AwsResource]):
 
     def _may_be_ours(self, resource: AwsResource) -> bool:
         """Tell whether what has a name of ours is: its tags name no other launch."""
-        return resource.tags is None or resource.tags.launch in self._whose.launches
+        return resource.tags is None or resource.tags.launch in self._selection.launches
 
     def _unlisted(self) -> tuple[Resource, ...]:
         listed = {Resource(kind=INSTANCE, id=id_) for id_ in self._alive | self._ended}

@@ -29,17 +29,17 @@ class ElasticIps:
         self._region = region
         self._tags = tags
         self._journal = launch_journal
-        self._wanted = 0
+        self._count = 0
         self._free: list[str] = []  # allocation ids of unused addresses
-        self._taken: set[str] = set()  # ids of the interfaces that have an address
+        self._addressed: set[str] = set()  # ids of the interfaces that have an address
 
     def allocate(self, count: int) -> None:
         """Allocate more; those of a call without a reply are found by their tags (Failure)."""
         allocated: set[str] = set()
-        self._wanted += count
+        self._count += count
 
         def attempt() -> tuple[AddressTypeDef, ...]:
-            while len({item["AllocationId"] for item in self._listed()} | allocated) < self._wanted:
+            while len({item["AllocationId"] for item in self._listed()} | allocated) < self._count:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
                     tagged = tag_specifications(self._tags, "elastic-ip")
@@ -65,12 +65,14 @@ class ElasticIps:
             for address in addresses
             if not address.get("NetworkInterfaceId")
         ]
-        self._taken = {nic for address in addresses if (nic := address.get("NetworkInterfaceId"))}
+        self._addressed = {
+            nic for address in addresses if (nic := address.get("NetworkInterfaceId"))
+        }
 
     def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
         """Associate an address with the first interface of each machine that has none (Failure)."""
         first = [primary(machine).get("NetworkInterfaceId", "") for machine in machines]
-        bare = [interface for interface in first if interface and interface not in self._taken]
+        bare = [interface for interface in first if interface and interface not in self._addressed]
         for interface, address in zip(bare, tuple(self._free), strict=False):
             call = partial(
                 self._region.once,
@@ -80,7 +82,7 @@ class ElasticIps:
             )
             retry(call, kinds=UNLISTED)
             self._free.remove(address)
-            self._taken.add(interface)
+            self._addressed.add(interface)
 
     def _listed(self) -> tuple[AddressTypeDef, ...]:
         mine = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]

@@ -143,13 +143,13 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             nics = fabrics.nics(self.offer.fabric, self._tags, site.zone)
             of_zone = [nic for nic in nics if nic.kind != fabrics.GVNIC]
             names = {name for nic in of_zone for name in (nic.network, nic.subnet)}
-            self.deletion(self.client, self._whose).delete_networks(names)
+            self.deletion(self.client, self._selection).delete_networks(names)
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[Instance]]:
         listed: tuple[Instance, ...] = self.client.all(
-            "instances", zone=site.zone, filter=filter_of(self._whose)
+            "instances", zone=site.zone, filter=filter_of(self._selection)
         )
-        ours = (row for row in listed if is_of(self._whose, row.description))
+        ours = (row for row in listed if is_of(self._selection, row.description))
         own = (row for row in ours if row.name.rpartition("-")[0] == self._stem)
         return [
             ListedMachine(

@@ -115,7 +115,7 @@ class GcpDeletion(Deletion[GcpResource]):
         self._project = client
         self._expected = GcpUnlisted() if entries is None else _unlisted(entries)
         # the operation of each deletion, and when it was started on the monotonic clock, in seconds
-        self._begun: dict[tuple[str, str], tuple[Operation, float]] = {}
+        self._operations: dict[tuple[str, str], tuple[Operation, float]] = {}
         self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
 
     def delete_except(self, keep: Collection[str]) -> None:
@@ -173,16 +173,16 @@ class GcpDeletion(Deletion[GcpResource]):
     def _may_be_ours(self, row: Message) -> bool:
         """Tell whether what has a name of ours is: its description names no other launch."""
         tags = parse_description(row.description)
-        return tags is None or is_of(self._whose, row.description)
+        return tags is None or is_of(self._selection, row.description)
 
     def _tagged(self, type_: GcpResourceType) -> list[GcpResource]:
-        filters = {"filter": filter_of(self._whose)} if type_.labelled else {}
+        filters = {"filter": filter_of(self._selection)} if type_.labelled else {}
         listed = self._project.all(type_.collection, **filters)
         pairs = [(_resource(type_, row), row) for row in listed]
         return [
             resource
             for resource, row in pairs
-            if is_of(self._whose, row.description)
+            if is_of(self._selection, row.description)
             or (
                 (type_.collection, resource.id) in self._expected.resources
                 and self._may_be_ours(row)
@@ -199,13 +199,13 @@ class GcpDeletion(Deletion[GcpResource]):
 
     def _delete_one(self, resource: GcpResource) -> None:
         key = resource.kind, resource.id
-        begun = self._begun.get(key)
+        begun = self._operations.get(key)
         with ignoring("missing", "in use", "internal"):
             if begun is None:
                 collection = resource.type.collection
                 where = {**dict(resource.scope), singular(collection): resource.name}
                 operation = self._project.begin(collection, "delete", **where)
-                self._begun[key] = operation, time.monotonic()
+                self._operations[key] = operation, time.monotonic()
             elif time.monotonic() > begun[1] + LOOK_AGAIN:
                 self._look(resource, begun[0])
 
@@ -213,7 +213,7 @@ class GcpDeletion(Deletion[GcpResource]):
         """Check the operation of a deletion; if it failed, the next round starts it again."""
         now = self._project.look(operation)
         if is_done(now):
-            del self._begun[resource.kind, resource.id]
+            del self._operations[resource.kind, resource.id]
             check_operations(f"{resource.type.collection}.delete", now)
 
 

@@ -106,7 +106,7 @@ class HostInstaller:
         self._on_state = on_state
         self._installation = installation
         self._step = ""
-        self._said: list[str] = []  # lines that the step has printed so far
+        self._output: list[str] = []  # lines that the step has printed so far
         self._refused = ""  # why this machine has no wheels for the host
 
     def install(self) -> None:
@@ -127,7 +127,7 @@ class HostInstaller:
 
     def _begin(self, step: str) -> None:
         self._step = step
-        self._said.clear()
+        self._output.clear()
         self._log.write(f"\n{steps.HEAD}{step}, {time.strftime('%F %T')}\n")
         self._on_state(step)
 
@@ -139,7 +139,7 @@ class HostInstaller:
         words += [environment.mpi, environment.image, environment.python]
         words += [extra.folder(libraries), " ".join(extra.names(libraries))]
         self._run(steps.LOOK, [*words, *environment.programs], COMMAND_TIMEOUT)
-        probe = steps.read_probe(self._said)
+        probe = steps.read_probe(self._output)
         return probe, steps.pending_steps(
             steps.steps(environment, probe, self._installation.own), probe, libraries
         )
@@ -253,7 +253,7 @@ class HostInstaller:
         except ShellError as error:
             raise self._failed(error.what, error.means, error.remedy) from error
         if result.status != 0:
-            text = "\n".join([*self._said, result.stderr]).strip()
+            text = "\n".join([*self._output, result.stderr]).strip()
             raise self._failed(f"exit status {result.status}.", tail(text, TAIL))
 
     def _hear(self, line: str) -> None:
@@ -262,7 +262,7 @@ class HostInstaller:
         else:
             if download := downloads.begun(line):
                 self._on_state(download)
-            self._said.append(line)
+            self._output.append(line)
             self._log.write(f"{line}\n")
 
     def _failed(self, reason: str, output: str, remedy: str = "") -> ShellError:

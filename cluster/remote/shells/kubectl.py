@@ -73,7 +73,7 @@ class KubectlCommand(ProcessCommand):
     ) -> None:
         self.mark = secrets.token_hex(16).encode()
         self._pod, namespace = parse_pod(machine_id)
-        self._held = b""  # of its output: what may be the beginning of the mark
+        self._pending = b""  # of its output: what may be the beginning of the mark
         self._status: int | None = None
         self._last_errors = b""  # with the mark, if it has come
         guard = ("sh", "-c", GUARD, "sh", self.mark.decode(), "reads" if reads else "")
@@ -92,16 +92,16 @@ class KubectlCommand(ProcessCommand):
         """Read its output, up to its mark."""
         while self._status is None:
             piece = super().receive(most)
-            self._held += piece
-            output, mark, status = self._held.partition(self.mark)
+            self._pending += piece
+            output, mark, status = self._pending.partition(self.mark)
             if mark and len(status) >= DIGITS:
-                self._status, self._held = int(status[:DIGITS]), b""
+                self._status, self._pending = int(status[:DIGITS]), b""
                 return output
             if mark and piece:
                 continue
-            keep = _overlap(self._held, self.mark) if piece else 0
-            at = len(self._held) - keep
-            output, self._held = self._held[:at], self._held[at:]
+            keep = _overlap(self._pending, self.mark) if piece else 0
+            at = len(self._pending) - keep
+            output, self._pending = self._pending[:at], self._pending[at:]
             if output or not piece:
                 return output
         return b""

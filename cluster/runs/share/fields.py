@@ -46,7 +46,7 @@ class Names:
         self.left_out: Counter[str] = Counter()
         self.definitions: dict[str, str] = {}  # ids: they change with the words
         self._networks = networks
-        self._taken = reserved
+        self._reserved = reserved
         self._counts: Counter[str] = Counter()
 
     @property
@@ -58,7 +58,7 @@ class Names:
         key = kind, original
         while key not in self.pseudonyms:
             pseudonym = self._make_pseudonym(kind, original)
-            if pseudonym not in self._taken:
+            if pseudonym not in self._reserved:
                 self.pseudonyms[key] = pseudonym
         return self.pseudonyms[key]
 
@@ -81,7 +81,7 @@ class Names:
 
     def hides(self, text: str) -> bool:
         """Tell whether a text has a name that exists as a word of its own."""
-        return not self._taken.isdisjoint(re.split(r"[^\w.-]+", text))
+        return not self._reserved.isdisjoint(re.split(r"[^\w.-]+", text))
 
 
 Rule = Callable[[Names, str], str | None]

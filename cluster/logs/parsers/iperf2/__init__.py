@@ -234,7 +234,7 @@ class Iperf2Test:
         self._builder = ResultBuilder("iperf2", first)
         self._flows: dict[str, StreamReport] = {}  # of streams and of their sum
         self._remote: dict[str, StreamReport] = {}  # that a server reported to this client (UDP)
-        self._asked = ""  # the stream whose next row is the server's report
+        self._server_stream = ""  # the stream whose next row is the server's report
         self._streams: dict[str, None] = {}
         self._reverse: set[str] = set()
         self._many = 0  # how many streams a sum counts
@@ -266,7 +266,7 @@ class Iperf2Test:
     def has_ended(self, stream: str, row: StreamReport) -> bool:
         """Tell whether a row is of a later test, because this one already has its total."""
         earlier = self._flows.get(stream)
-        if earlier is None or stream == self._asked or row.begin > START:
+        if earlier is None or stream == self._server_stream or row.begin > START:
             return False
         if row.end < WHOLE * earlier.last:
             return True  # the first interval again
@@ -280,12 +280,12 @@ class Iperf2Test:
         if error:
             self._builder.fail(error[1].strip())
         elif remote:
-            self._asked = remote[1]
+            self._server_stream = remote[1]
         return bool(error or remote)
 
     def row(self, stream: str, flow: StreamReport, match: re.Match[str]) -> None:
-        flows = self._remote if stream == self._asked else self._flows
-        if stream == self._asked:
+        flows = self._remote if stream == self._server_stream else self._flows
+        if stream == self._server_stream:
             flow.is_alone = False  # a server reports on the whole test
         else:
             if flow.udp is not None and stream != tcp.SUM:
