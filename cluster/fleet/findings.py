@@ -26,6 +26,7 @@ from cluster.fleet.solver import (
     HOST,
     LINK,
     MANY,
+    OFTEN,
     Culprit,
     at_least,
     log_tail,
@@ -43,7 +44,6 @@ FEWEST_OF_GROUP = 3  # hosts that are slow for one reason
 ALIKE = 0.1  # by which the capacities of such hosts differ at most
 DRIFTS = 0.8  # correlation with the number of the round, from which a host drifts
 PARTNERS = 3  # of a host in a confirming run
-OFTEN = 0.15  # of other pairs that are low alone: from this on, traffic of others may be the cause
 WORSE = 0.8  # of what other groups reach at the same time: a group below this is a finding
 
 
@@ -96,6 +96,13 @@ def suspected_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
     return sorted({part % ends // fleet.nics for part in parts if part < 2 * ends})
 
 
+def blamed_hosts(fleet: Fleet, solution: Diagnosed) -> list[int]:
+    """Return the hosts that are blamed, in the order of what they explain."""
+    ends = solution.parts.endpoints
+    parts = (c.part for c in solution.blame.blamed if c.part < 2 * ends)
+    return list(dict.fromkeys(part % ends // fleet.nics for part in parts))
+
+
 def hidden_groups(fleet: Fleet, solution: Diagnosed) -> list[tuple[int, ...]]:
     """Return suspects that are good among themselves: they share an unnamed part.
 
@@ -108,8 +115,7 @@ def hidden_groups(fleet: Fleet, solution: Diagnosed) -> list[tuple[int, ...]]:
         if test.source in members and test.target in members:
             whole = members[test.source] | members[test.target]
             members.update(dict.fromkeys(whole, whole))
-    ends = solution.parts.endpoints
-    blamed = {c.part % ends // fleet.nics for c in solution.blame.blamed if c.part < 2 * ends}
+    blamed = set(blamed_hosts(fleet, solution))
     groups = {tuple(sorted(group)) for group in members.values()}
     return sorted(group for group in groups if len(blamed.intersection(group)) >= FEWEST_OF_GROUP)
 

@@ -191,9 +191,8 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
     parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
     paths = np.where(peers(table)[:, None], -1, parts.paths)
     events = None if table.foreign else _events(table)
-    tests = solver.PairTests(
-        paths, table.rates, _shares(table), parts.kinds, events, table.one_group
-    )
+    unknown = table.one_group or _is_crowded_inside(table)
+    tests = solver.PairTests(paths, table.rates, _shares(table), parts.kinds, events, unknown)
     parts = parts._replace(paths=paths)
     return _without_half_good_tests(
         _without_limited_tests(Diagnosed(table, parts, tests, solver.solve(tests)))
@@ -267,9 +266,18 @@ def _shares(table: PairTable) -> Flags:
 
     A test in which nothing arrived is not among them: others can slow a test down, not stop it.
     """
-    several = bool(table.between.any()) and not table.foreign
+    several = bool(table.between.any()) and not table.foreign and not _is_crowded_inside(table)
     wide = table.between if several else np.ones_like(table.alone)
     return ~table.alone & wide & (table.rates > 0)
+
+
+def _is_crowded_inside(table: PairTable) -> bool:
+    """Tell whether pairs inside groups share links, as in a dragonfly: they are faster alone."""
+    has_value = (table.rates > 0) & ~table.limited
+    inside = table.rates[has_value & ~table.between & ~table.alone]
+    alone = table.rates[has_value & table.alone]
+    several = bool(inside.size and alone.size)
+    return several and bool(np.median(inside) < CROWDED * np.median(alone))
 
 
 def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:

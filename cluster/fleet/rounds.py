@@ -21,6 +21,7 @@ from cluster.fleet.findings import (
     PARTNERS,
     bad_groups,
     bad_pairs,
+    blamed_hosts,
     doubtful_pairs,
     fresh_partners,
     group_hosts,
@@ -168,7 +169,7 @@ def _further_steps(
         (_at_other_times, 1),
         (_low_pairs_again, MOST_REPEATS),
         (_doubtful_again, 1),
-        (_proving, 1),
+        (_proving, 2),
         (_confirming, int(plan.confirm)),
     ]
     for steps_of, times in kinds:
@@ -255,7 +256,10 @@ def _among_suspects(
     fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test suspects with one another: if they are good then, what is slow is a part they share."""
-    hosts = np.array(suspected_hosts(fleet, solution), dtype=np.int64)
+    suspects = suspected_hosts(fleet, solution)
+    if len(suspects) > len(fleet.names) / 2:  # in a thin fabric, most may have met others
+        suspects = blamed_hosts(fleet, solution)
+    hosts = np.array(suspects, dtype=np.int64)
     several = FEWEST_OF_GROUP <= len(hosts) <= len(fleet.names) / 2
     if fleet.grouped or not several or not solution.table.alone.any():
         return
@@ -312,12 +316,13 @@ def _proving(fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed) -> It
         return
     ends = np.concatenate([solution.table.source, solution.table.target]) // fleet.nics
     unproven = set(unproven_hosts(fleet, solution)) & set(ends.tolist())
+    suspects = suspected_hosts(fleet, solution)
     pairs = [
         (host, other)
-        for host in sorted(unproven)[:MOST_UNPROVEN]
+        for host in sorted(unproven.union(() if _is_loud(solution) else suspects))[:MOST_UNPROVEN]
         for other in fresh_partners(fleet, solution, host, 1)
     ]
-    for host in suspected_hosts(fleet, solution)[:MOST_VARYING]:  # and good pairs beside it
+    for host in suspects[:MOST_VARYING]:  # and good pairs beside it
         for a, b in pairwise(fresh_partners(fleet, solution, host)):
             pairs += (a, b), (host, b)
     if pairs:
@@ -377,7 +382,7 @@ def _suspects(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:
     crowded = (
         culprit.part for culprit in solution.blame.blamed if _in_crowd(solution, culprit.part)
     )
-    hosts = (part % ends // fleet.nics for part in (*undecided, *crowded))
+    hosts = (part % ends // fleet.nics for part in (*crowded, *undecided))  # the blamed first
     return _beside_good(fleet, solution, hosts)
 
 
@@ -416,11 +421,17 @@ def _deep_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
 
     Where many tests alone are low, one more says nothing.
     """
-    blame, alone = solution.blame, solution.table.alone
-    if int(alone.sum()) >= MANY and float(blame.unexplained[alone].mean()) > LOUD:
+    blame = solution.blame
+    if _is_loud(solution):
         return set()
     line = float(blame.references[HOST]) * (1 - DEEP * blame.tolerance)
     return _pairs_of(solution, blame.unexplained & (solution.tests.values < line))
+
+
+def _is_loud(solution: Diagnosed) -> bool:
+    """Tell whether many tests alone are low, and no part explains them: others are at work."""
+    low = solution.blame.unexplained[solution.table.alone]
+    return len(low) >= MANY and float(low.mean()) > LOUD
 
 
 def _pairs_of(solution: Diagnosed, mask: NDArray[np.bool_]) -> set[tuple[int, int]]:
@@ -452,13 +463,10 @@ def _confirming(
     fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test what is blamed once more: hosts with fresh partners, groups with others, low pairs."""
-    ends = solution.parts.endpoints
     groups = [*slow_groups(fleet, solution), *bad_groups(fleet, solution)]
     doubtful = doubtful_hosts(fleet, solution)
     members = [group_hosts(fleet, group) for group in groups]
-    hosts = dict.fromkeys(
-        c.part % ends // fleet.nics for c in solution.blame.blamed if c.part < 2 * ends
-    )
+    hosts = blamed_hosts(fleet, solution)
     single = [host for host in hosts if not any(host in own for own in members)]
     pairs = [
         *((host, other) for host in single for other in fresh_partners(fleet, solution, host)),

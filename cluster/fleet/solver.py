@@ -13,7 +13,8 @@ capacity of the suspect, unless other tests could have slowed it down.
 A suspect is blamed only if healthy parts would look like it by chance in less than one of a hundred
 fleets; with several suspects, at most one in a hundred of those blamed is wrong (Y. Benjamini, Y.
 Hochberg, 1995). If each of its tests shared links, it is one of ten thousand fleets, whatever else
-is blamed there (see below). Otherwise there are not enough rounds, and it is undecided.
+is blamed there (see below); alone, they do where tests alone are often low between good hosts, too.
+Otherwise there are not enough rounds, and it is undecided.
 
 # The chance that low tests of one host are chance
 
@@ -66,6 +67,7 @@ LUCKY = 0.5  # of its weight that a suspect keeps if it has a good test
 LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
 CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
 CROWD_CHANCE = 0.0001  # the same for a part all of whose tests shared links: each may be contention
+OFTEN = 0.15  # of tests alone of good parts that are low: others may take bandwidth from any test
 QUIET = 0.05  # unexplained share of concurrent tests, from which they prove nothing about one host
 MET = 0.5  # of the other hosts, that one of several suspects must have met
 
@@ -112,19 +114,26 @@ def solve(tests: PairTests) -> Blame:
     """Find the parts that explain the low tests."""
     capacities = part_capacities(tests.paths, tests.values, len(tests.kinds))
     references = _references(capacities, tests.kinds)
+    free = tests.values[~tests.shared & (tests.values > 0) & (tests.paths[:, 0] >= 0)]
+    if tests.unknown and free.size >= MANY:  # what most reach alone, where all are slow at once
+        references[HOST] = max(references[HOST], np.percentile(free, 100 - REFERENCE))
     host = references[HOST]
     tolerance = usual_spread(tests.values / host) if host > 0 else LEAST_TOLERANCE
     per_part = references[tests.kinds] * (1 - tolerance)
-    least = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
-    located = np.isfinite(least)  # there are parts on the path
-    low = located & (tests.values < least)
+    usual = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
+    located = np.isfinite(usual)  # there are parts on the path
+    low = located & (tests.values < usual)
     suspects = capacities < per_part  # never a part that was not tested: NaN compares false
     healthy = located & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
     chances = _Chances(tests, healthy, per_part)
     edges = np.append(capacities * (1 - tolerance), np.nan)[tests.paths]
     too_low = ~tests.shared[:, None] & (tests.values[:, None] < edges)
     able = np.where(too_low, -1, tests.paths)
-    explained, blamed, undecided = _explain(tests, able, low, suspects, chances)
+    exposed = ~tests.shared & ((tests.paths[:, 2:] >= 0).any(axis=1) | tests.unknown)
+    alone = low[healthy & exposed]
+    loud = len(alone) >= MANY and float(alone.mean()) > OFTEN
+    crowd = tests.shared | (exposed & loud)
+    explained, blamed, undecided = _explain(tests, able, low, suspects, chances, crowd)
     return Blame(
         blamed=tuple(blamed),
         undecided=tuple(undecided),
@@ -321,7 +330,7 @@ class _Index:
 
 
 def _explain(
-    tests: PairTests, able: Numbers, low: Flags, suspects: Flags, chances: _Chances
+    tests: PairTests, able: Numbers, low: Flags, suspects: Flags, chances: _Chances, crowd: Flags
 ) -> tuple[Numbers, list[Culprit], list[Culprit]]:
     """Explain the low tests greedily: each time, by the suspect that explains most.
 
@@ -342,7 +351,7 @@ def _explain(
         own = index.open(part, low & (explained < 0))
         culprit = chances.culprit(part, own, index.tests_of(part))
         twins = _twins(tests, own, counts, part)
-        sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
+        sure = not twins and culprit.chance <= _limit(crowd[own], blamed)
         if not _of_one_end(tests, own, part, low & (explained < 0)):
             (blamed if sure else undecided).append(culprit._replace(twins=twins))
         else:  # that host is as likely the cause, although it is good at times
@@ -357,7 +366,7 @@ def _explain(
             np.maximum(open_tests, 0, out=open_tests)
     for culprit in sorted(undecided, key=lambda c: c.chance):
         own = index.open(culprit.part, low & (explained < 0))
-        if not culprit.twins and culprit.chance <= _limit(tests.shared[own], blamed):
+        if not culprit.twins and culprit.chance <= _limit(crowd[own], blamed):
             undecided.remove(culprit)
             if len(own) == culprit.tests:
                 blamed.append(culprit)
@@ -375,12 +384,12 @@ def _of_one_end(tests: PairTests, own: Numbers, part: int, open_: Flags) -> bool
     )
 
 
-def _limit(shared: Flags, blamed: Sequence[Culprit]) -> float:
+def _limit(crowd: Flags, blamed: Sequence[Culprit]) -> float:
     """Return the chance up to which one more part is blamed.
 
-    It is lower if all low tests that only this part explains shared links.
+    It is lower if others may have slowed down all low tests that only this part explains.
     """
-    in_crowd = len(shared) > 0 and bool(shared.all())
+    in_crowd = len(crowd) > 0 and bool(crowd.all())
     return CROWD_CHANCE if in_crowd else CHANCE * (len(blamed) + 1)
 
 

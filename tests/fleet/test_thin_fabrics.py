@@ -1,0 +1,74 @@
+"""Fabrics that are slow while all send: what a host reaches is seen in tests alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fleet.dragonflies import Dragonfly
+from tests.fleet.fleets import RATE, Simulated, named
+
+if TYPE_CHECKING:
+    from cluster.core.model.fabric import Routing
+
+SHAPES = [(9, 4, 2), (5, 4, 4)]
+FAULTS: list[tuple[str, list[tuple[str, ...]]]] = [
+    ("", []),
+    ("host:7:rx=0.4", [("BAD", "host:7", "rx")]),
+    ("host:7:tx=0.4", [("BAD", "host:7", "tx")]),
+    ("host:7=0", [("HUNG", "host:7", "both")]),
+]
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["grouped", "unknown"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("fault", "parts"), FAULTS)
+def test_a_dragonfly_is_healthy_and_a_bad_host_of_it_is_named_alone(
+    shape: tuple[int, int, int], fault: str, parts: list[tuple[str, ...]], *, grouped: bool
+) -> None:
+    for seed in (1, 2):
+        verdict = Dragonfly(*shape, fault, seed=seed, grouped=grouped, detours=seed > 1).check()
+
+        assert verdict.verdict == ("FAULTY" if fault else "HEALTHY")
+        assert named(verdict) == parts
+        assert fault or (verdict.reference or 0.0) > 0.9 * RATE
+
+
+def test_hosts_that_are_slow_only_while_all_send_are_not_said_to_be_low() -> None:
+    """All reach at most half at once, and the sample the whole rate alone: others may, too."""
+    verdict = Simulated(
+        "leafspine:16x16", oversubscription=3.0, routes="leastloaded", grouped=False, seed=5810
+    ).check()
+
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert (verdict.reference or 0.0) > 0.9 * RATE
+
+
+@pytest.mark.parametrize(
+    ("seed", "routes", "noise", "background"),
+    [
+        (5560, "ecmp", "loss:0.01", 0.5),
+        (5562, "ecmp", "loss:0.03", 0.2),
+        (5610, "leastloaded", "tails:0.03", 0.2),
+    ],
+)
+def test_no_host_is_blamed_for_the_traffic_of_others_that_most_tests_alone_met(
+    seed: int, routes: Routing, noise: str, background: float
+) -> None:
+    verdict = Simulated(
+        seed=seed, routes=routes, noise=noise, background=background, oversubscription=3.0,
+        grouped=False,
+    ).check()  # fmt: skip
+
+    assert (verdict.verdict, named(verdict)) == ("UNDECIDED", [])
+
+
+def test_a_host_that_is_blamed_by_tests_at_once_is_tested_alone_before_other_suspects() -> None:
+    """Routes by the target's number put the same traffic beside all tests of a host at once."""
+    verdict = Simulated(
+        "leafspine:16x16", seed=6849, oversubscription=3.0, routes="dmodk", grouped=False,
+        noise="loss:0.03",
+    ).check()  # fmt: skip
+
+    assert (verdict.verdict, named(verdict)) == ("UNDECIDED", [])
