@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from pathlib import Path
@@ -114,6 +115,20 @@ def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Pa
     assert "'torch'" in run(*words, status=1).stderr
     with pytest.raises(ShellError, match=r"0\.mpi.lab .*/nowhere/python3"):
         lab.install(Environment(python="/nowhere/python3"))
+
+
+def test_a_full_disk_here_is_not_taken_for_one_of_the_host(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/staging")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    with pytest.raises(ShellError) as refused:
+        lab.install()
+
+    assert "/staging" in refused.value.what
+    assert lab.machines["0.mpi.lab"].folder not in refused.value.remedy
 
 
 def index(lab: Lab, folder: Path) -> str:

@@ -213,8 +213,8 @@ class HostInstaller:
         except ClusterError as error:
             raise self._failed(error.what, error.means, error.remedy) from error
         except OSError as error:
-            why = f"{error.filename} could not be written here: {error.strerror}."
-            raise self._failed(why, "") from error
+            reason = f"{error.filename} could not be written here: {error.strerror}."
+            raise self._failed(reason, "", "Choose another folder: CLUSTER_STATE=DIR") from error
 
     def _lay_out(self, step: Step, probe: HostProbe, place: Path) -> None:
         files = list(step.files)
@@ -268,7 +268,7 @@ class HostInstaller:
     def _failed(self, reason: str, output: str, remedy: str = "") -> ShellError:
         self._log.write(f"{reason}\n{output}\n")
         step = f"{self._machine.name}: the step {self._step!r} failed"
-        if any(words in f"{reason}\n{output}" for words in FULL):
+        if not remedy and any(words in f"{reason}\n{output}" for words in FULL):
             libraries = ", ".join(self._installation.environment.libraries)
             also = f", and what {libraries} take" if libraries else ""
             return ShellError(
