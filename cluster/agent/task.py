@@ -107,8 +107,8 @@ def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
             start_new_session=True,
         )
     except OSError as error:
-        why = "command not found" if error.errno == errno.ENOENT else error.strerror
-        raise type(error)(error.errno, f"{spec.argv[0]}: {why}.") from error
+        reason = "command not found" if error.errno == errno.ENOENT else error.strerror
+        raise type(error)(error.errno, f"{spec.argv[0]}: {reason}.") from error
 
 
 def _check_line(line: str, cwd: Path, env: dict[str, str]) -> None:
@@ -238,11 +238,13 @@ class _Supervisor:
         status = self._process.poll()
         status = -1 if status is None else status if status >= 0 else BY_SIGNAL - status
         state: State = "stopped" if signalled else "failed" if status or late else "done"
-        why = self._reason(ended, is_requested=signalled, late=late)
+        reason = self._reason(ended, is_requested=signalled, late=late)
         if survivors:
-            why = f"{why} The kernel holds {', '.join(survivors)}: SIGKILL did not end it.".strip()
+            reason = (
+                f"{reason} The kernel holds {', '.join(survivors)}: SIGKILL did not end it.".strip()
+            )
         number = TIMED_OUT if late else status
-        return TaskEnd(exit_status=number, state=state, at=0.0, reason=why, usage=usage)
+        return TaskEnd(exit_status=number, state=state, at=0.0, reason=reason, usage=usage)
 
     def _reason(self, ended: list[str], *, is_requested: bool, late: bool) -> str:
         if is_requested:

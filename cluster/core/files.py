@@ -35,8 +35,8 @@ def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
         if kind is None:
             return Path(file).open("rb")
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise SpecError(f"{file} cannot be read: {why}.", remedy=remedy) from error
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SpecError(f"{file} cannot be read: {reason}.", remedy=remedy) from error
     raise SpecError(f"{file} is {kind}, and a file is needed.", remedy=remedy)
 
 
@@ -69,9 +69,9 @@ def write_file(file: str | Path, content: bytes) -> None:
         else:
             _replace(path.resolve(), content)
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SpecError(
-            f"{file} cannot be written: {why}.",
+            f"{file} cannot be written: {reason}.",
             remedy="Make room, or name a file in another folder.",
         ) from error
 

@@ -59,8 +59,8 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFin
             since = Reason(code="lost", message=lost[host], of=counts[host])
             yield FleetFinding(place=place, name=name, kind="HUNG", direction="both", reason=since)
         elif host not in counts:
-            why = Reason(code="untried", message=most_common_reason(own))
-            yield FleetFinding(place=place, name=name, kind="UNTESTED", reason=why)
+            reason = Reason(code="untried", message=most_common_reason(own))
+            yield FleetFinding(place=place, name=name, kind="UNTESTED", reason=reason)
 
 
 def short_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:

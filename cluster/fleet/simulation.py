@@ -90,12 +90,12 @@ class FleetSimulator:
                 source=a,
                 target=b,
                 value=value,
-                reason=why,
+                reason=reason,
                 alone=alone,
                 nic=k,
                 port=port,
             )
-            for a, b, k, value, why in rows
+            for a, b, k, value, reason in rows
         ]
 
     def paths(
@@ -126,8 +126,8 @@ class FleetSimulator:
         rates = rates * self._variation(chance, len(rates))
         rates[chance.random(len(rates)) < STALLS] /= 2
         reasons = [""] * len(rates)
-        for at, why in self._failures(source, target, step):
-            reasons[at], rates[at] = why, 0.0
+        for at, reason in self._failures(source, target, step):
+            reasons[at], rates[at] = reason, 0.0
         for at in np.flatnonzero(rates <= 0).tolist():
             reasons[at] = reasons[at] or SILENT
         return Outcomes(rates, reasons)

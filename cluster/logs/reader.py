@@ -440,12 +440,12 @@ def _is_whole(result: Parsed) -> bool:
 
 
 def _unusable(result: Parsed) -> Parsed:
-    why = (
+    reason = (
         "its rows are mixed with those of another program, and cannot be separated, so none of "
         "them is used"
     )
     return structs.replace(
-        result, measurements=(), definitions=(), detail=None, failures=(*result.failures, why)
+        result, measurements=(), definitions=(), detail=None, failures=(*result.failures, reason)
     )
 
 

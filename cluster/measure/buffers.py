@@ -200,9 +200,9 @@ def own_gpu(
     library = gpu_libraries.find_library()
     count = library.count()
     if count < ranks:
-        why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
+        reason = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
         raise gpu_requirements.missing_gpus_error(
-            platform.node(), count, ranks, why, instead=instead
+            platform.node(), count, ranks, reason, instead=instead
         )
     return partial(library, number)
 

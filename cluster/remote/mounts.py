@@ -104,10 +104,10 @@ def unmount(shell: Shell) -> None:
     """Unmount what was mounted by us on a host (ShellError: it is in use, or does not answer)."""
     ended = shell.run(["sh", "-c", UNMOUNT, "sh", _list(shell)], timeout=TIMEOUT)
     if ended.status != 0:
-        why = ended.stderr.strip() or f"its server does not answer within {WITHIN} s"
+        reason = ended.stderr.strip() or f"its server does not answer within {WITHIN} s"
         users = ended.stdout.strip()
         raise ShellError(
-            f"A shared file system could not be unmounted: {why}",
+            f"A shared file system could not be unmounted: {reason}",
             means=f"It is used by:\n{users}" if users else "",
             remedy="End what uses it, and type the same again. By force, which loses what is not "
             "written yet: sudo umount -f -l FOLDER",

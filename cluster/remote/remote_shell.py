@@ -185,8 +185,8 @@ class RemoteShell(Shell):
                     check()  # a broken connection is the cause of a broken archive
                 raise self._not_copied(path, pace.why if pace.is_late else str(error)) from error
             if pace.is_late or not command.has_ended():
-                why = pace.why if pace.is_late else "the host goes on sending after its end"
-                raise self._not_copied(path, why)
+                reason = pace.why if pace.is_late else "the host goes on sending after its end"
+                raise self._not_copied(path, reason)
             check()
 
     def _not_copied(self, path: str, why: str) -> ShellError:
@@ -204,7 +204,7 @@ class RemoteShell(Shell):
         self, to: str, script: str, pump: Callable[[transfer.ChunkWriter], object]
     ) -> None:
         """Run a script on the host that reads what we send, and raise if it fails."""
-        why = ""
+        reason = ""
         with self.begin("put", shlex.join(["sh", "-c", script]), reads=True) as command:
             writer = transfer.ChunkWriter(command.send, PIECE)
             try:
@@ -213,11 +213,11 @@ class RemoteShell(Shell):
             except BrokenPipeError:
                 pass  # the script's standard error says why
             except OSError as error:
-                why = error.strerror or str(error)
+                reason = error.strerror or str(error)
             command.close_input()
             status, errors = command.end()
-        if why or status != 0:
-            raise _failed("written", to, why or errors.strip())
+        if reason or status != 0:
+            raise _failed("written", to, reason or errors.strip())
 
 
 class _Pace:

@@ -81,18 +81,18 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
 
     host = rank.comm.Split_type(MPI.COMM_TYPE_SHARED)
     path: Path | None = None
-    why = ""
+    reason = ""
     if host.Get_rank() == 0:
         try:
             path = compile_kernel(name, Path.cwd().parent / FOLDER)
             shutil.copyfile(path.with_suffix(".log"), LOG.format(rank=rank.number))
         except (NotBuiltError, OSError) as error:
-            why = f"{platform.node()}: {error}"
+            reason = f"{platform.node()}: {error}"
     rank.barrier()  # a compiler takes a while, and needs a core
-    path, why = host.bcast((path, why))
+    path, reason = host.bcast((path, reason))
     host.Free()
     if path is None:
-        return None, why
+        return None, reason
     try:
         return _opened(path), ""
     except NotBuiltError as error:

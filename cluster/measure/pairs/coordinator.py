@@ -58,8 +58,8 @@ def coordinate(
     with HostLinks(addresses, os.environ.get(SSH_CONFIG, ""), reach, patience) as links:
         coordinator = Coordinator(rank, links, addresses, definition, seconds, allreduce, deadline)
         survey(fleet, plan, coordinator.measure, remaining=coordinator.remaining)
-    for host, why in links.lost.items():
-        rank.note(f"host:{host} is lost: {why}")
+    for host, reason in links.lost.items():
+        rank.note(f"host:{host} is lost: {reason}")
 
 
 class Coordinator:

@@ -117,8 +117,8 @@ def _allreduce(order: messages.BeginTest) -> float:
     results = [line for line in result.stdout.splitlines() if line.startswith("{")]
     if result.returncode or not results:
         errors = [line for line in result.stderr.splitlines() if line.strip(" -=*")]
-        why = errors[-1].strip() if errors else f"exit status {result.returncode}"
-        raise TransferError(f"the allreduce failed: {why}")
+        reason = errors[-1].strip() if errors else f"exit status {result.returncode}"
+        raise TransferError(f"the allreduce failed: {reason}")
     return msgspec.json.decode(results[-1], type=messages.AllreduceOutcome).rate
 
 

@@ -172,9 +172,9 @@ class StoreSource(ShardSource):
                     raise self._no_bucket() from error
                 raise
             except Exception as error:  # each store has errors of its own
-                why = _reason(error)
-                if number == TRIES or DENIED.search(why):
-                    raise self._failed(name, why, number) from error
+                reason = _reason(error)
+                if number == TRIES or DENIED.search(reason):
+                    raise self._failed(name, reason, number) from error
             time.sleep(pause)
             pause *= 2
         raise AssertionError

@@ -142,9 +142,9 @@ class _Job(Value, frozen=True, kw_only=True):
         if len(ours | set(reasons)) > max(1, int(share * len(nodes))):
             self.log("too_many", len(ours), len(nodes), ", ".join(reasons))
             return False
-        for name, why in reasons.items():
+        for name, reason in reasons.items():
             if not nodes[name].reason or drains.mark_of(nodes[name]):  # else, it is somebody else's
-                drains.drain([name], (self.number, "bad"), why)
+                drains.drain([name], (self.number, "bad"), reason)
         self.log("drained", ", ".join(reasons))
         return True
 

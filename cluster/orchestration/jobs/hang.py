@@ -59,7 +59,7 @@ def look_on(
     evidence = folder / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)
     answers = try_each(shells, ask)
-    failed = {name: why for name, why in answers.items() if isinstance(why, ClusterError)}
+    failed = {name: reason for name, reason in answers.items() if isinstance(reason, ClusterError)}
     looks = {
         name: answer if isinstance(answer, list) else [HostReport()]
         for name, answer in answers.items()

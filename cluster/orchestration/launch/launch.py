@@ -230,12 +230,12 @@ def _flags(spec: ClusterSpec) -> dict[str, str]:
 
 def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
     """Return whether a cluster can be used as it is; otherwise it is to be rebuilt."""
-    why = _why_unusable(cluster)
-    if not why and spec == cluster.spec:
+    reason = _why_unusable(cluster)
+    if not reason and spec == cluster.spec:
         return True
     cluster.close()
     name = cluster.name
-    if not why:
+    if not reason:
         raise SpecError(
             f"{name} is running {_differing_flags(cluster.spec, spec)}.",
             means="It is left as it is.",
@@ -243,7 +243,7 @@ def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
         )
     if not replace:
         raise SpecError(
-            why,
+            reason,
             means=f"{name} is left as it is, and nothing was started.",
             remedy=f"Look: cluster ls; cluster check {name}\n{REBUILT}",
         )
@@ -256,7 +256,7 @@ def _why_unusable(cluster: Cluster) -> str:
     if cluster.state.is_off:
         return f"{cluster.name} is paused. To switch it on: cluster more resume {cluster.name}"
     if any(m.shell == "local" and not Path(m.bin, "python3").exists() for m in machines):
-        why = outcome_words("no_python", cluster.name, machines[0].bin)
+        reason = outcome_words("no_python", cluster.name, machines[0].bin)
     elif isinstance(provider, providers.RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
         return revoked
     elif ended := _ended(cluster):
@@ -266,12 +266,12 @@ def _why_unusable(cluster: Cluster) -> str:
             connect_all(cluster.shells(), ANSWER_WITHIN)
         except HostErrors as errors:
             members = (error for error in errors.exceptions if isinstance(error, ClusterError))
-            why = "\n".join(dict.fromkeys(error.what for error in members))
+            reason = "\n".join(dict.fromkeys(error.what for error in members))
         except ClusterError as error:
-            why = error.what
+            reason = error.what
         else:
             return ""
-    return _revoked(provider, cluster) or why
+    return _revoked(provider, cluster) or reason
 
 
 def _revoked(provider: providers.Provider, cluster: Cluster) -> str:

@@ -68,11 +68,11 @@ def _own() -> str:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:  # noqa: S310 - http or https
             own = ipaddress.ip_address(answer.read(LONGEST).decode().strip())
     except (OSError, ValueError) as error:
-        why = error.reason if isinstance(error, urllib.error.URLError) else error
-        if getattr(why, "errno", None) == errno.ENETUNREACH:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if getattr(reason, "errno", None) == errno.ENETUNREACH:
             raise _ipv6_only(f"This machine has no route to {url} by IPv4.") from error
         raise SpecError(
-            f"{url} did not tell our own address: {why}.",
+            f"{url} did not tell our own address: {reason}.",
             means="SSH is opened to that address only, and to nobody else.",
             remedy="Specify the network that may connect: --option allow=ADDRESS/32",
         ) from error

@@ -44,9 +44,9 @@ def seconds_to_wait(spec: ClusterSpec, options: GcpOptions, instance: str) -> fl
         (spec.placement, "have no compact placement policy", "Leave --placement out."),
         (family(instance) not in FAMILIES, f"are not of the type {instance}", OTHERS),
     )
-    for applies, why, remedy in reasons:
+    for applies, reason, remedy in reasons:
         if applies:
-            raise SpecError(f"Machines of --option flex_start {why}.", remedy=remedy)
+            raise SpecError(f"Machines of --option flex_start {reason}.", remedy=remedy)
     return parse_seconds(options.flex_start)
 
 
@@ -91,15 +91,15 @@ def states(project: Project, group: dict[str, str], seconds: float) -> Iterator[
     deadline = time.monotonic() + seconds
     for pause in chain(PAUSES, repeat(PAUSE)):
         state, lacks = _look(project, group)
-        why = f" ({', '.join(lacks)})" if lacks else ""
+        reason = f" ({', '.join(lacks)})" if lacks else ""
         if state == "SUCCEEDED":
             return
         if state in ENDED or time.monotonic() + pause > deadline:
             kind: Kind = "quota" if "quota" in map(kind_of, lacks) else "capacity"
             late = f"after {format_seconds(seconds)} " * (state not in ENDED)
-            message = f"{late}the request for {group['zone']} is {state.lower()}{why}"
+            message = f"{late}the request for {group['zone']} is {state.lower()}{reason}"
             raise Failure(kind, operation=LABEL, code=state, message=message)
-        yield f"in Google's queue: {state.lower()}{why}"
+        yield f"in Google's queue: {state.lower()}{reason}"
         time.sleep(pause)
 
 

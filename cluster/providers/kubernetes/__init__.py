@@ -183,8 +183,8 @@ class KubernetesProvider(
     ) -> ProvisionError | None:
         """Return why pods are over; none while all run, or if the API server does not answer."""
         with suppress(ClusterError):
-            if why := self._why_lost(spec, machines):
-                return ProvisionError(f"Pods of {spec.name} are over. {why.rstrip('.')}.")
+            if reason := self._why_lost(spec, machines):
+                return ProvisionError(f"Pods of {spec.name} are over. {reason.rstrip('.')}.")
         return None
 
     def _why_lost(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
@@ -196,7 +196,7 @@ class KubernetesProvider(
             return "; ".join(
                 f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs
             )
-        if over := [why for each in launched if (why := why_over(each.job))]:
+        if over := [reason for each in launched if (reason := why_over(each.job))]:
             return "; ".join(over)
         pods = {pod.metadata.name: pod for each in launched for pod in each.pods}
         ends = {
@@ -205,7 +205,9 @@ class KubernetesProvider(
             else f"its pod was deleted by somebody else{launched[0].api.why_gone(name)}"
             for name in names
         }
-        return "; ".join(f"{names[name]} ended: {why}" for name, why in ends.items() if why)
+        return "; ".join(
+            f"{names[name]} ended: {reason}" for name, reason in ends.items() if reason
+        )
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Return the layers of the network that the labels of the pods' nodes name."""

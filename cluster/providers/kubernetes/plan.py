@@ -72,7 +72,7 @@ def node_notes(api: Api, hosts: int, options: KubernetesOptions) -> Iterator[str
         return
     used = _requests(api.list_if_allowed("/api/v1/pods") or ())
     reasons = {node.metadata.name: _why_unfit(node, used, options) for node in nodes}
-    without = [f"{name} {why}" for name, why in reasons.items() if why]
+    without = [f"{name} {reason}" for name, reason in reasons.items() if reason]
     fitting = len(nodes) - len(without)
     if fitting < hosts:
         more = f"; and {len(without) - SHOWN} more" if len(without) > SHOWN else ""

@@ -63,10 +63,10 @@ def wait_for_pods(
 def _check(pods: Iterable[states.Object]) -> None:
     """Refuse pods that are over, or would wait for ever (ProvisionError)."""
     for pod in pods:
-        if (why := states.why_over(pod)) or states.is_hopeless(pod):
+        if (reason := states.why_over(pod)) or states.is_hopeless(pod):
             remedy = REMEDIES.get(states.state_of(pod, "waiting").reason, "")
             raise ProvisionError(
-                f"The pod {pod.metadata.name} will never run. {why or states.wait_reason(pod)}.",
+                f"The pod {pod.metadata.name} will never run. {reason or states.wait_reason(pod)}.",
                 remedy=f"{remedy} Look: kubectl describe pod {pod.metadata.name}",
             )
 
@@ -85,9 +85,9 @@ def _why_silent(api: Api, pod: str, needs: tuple[str, ...]) -> str:
 def _why_missing(api: Api, mark: objects.JobMark) -> str:
     """Say why pods do not exist yet (ClusterError: they never will)."""
     job = api.job(mark.job)
-    why = states.why_over(job) if job else "it was deleted"
-    if job is None or (why and not why.startswith(PODS_FAILED)):
-        raise ProvisionError(f"The Job {mark.job} ended before its pods ran: {why}.")
+    reason = states.why_over(job) if job else "it was deleted"
+    if job is None or (reason and not reason.startswith(PODS_FAILED)):
+        raise ProvisionError(f"The Job {mark.job} ended before its pods ran: {reason}.")
     if job.spec.suspend:
         return queue_state(api, job)
     refused = [event.message for event in api.events(mark.job) if event.reason == "FailedCreate"]

@@ -71,7 +71,7 @@ def shape_uplink(leaf: int, line: float | None, mtu: int) -> str:
 
 def _take_room(switch: int) -> int:
     """Create the link from this machine to the switch; its name reserves the network's number."""
-    why = ""
+    reason = ""
     for room in range(ROOMS):
         if Path(f"/sys/class/net/lab{room}").exists():
             continue
@@ -79,10 +79,10 @@ def _take_room(switch: int) -> int:
         result = _call(["ip", *link, "netns", str(switch)])
         if result.returncode == 0:
             return room
-        why = result.stderr.strip()
+        reason = result.stderr.strip()
     raise ProvisionError(
         f"No network is free for another lab; {ROOMS} may be up at once.",
-        means=why,
+        means=reason,
         remedy="See what is up: cluster ls; what was forgotten: cluster more gc",
     )
 

@@ -204,13 +204,13 @@ class SlurmProvider(
             job = _settled(client, number)
         except ClusterError:
             return None  # who does not answer does not say that it is over
-        why = "; ".join(filter(None, (states.why_over(job), *_known_of(client, job))))
+        reason = "; ".join(filter(None, (states.why_over(job), *_known_of(client, job))))
         over = (
             "is over"
             if job is None or job.state not in states.STAYING
             else "cannot be used any more"
         )
-        return ProvisionError(f"Slurm's job {number} {over}. {why}.") if why else None
+        return ProvisionError(f"Slurm's job {number} {over}. {reason}.") if reason else None
 
     def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         client = client_of(options_of(spec))

@@ -66,11 +66,11 @@ def words_on_node(node: SlurmNode) -> str:
     Such as `Slurm calls nodes-2 DOWN: Not responding [root@2026-11-24T00:44:35]`, or `Slurm still
     calls nodes-2 ALLOCATED` where Slurm has not noticed it.
     """
-    why = [FLAGS.get(flag, flag) for flag in node.flags]
-    why += [node.reason] if node.reason else []
-    noticed = node.state in LOST or bool(why)
+    reason = [FLAGS.get(flag, flag) for flag in node.flags]
+    reason += [node.reason] if node.reason else []
+    noticed = node.state in LOST or bool(reason)
     still = "" if noticed else "still "
-    return f"Slurm {still}calls {node.name} {node.state}{': ' if why else ''}{'; '.join(why)}"
+    return f"Slurm {still}calls {node.name} {node.state}{': ' if reason else ''}{'; '.join(reason)}"
 
 
 class Partition(Value, frozen=True, kw_only=True):

@@ -161,10 +161,10 @@ def words_of(job: SlurmJob) -> str:
     if job.state not in KNOWN:
         return f"in the state {job.state!r}, which is not known here"
     code = job.reason.partition(",")[0].strip("()")
-    why = REASONS.get(code, job.reason)
+    reason = REASONS.get(code, job.reason)
     more = f" ({job.reason})" if code in REASONS and code != job.reason.strip("()") else ""
     start = f", may start at {job.start.replace('T', ' ')}" if job.start else ""
-    return f"{job.state}: {why}{more}{start}" if why else f"{job.state}{start}"
+    return f"{job.state}: {reason}{more}{start}" if reason else f"{job.state}{start}"
 
 
 def why_over(job: SlurmJob | None) -> str:

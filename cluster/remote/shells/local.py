@@ -200,9 +200,9 @@ def _replace(source: Path, target: Path) -> None:
 
 
 def _failed(action: str, path: str, error: Exception) -> ShellError:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     where = f" ({name})" if (name := getattr(error, "filename", None) or path) != path else ""
-    return ShellError(f"{path} could not be {action}: {why}{where}.")
+    return ShellError(f"{path} could not be {action}: {reason}{where}.")
 
 
 def _end(process: subprocess.Popen[bytes], *, late: bool = False) -> None:

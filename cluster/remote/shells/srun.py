@@ -150,9 +150,9 @@ class SrunCommand(ProcessCommand):
         ours = [line for line in lines if not _is_noise(line)]
         lost = [line.strip() for line in ours if line.startswith(LOST)]
         if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and self._by_ssh):
-            why = lost[-1] if lost else "".join(ours).strip() or "srun was ended"
+            reason = lost[-1] if lost else "".join(ours).strip() or "srun was ended"
             raise Unreachable(
-                f"The step on {self._host} was lost: {why}",
+                f"The step on {self._host} was lost: {reason}",
                 state="broken",
                 transient=True,
                 means="Whether the command went on there is not known.",

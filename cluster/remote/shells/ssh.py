@@ -117,13 +117,13 @@ class SshShell(RemoteShell):
         transport = way[-1]
         transport.join(0.5)  # its channels end a moment before it does
         if transport.is_active():
-            why = "it ended without an exit status, as when a signal ends the shell around it"
+            reason = "it ended without an exit status, as when a signal ends the shell around it"
         elif any(hop.silent for hop in way):  # a silent jump host ends the hops behind it
-            why = f"no answer for {connection.SILENCE} s"
+            reason = f"no answer for {connection.SILENCE} s"
         else:
-            why = str(transport.get_exception() or "") or "the other end closed it"
+            reason = str(transport.get_exception() or "") or "the other end closed it"
         return Unreachable(
-            f"The connection to {self._access.host} broke during {label}: {why}.",
+            f"The connection to {self._access.host} broke during {label}: {reason}.",
             state="broken",
             transient=True,
             means="Whether the command went on there is not known.",

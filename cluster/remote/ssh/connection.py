@@ -184,13 +184,13 @@ def _called(connection: fabric.Connection, access: Access, *, target: bool) -> s
 
 def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachable:
     results = [outcome.result for outcome in error.result]
-    why = str(results[-1]) if results else "there is no key to show"
-    late = "timeout" in why.lower()
+    reason = str(results[-1]) if results else "there is no key to show"
+    late = "timeout" in reason.lower()
     locked = "".join(
         f"{file} is locked by a passphrase: ssh-add {file}\n" for file in identity.locked
     )
     return Unreachable(
-        f"{where} does not accept the login: {why.rstrip('.')}.",
+        f"{where} does not accept the login: {reason.rstrip('.')}.",
         state="authentication",
         transient=late,
         means=STATES["authentication"] if late else f"{len(results)} key(s) were shown.",
@@ -206,11 +206,11 @@ def _reason(error: Exception) -> str:
 
 
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
-    why = _reason(error)
+    reason = _reason(error)
     match error:
         case socket.gaierror():
             return Unreachable(
-                f"The name {where.rpartition('@')[2]} is not known: {why}.",
+                f"The name {where.rpartition('@')[2]} is not known: {reason}.",
                 state="resolving",
                 transient=error.errno == socket.EAI_AGAIN,
                 means=STATES["resolving"],
@@ -231,20 +231,23 @@ def _translated(error: Exception, where: str, state: str) -> Unreachable:
             )
         case OSError() if state == "connecting":
             return Unreachable(
-                f"{where} cannot be reached: {why}.",
+                f"{where} cannot be reached: {reason}.",
                 state="no route",
                 transient=True,
                 means="A route to it is missing, or a router on the way says that it is not there.",
             )
         case paramiko.ChannelException():
             return Unreachable(
-                f"{where} cannot be reached from the host before it: {why}.",
+                f"{where} cannot be reached from the host before it: {reason}.",
                 state="refused",
                 transient=True,
                 means="It may still be booting, or that host blocks the connection.",
             )
     return Unreachable(
-        f"{where} could not be connected: {why}", state=state, transient=True, means=STATES[state]
+        f"{where} could not be connected: {reason}",
+        state=state,
+        transient=True,
+        means=STATES[state],
     )
 
 
