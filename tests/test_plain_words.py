@@ -39,7 +39,7 @@ NO_NAMES = frozenset(
     (
         *("told", "said", "asked", "found", "left", "known", "wanted", "shown", "gone", "heard"),
         *("given", "taken", "held", "got", "meant", "made", "kept", "one", "ones", "others"),
-        *("seen", "tried", "of", "on"),
+        *("seen", "tried", "of", "on", "me", "us", "mine", "ours", "theirs"),
         *("besides", "beside", "alike", "apart", "same", "who", "whose", "whom", "done"),
     )
 )

@@ -39,11 +39,12 @@ class CollectiveSeries:
         return {**sized, "ranks": self.comm.Get_size()}
 
     def fill(self) -> None:
-        n, me = self.comm.Get_size(), self.comm.Get_rank()
+        n, rank = self.comm.Get_size(), self.comm.Get_rank()
         numbers = self.operation.reduces
-        data = _numbers(self.size, n, me) if numbers else _bytes(self.size)
+        data = _numbers(self.size, n, rank) if numbers else _bytes(self.size)
         self.inputs, self.expected = zip(
-            *(_parts(self.operation.name, part, whole, n, me) for part, whole in data), strict=True
+            *(_parts(self.operation.name, part, whole, n, rank) for part, whole in data),
+            strict=True,
         )
         gets = self.expected[0]
         self.result = aligned(0 if gets is None else gets.nbytes)
@@ -63,16 +64,16 @@ def _bytes(size: int) -> list[tuple[Data, Data]]:
     return [(first, first), (other, other)]
 
 
-def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
+def _numbers(size: int, n: int, own_rank: int) -> list[tuple[Data, Data]]:
     """Return two pairs of this rank's numbers and their sums, whole and below 2**24: exact."""
     import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
 
     common = (np.arange(size // NUMBER) % 13).astype(np.float32)
     all_ = float(sum(rank % 8 for rank in range(n)))
-    return [(common + shift + me % 8, (common + shift) * n + all_) for shift in (0, 16)]
+    return [(common + shift + own_rank % 8, (common + shift) * n + all_) for shift in (0, 16)]
 
 
-def _parts(name: str, data: Data, whole: Data, n: int, me: int) -> tuple[Data, Data | None]:
+def _parts(name: str, data: Data, whole: Data, n: int, rank: int) -> tuple[Data, Data | None]:
     """Return this rank's part of the input, and of the result (None if it gets none).
 
     In an alltoall, rank s sends part (s + d) mod n to rank d: no rank has two equal parts.
@@ -80,14 +81,14 @@ def _parts(name: str, data: Data, whole: Data, n: int, me: int) -> tuple[Data, D
     import numpy as np  # noqa: PLC0415
 
     part = len(data) // n
-    mine = slice(me * part, (me + 1) * part)
+    own = slice(rank * part, (rank + 1) * part)
     if name == "allgather":
-        return data[mine], whole
+        return data[own], whole
     if name == "reduce_scatter":
-        return data, whole[mine]
+        return data, whole[own]
     if name == "alltoall":
-        turned = np.roll(data, -me * part)
+        turned = np.roll(data, -rank * part)
         return turned, turned
     if name == "bcast":
-        return data, None if me == 0 else whole
-    return data, whole if me == 0 or name == "allreduce" else None
+        return data, None if rank == 0 else whole
+    return data, whole if rank == 0 or name == "allreduce" else None

@@ -89,12 +89,12 @@ def _ranks(pids: set[int]) -> list[_FoundRank]:
     environments = {pid: _environment(pid) for pid in sorted(pids)}
     parents = {pid: int(_stat(pid)[1]) for pid in environments}
     for name, companion in RANKS:
-        mine = {
+        ranks = {
             pid: int(env[name])
             for pid, env in environments.items()
             if env.get(name, "").isdecimal() and (not companion or companion in env)
         }
-        first = {rank: pid for pid, rank in reversed(mine.items()) if parents[pid] not in mine}
+        first = {rank: pid for pid, rank in reversed(ranks.items()) if parents[pid] not in ranks}
         if first:
             processes = ((rank, _below_wrappers(first[rank], parents)) for rank in sorted(first))
             return [
@@ -174,13 +174,13 @@ def _calls(found_rank: _FoundRank) -> hang.Snapshot | None:
         return None
     if (pid, rank) != (found_rank.pid, found_rank.rank):
         return None
-    every, begin = tuple(range(size)), 0
-    groups = [hang.Membership(group=WORLD, ranks=every)]
+    all_ranks, begin = tuple(range(size)), 0
+    groups = [hang.Membership(group=WORLD, ranks=all_ranks)]
     used = []
     for slot in slots[1:]:
         ranks = tuple(listed[begin : begin + slot[3]])
         begin += slot[3]
-        group = WORLD if ranks == every else f"{slot[0]:016x}"
+        group = WORLD if ranks == all_ranks else f"{slot[0]:016x}"
         if slot[1]:
             used.append((group, slot))
             groups += [hang.Membership(group=group, ranks=ranks)] if len(ranks) == slot[3] else []

@@ -105,7 +105,6 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
             continue
         if target.startswith("socket:["):
             inodes.add(target.removeprefix("socket:[").rstrip("]"))
-    mine = inodes
     rows = (
         line.split()
         for table in ("tcp", "tcp6")
@@ -114,7 +113,7 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
     ends = (
         Connection(here=_endpoint(row[HERE]), there=_endpoint(row[THERE]))
         for row in rows
-        if len(row) > INODE and row[STATE] == ESTABLISHED and row[INODE] in mine
+        if len(row) > INODE and row[STATE] == ESTABLISHED and row[INODE] in inodes
     )
     return tuple(sorted((c for c in ends if not _is_local(c)), key=lambda c: (c.there, c.here)))
 

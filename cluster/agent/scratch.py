@@ -55,8 +55,8 @@ def _is_of_cluster(path: Path) -> bool:
         info = path.lstat()
     except OSError:
         return False
-    mine = stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid()
-    return mine and path.name == Path(scratch_of(str(job_of(path)))).name
+    is_own = stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid()
+    return is_own and path.name == Path(scratch_of(str(job_of(path)))).name
 
 
 def _is_over(path: Path) -> bool:

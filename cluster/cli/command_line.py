@@ -104,12 +104,12 @@ def _status(app: click.Command) -> int:
 
 def canonical_arguments(argv: Sequence[str]) -> list[str]:
     """Return arguments, up to `--`, in the current spelling of flags: `--iterations=5`."""
-    ours = list(argv).index("--") if "--" in argv else len(argv)
-    following = [*argv[1:ours], ""]
+    end = list(argv).index("--") if "--" in argv else len(argv)
+    following = [*argv[1:end], ""]
     spelled = [
         _canonical_argument(word, after) for word, after in zip(argv, following, strict=False)
     ]
-    return [*spelled[:ours], *argv[ours:]]
+    return [*spelled[:end], *argv[end:]]
 
 
 def _canonical_argument(word: str, after: str) -> str:

@@ -74,10 +74,10 @@ _verbosity = 0
 
 def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
     """Take -v and -q before `--` out of a command line; return the rest, and -1 (-q) to 2 (-vv)."""
-    ours = list(argv).index("--") if "--" in argv else len(argv)
-    levels = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
-    words = [word for word in argv[:ours] if word not in FLAGS]
-    return [*words, *argv[ours:]], min(levels) if -1 in levels else min(2, sum(levels))
+    end = list(argv).index("--") if "--" in argv else len(argv)
+    levels = [FLAGS[word] for word in argv[:end] if word in FLAGS]
+    words = [word for word in argv[:end] if word not in FLAGS]
+    return [*words, *argv[end:]], min(levels) if -1 in levels else min(2, sum(levels))
 
 
 def configure(verbosity: int) -> None:

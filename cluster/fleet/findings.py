@@ -77,14 +77,16 @@ def short_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
         }
         if not ways:
             continue
-        mine = sum(int((table.busy[end] & left_out & own).sum()) for end, own in enumerate(ends))
+        own_busy = sum(
+            int((table.busy[end] & left_out & own).sum()) for end, own in enumerate(ends)
+        )
         tests = sum(int(own.sum()) for own in ways.values())
         yield FleetFinding(
             place=Part(kind="host", host=host),
             name=fleet.names[host],
             kind="UNTESTED",
             direction=direction_of(ways),
-            reason=Reason(code="busy", low=mine, of=tests),
+            reason=Reason(code="busy", low=own_busy, of=tests),
             partners=fresh_partners(fleet, solution, host),
         )
 
@@ -305,10 +307,10 @@ def _low_pairs(
 ) -> Iterator[tuple[PairCounts, float]]:
     """Return pairs of stable hosts that are low or silent alone, with the chance of each."""
     table = solution.table
-    every: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    tests_of_pair: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for at, test in enumerate(table.tests):
         if test.alone or not test.value:
-            every[min(test.source, test.target), max(test.source, test.target)].append(at)
+            tests_of_pair[min(test.source, test.target), max(test.source, test.target)].append(at)
     odd, alone = solution.blame.unexplained, table.alone
     silent = odd & (table.rates <= 0)
     ways = np.array([(test.source, test.target, test.port, test.alone) for test in table.tests])
@@ -316,7 +318,7 @@ def _low_pairs(
     first[np.unique(ways, axis=0, return_index=True)[1]] = True
     hosts = ways[:, 0], ways[:, 1]
     first &= alone
-    for pair, places in every.items():
+    for pair, places in tests_of_pair.items():
         own = [at for at in places if odd[at]]
         if not own or set(pair) & set(unstable):
             continue

@@ -227,5 +227,5 @@ def _untried(
     turns: Mapping[tuple[int, int], int], hosts: int, *, directed: bool
 ) -> list[tuple[int, int]]:
     """Return the pairs without a log, if most have one."""
-    every = [(a, b) for a in range(hosts) for b in range(hosts) if a < b or (directed and a != b)]
-    return [pair for pair in every if pair not in turns] if len(turns) > WHOLE * len(every) else []
+    pairs = [(a, b) for a in range(hosts) for b in range(hosts) if a < b or (directed and a != b)]
+    return [pair for pair in pairs if pair not in turns] if len(turns) > WHOLE * len(pairs) else []

@@ -117,11 +117,11 @@ class FleetSimulator:
         elif alone:
             joint = (np.vstack([path, self._background(step, port, at)])
                       for at, path in enumerate(paths, 1))  # fmt: skip
-            each = (max_min_rates(every, capacities)[0] for every in joint)
+            each = (max_min_rates(all_paths, capacities)[0] for all_paths in joint)
             rates = np.fromiter(each, dtype=np.float64, count=len(paths))
         else:
-            every = np.vstack([paths, self._background(step, port)])
-            rates = max_min_rates(every, capacities)[: len(paths)]
+            all_paths = np.vstack([paths, self._background(step, port)])
+            rates = max_min_rates(all_paths, capacities)[: len(paths)]
         chance = self._chance(step, 1 + alone + 2 * port)
         rates = rates * self._variation(chance, len(rates))
         rates[chance.random(len(rates)) < STALLS] /= 2

@@ -225,14 +225,14 @@ class _Chances:
         weights: Values = raw / np.maximum(several, 1)
         return weights
 
-    def culprit(self, part: int, own: Numbers, every: Numbers) -> Culprit:
+    def culprit(self, part: int, own: Numbers, totals: Numbers) -> Culprit:
         """Compute the chance that a healthy fleet has a part like it.
 
         That is the probability that none of its tests is above the best of them or, if it has a
         good test, that at most one is; for the tests of a host that shared links, together with the
         probability that they are as close to one another; times the number of such parts.
         """
-        good = every[self._values[every] >= self._line[part]]
+        good = totals[self._values[totals] >= self._line[part]]
         once = self._once(own)
         values = self._values[once]
         best = float(values.max())
@@ -280,9 +280,9 @@ class _Bests(NamedTuple):
 
 def _bests_of_groups(tests: PairTests, events: Numbers, part: int) -> _Bests:
     """Return the bests of a group, and those of the others in tests that do not pass it."""
-    mine = tests.paths == part
-    other = (tests.kinds[tests.paths] == GROUP) & ~mine.any(axis=1)[:, None]
-    at, hops = np.nonzero((tests.paths >= 0) & (mine | other))
+    is_passed = tests.paths == part
+    other = (tests.kinds[tests.paths] == GROUP) & ~is_passed.any(axis=1)[:, None]
+    at, hops = np.nonzero((tests.paths >= 0) & (is_passed | other))
     keys = np.stack([tests.paths[at, hops], events[at], ~tests.shared[at]], axis=1)
     each, place = np.unique(keys, axis=0, return_inverse=True)
     bests = np.zeros(len(each))
@@ -574,9 +574,9 @@ def _instability(
     """
     own = int(hosts[part])
     usable = ~np.isin(hosts[met], list(named - {own})).any(axis=1)
-    mine, foreign = usable & (met == part).any(axis=1), usable & (hosts[met] != own).all(axis=1)
+    passed, foreign = usable & (met == part).any(axis=1), usable & (hosts[met] != own).all(axis=1)
     background = (int(is_low[foreign].sum()) + 0.5) / (int(foreign.sum()) + 1)
-    hit, count = int(is_low[mine].sum()), int(mine.sum())
+    hit, count = int(is_low[passed].sum()), int(passed.sum())
     return at_least(hit, count, background), hit, count
 
 

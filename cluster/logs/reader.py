@@ -157,7 +157,7 @@ class _Reader:
     def reading(self) -> Reading:
         self._collect()
         if all(map(_is_only_suspect, self._results)):
-            raise self._nothing()
+            raise self._empty_log_error()
         results = [_outlived(result, self._results) for result in self._results]
         starts = sorted(result.first for result in results)
         results = [self._excuse(self._misread(result, starts)) for result in results]
@@ -375,7 +375,7 @@ class _Reader:
         self._owner, self._owned, self._before, self._diagnosis = "", 0, None, None
         self._mixed = set()
 
-    def _nothing(self) -> ParseError:
+    def _empty_log_error(self) -> ParseError:
         first = self._examples[0] if self._examples else None
         formats = ", ".join(plugins.names(Parser))
         if first is None and not self._is_any:

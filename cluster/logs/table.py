@@ -148,13 +148,15 @@ class ResultBuilder:
         failures = tuple(_without_repeats(self._failures))
         if len(failures) < len(self._failures):
             self.note("repeated", len(self._failures) - len(failures))
-        every = {series.definition.metric: series.definition for series in self._series.values()}
+        definitions = {
+            series.definition.metric: series.definition for series in self._series.values()
+        }
         return Parsed(
             format=self.format,
             title=self.title,
             first=self.first,
             measurements=tuple(series.measurement() for series in self._series.values()),
-            definitions=tuple(every.values()),
+            definitions=tuple(definitions.values()),
             detail=detail,
             notes=tuple(self._notes),
             whole=self._is_whole,

@@ -159,8 +159,8 @@ class Benchmark(Plugin, Generic[ParamsT]):
         path = Path(str(sys.modules[type(self).__module__].__file__))
         if path.name != "__init__.py":
             return path
-        ours = Path(str(sys.modules[self.folder].__file__)).parent
-        if path.parent.parent != ours:
+        folder = Path(str(sys.modules[self.folder].__file__)).parent
+        if path.parent.parent != folder:
             raise SpecError(
                 f"The benchmark {self.name!r} is a folder: {path.parent}",
                 means="Only one file is copied to the hosts; the folders that come with cluster "

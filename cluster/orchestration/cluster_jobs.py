@@ -99,10 +99,10 @@ class Jobs:
         if session is None:
             return
         by = claims.decode(session.by)
-        ours = any(job.folder == session.folder for job in self._disk.state.jobs)
-        if by and not ours and by.has_left(self._disk.journal.folder):
+        is_own = any(job.folder == session.folder for job in self._disk.state.jobs)
+        if by and not is_own and by.has_left(self._disk.journal.folder):
             return  # its cluster is down, and could not end it: such as when Slurm took the node
-        means = "That process has ended, or left it; the job goes on in tmux." if ours else ""
+        means = "That process has ended, or left it; the job goes on in tmux." if is_own else ""
         user = by.words if by else f"the job in {session.folder} on {machine.name}"
         raise claims.in_use_error(name, user, means)
 

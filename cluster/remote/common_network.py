@@ -27,14 +27,14 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     _refuse_same_machine(machines, facts)
     claimed = Counter(i.address for fact in facts for i in fact.interfaces)
     own = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
-    by_network = [{i.network: i for i in reversed(mine.values())} for mine in own]
+    by_network = [{i.network: i for i in reversed(interfaces.values())} for interfaces in own]
     for targets in ([m.address for m in machines], [f.reached for f in facts]):
-        if all(address in mine for address, mine in zip(targets, own, strict=True)):
-            return _network([mine[a] for a, mine in zip(targets, own, strict=True)])
-    shared = Counter(network for mine in by_network for network in reversed(mine))
+        if all(address in interfaces for address, interfaces in zip(targets, own, strict=True)):
+            return _network([interfaces[a] for a, interfaces in zip(targets, own, strict=True)])
+    shared = Counter(network for interfaces in by_network for network in reversed(interfaces))
     for network, count in shared.most_common():
         if count == len(facts):
-            return _network([mine[network] for mine in by_network])
+            return _network([interfaces[network] for interfaces in by_network])
     raise SpecError(
         "The hosts have no network in common: "
         + "; ".join(f"{fact.host}: {_listed(fact)}" for fact in facts),

@@ -97,12 +97,12 @@ def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
 
 
 def _identify(name: str, shell: Shell) -> tuple[str, str, bool]:
-    ours = shell.machine.folder if shell.machine else ""
-    result = shell.run(["sh", "-c", WHO, "sh", ours], timeout=COMMAND_TIMEOUT)
+    folder = shell.machine.folder if shell.machine else ""
+    result = shell.run(["sh", "-c", WHO, "sh", folder], timeout=COMMAND_TIMEOUT)
     user, home, *meshed = result.stdout.splitlines() or ["", ""]
     if not home:
         raise ShellError(f"{name} does not say who we are there: {result.stderr.strip()}")
-    return user, posixpath.join(home, ours), bool(meshed)
+    return user, posixpath.join(home, folder), bool(meshed)
 
 
 def pull_names(shell: Shell, ssh: str, folder: str, names: Sequence[str]) -> None:

@@ -51,8 +51,8 @@ def judgement_cases(suite: str, judged: Answer) -> Iterator[Case]:
 def comparison_cases(comparison: Comparison) -> Iterator[Case]:
     suite = f"{comparison.other} against {comparison.base}"
     if not comparison.is_possible:
-        nothing = "NOT COMPARABLE: they have no data point in common"
-        yield Case(suite=suite, name="comparison", verdict="inconclusive", text=nothing)
+        no_common = "NOT COMPARABLE: they have no data point in common"
+        yield Case(suite=suite, name="comparison", verdict="inconclusive", text=no_common)
         return
     for cell in comparison.cells:
         ratio = "no ratio" if cell.ratio is None else f"{cell.ratio:.3f} x"

@@ -114,8 +114,8 @@ def _reading(*, gpus: bool, bounded: bool) -> str:
 def _work(
     runs: Mapping[int, tuple[Sequence[Summary], str]], batch: int, link: float, per_host: int
 ) -> Work:
-    every = [summary for summaries, _ in runs.values() for summary in summaries]
-    exchanged = max(summary.median for summary in every if summary.metric == GRADIENTS)
+    all_summaries = [summary for summaries, _ in runs.values() for summary in summaries]
+    exchanged = max(summary.median for summary in all_summaries if summary.metric == GRADIENTS)
     return Work(batch=batch, exchanged=exchanged, rate=link, ranks_per_host=per_host)
 
 

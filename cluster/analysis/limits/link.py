@@ -193,5 +193,5 @@ def _timeless(summary: Summary) -> bool:
         return False
     if summary.metric.endswith(WAIT):
         return shape.minimum < 0
-    none = summary.median == 0 if summary.unit == "s" else summary.median == math.inf
-    return none or shape.minimum < 0
+    is_empty = summary.median == 0 if summary.unit == "s" else summary.median == math.inf
+    return is_empty or shape.minimum < 0

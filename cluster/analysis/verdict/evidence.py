@@ -206,9 +206,9 @@ class Evidence(Value, frozen=True, kw_only=True):
 
     def _is_network(self, summary: Summary) -> bool:
         definition = self.definitions[summary.definition]
-        ours = definition.benchmark in OURS and not _in_memory(summary)
+        is_own = definition.benchmark in OURS and not _in_memory(summary)
         return definition.medium in ("TCP", "network", "RDMA") or (
-            ours and summary.bound is not None
+            is_own and summary.bound is not None
         )
 
 

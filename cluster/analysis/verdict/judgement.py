@@ -107,12 +107,14 @@ def judge(
             next_step=Advice(purpose="confirm", fleet=first) if first else None,
             fleet=fleet,
         )
-    ours = {key: _with_medium(d, record) for key, d in record.definitions.items()}
+    definitions = {key: _with_medium(d, record) for key, d in record.definitions.items()}
     if hardware is not None:
-        summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
+        summaries = [
+            _on_hardware(s, definitions[s.definition], record, hardware) for s in summaries
+        ]
     where = hardware or record.hardware or _own_hardware(record)
     load = next((sign for sign in findings if isinstance(sign, OtherLoad)), None)
-    series_verdicts = _verdicts(summaries, ours, where, record)
+    series_verdicts = _verdicts(summaries, definitions, where, record)
     series_verdicts = (
         tuple(_unless_busy(v, load) for v in series_verdicts) if load else series_verdicts
     )
@@ -125,7 +127,7 @@ def judge(
         figures=() if training else _figures(series_verdicts, word),
         next_step=next_step,
         verdicts=series_verdicts,
-        not_judged=_not_judged(summaries, ours, series_verdicts),
+        not_judged=_not_judged(summaries, definitions, series_verdicts),
         training=training,
         failure=record.reason if word == "failed" else "",
         interrupted=record.status == "interrupted",

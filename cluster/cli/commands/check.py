@@ -424,8 +424,8 @@ def _replace(
             print_json(verdict)
     if not options.json:
         result = "replaced" if share is None else "cordoned"
-        nothing = f"No host is confirmed to be bad by itself, so none is {result}."
-        print_lines(*(tuple(replacement_lines(verdict)) or (nothing,)))
+        text = f"No host is confirmed to be bad by itself, so none is {result}."
+        print_lines(*(tuple(replacement_lines(verdict)) or (text,)))
     raise_if_bad(verdict, cluster.name)
     return verdict
 

@@ -59,13 +59,13 @@ class NcclRas(DumpReader):
         members: dict[int, list[Membership]] = defaultdict(list)
         states: dict[int, ProcessState] = {}
         for group in groups:
-            every = [*group.ranks, *group.missing_ranks]
+            all_ranks = [*group.ranks, *group.missing_ranks]
             first = group is groups[0]
-            for peer in every if first else ():
+            for peer in all_ranks if first else ():
                 numbers.setdefault((peer.host, peer.pid, peer.cuda_dev), peer.rank)
-            job = {r.rank: numbers.get((r.host, r.pid, r.cuda_dev), -1) for r in every}
+            job = {r.rank: numbers.get((r.host, r.pid, r.cuda_dev), -1) for r in all_ranks}
             ranks = tuple(sorted(rank for rank in job.values() if rank >= 0))
-            for peer in every:
+            for peer in all_ranks:
                 rank = job[peer.rank]
                 members[rank].append(Membership(group=group.hash, ranks=ranks))
                 counts[rank] += [

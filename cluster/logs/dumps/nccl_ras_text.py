@@ -41,8 +41,8 @@ class _Mismatch:
         listed = list(self.listed.values())
         rest = [count for many, count in self.shared if listed.count(count) != many]
         other_count = rest[0] if len(rest) == 1 else None
-        every = range(self.size) if other_count is not None else self.listed
-        return {rank: self.listed.get(rank, other_count or 0) for rank in every}
+        ranks = range(self.size) if other_count is not None else self.listed
+        return {rank: self.listed.get(rank, other_count or 0) for rank in ranks}
 
 
 class _StatusText:

@@ -79,8 +79,8 @@ def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
     images, (down, right) = real.images[chosen], chance.integers(-1, 2, size=(2, dataset.shard))
     rows, columns = (np.arange(SIDE) + shift[:, None] for shift in (down, right))
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
-    every = np.arange(dataset.shard)[:, None, None]
-    moved = padded[every, rows[:, :, None] + 1, columns[:, None, :] + 1]
+    indices = np.arange(dataset.shard)[:, None, None]
+    moved = padded[indices, rows[:, :, None] + 1, columns[:, None, :] + 1]
     noisy = moved + chance.normal(0, NOISE, moved.shape)
     return Digits(images=noisy.clip(0, BRIGHTEST).astype(np.float32), labels=real.labels[chosen])
 

@@ -138,9 +138,9 @@ class _Job(Value, frozen=True, kw_only=True):
         if not reasons or not self.gate.drain:
             return False
         nodes, share = drains.nodes_by_name(), self.gate.figures()[2]
-        ours = {name for name, node in nodes.items() if drains.mark_of(node)[1:] == ("bad",)}
-        if len(ours | set(reasons)) > max(1, int(share * len(nodes))):
-            self.log("too_many", len(ours), len(nodes), ", ".join(reasons))
+        drained = {name for name, node in nodes.items() if drains.mark_of(node)[1:] == ("bad",)}
+        if len(drained | set(reasons)) > max(1, int(share * len(nodes))):
+            self.log("too_many", len(drained), len(nodes), ", ".join(reasons))
             return False
         for name, reason in reasons.items():
             if not nodes[name].reason or drains.mark_of(nodes[name]):  # else, it is somebody else's

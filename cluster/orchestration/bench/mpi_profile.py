@@ -83,8 +83,8 @@ def variables(
             "another folder: export CLUSTER_STATE=/tmp/cluster",
         )
     before = environment.get(PRELOAD, "")
-    every = {"SAVE_ALL_TASKS": "yes"} if ranks <= MOST_FILES else {}
-    return {**every, **environment, PRELOAD: f"{path}:{before}" if before else path}
+    variables = {"SAVE_ALL_TASKS": "yes"} if ranks <= MOST_FILES else {}
+    return {**variables, **environment, PRELOAD: f"{path}:{before}" if before else path}
 
 
 def _check_library(

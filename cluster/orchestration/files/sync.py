@@ -154,8 +154,8 @@ class Sync:
         def do(host: str, shell: Shell) -> list[str]:
             missing, doubtful = differences[host]
             names = [name for name in doubtful if name in digests]
-            theirs = host_files.digests(shell, self._places[host], names)
-            equal = [name for name in names if theirs.get(name) == digests[name]]
+            remote_digests = host_files.digests(shell, self._places[host], names)
+            equal = [name for name in names if remote_digests.get(name) == digests[name]]
             lines = self._obstacles(local_tree, trees[host], missing, delete=delete)
             lines += _attributes(local_tree, equal)
             if delete:
@@ -170,12 +170,14 @@ class Sync:
         self, local_tree: LocalTree, tree: HostTree, missing: Iterable[str], *, delete: bool
     ) -> list[str]:
         """Return commands that remove a folder in the place of something else, or the reverse."""
-        theirs = {name: tree.entries[name].kind == "d" for name in missing if name in tree.entries}
-        ours = {name: local_tree.entries[name].kind == "d" for name in theirs}
-        obstacles = [name for name in theirs if theirs[name] != ours[name]]
+        remote_kinds = {
+            name: tree.entries[name].kind == "d" for name in missing if name in tree.entries
+        }
+        local_kinds = {name: local_tree.entries[name].kind == "d" for name in remote_kinds}
+        obstacles = [name for name in remote_kinds if remote_kinds[name] != local_kinds[name]]
         if obstacles and not delete:
             first = obstacles[0]
-            there, here = ("a", "none") if theirs[first] else ("no", "one")
+            there, here = ("a", "none") if remote_kinds[first] else ("no", "one")
             raise ShellError(
                 f"{self._remote_folder}/{first} is {there} folder on the host, and {here} here.",
                 means="sync removes nothing unless it is asked to.",

@@ -242,5 +242,5 @@ def connect(
         for machine, fact in zip(hosts.examined, hosts.facts, strict=True)
         if machine.name in shells
     }
-    every = needs_every_host(benchmark)
-    ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder, needs_every_host=every)
+    needs_all = needs_every_host(benchmark)
+    ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder, needs_every_host=needs_all)

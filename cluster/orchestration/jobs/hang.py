@@ -87,9 +87,9 @@ def _absent(
     if len(silent) < len(failed):
         return HostReport()
     size = max((report.size for reports in looks.values() for report in reports), default=0)
-    every = list(looks.values())
-    before = {process.rank: process for first, *_ in every for process in first.snapshots[::-1]}
-    there = {process.rank for *_, last in every for process in last.snapshots}
+    all_looks = list(looks.values())
+    before = {process.rank: process for first, *_ in all_looks for process in first.snapshots[::-1]}
+    there = {process.rank for *_, last in all_looks for process in last.snapshots}
     ranks = {
         name: {process.rank for report in reports for process in report.snapshots}
         for name, reports in looks.items()

@@ -129,8 +129,8 @@ class _Attempt(NamedTuple):
             with suppress(ClusterError):
                 run = store.read(Path(self.cluster.state.jobs[-1].run))
                 return decide(judge_check(run), hosts, skip)
-        every = tuple(range(hosts))
-        return Gate(verdict="UNDECIDED", code=code, reason=reason, hosts=hosts, unproven=every)
+        numbers = tuple(range(hosts))
+        return Gate(verdict="UNDECIDED", code=code, reason=reason, hosts=hosts, unproven=numbers)
 
     def _with_jobs(self, *, busy: bool) -> tuple[int, ...]:
         """Return the numbers of the hosts on which a job runs (InUse: some, and not `busy`)."""

@@ -146,7 +146,7 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Ask every provider what exists, where no journal here knows of a cluster (SpecError)."""
     search_ = search(regions)
     raise_all(search_.errors, FAILED)
-    nothing = outcome_words("no_clusters")
+    text = outcome_words("no_clusters")
     searched = searched_lines(search_.searched)
     names = [orphan.name for orphan in search_.orphans if orphan.provider != THIS_MACHINE]
     if names:
@@ -155,7 +155,7 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
             means=searched,
             remedy=f"See them: cluster ls; take them down: cluster down {' '.join(names)}",
         )
-    return nothing, searched
+    return text, searched
 
 
 def searched_by(provider: Provider, name: str = "") -> str:

@@ -297,11 +297,11 @@ class CloudProvider(
 
     def _clusters_in(self, client: ClientT) -> list[RemoteCluster]:
         """List the caller's clusters in a place, also those with only a group or key left."""
-        ours = Selection(owner=client.owner)
-        resources = self.launch.deletion(client, ours).resources()
+        selection = Selection(owner=client.owner)
+        resources = self.launch.deletion(client, selection).resources()
         tags_by_name = {item.tags.name: item.tags for item in resources if item.tags}
         by_name: dict[str, list[Any]] = {name: [] for name in tags_by_name}
-        for tags, machine in self.running(client, ours):
+        for tags, machine in self.running(client, selection):
             by_name.setdefault(tags.name, []).append(machine)
         return [
             self.remote_cluster(client, tags, by_name[name])

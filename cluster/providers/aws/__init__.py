@@ -241,7 +241,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         locations = [by_id[id_].get("NetworkNodes", ()) if id_ in by_id else () for id_ in ids]
         layers = range(1, 1 + max(map(len, locations), default=0))
         if not layers:
-            return ProviderTopology(reason=_nothing(by_id))
+            return ProviderTopology(reason=_no_topology_reason(by_id))
         return ProviderTopology(
             layers=network_layers([f"network node {layer}" for layer in layers], locations)
         )
@@ -251,7 +251,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         return region, filters_of(self.selection(region, name, entries))
 
 
-def _nothing(by_id: dict[str, InstanceTopologyTypeDef]) -> str:
+def _no_topology_reason(by_id: dict[str, InstanceTopologyTypeDef]) -> str:
     kinds = ", ".join(
         sorted({kind for instance in by_id.values() if (kind := instance.get("InstanceType"))})
     )

@@ -85,5 +85,5 @@ class ElasticIps:
             self._addressed.add(interface)
 
     def _listed(self) -> tuple[AddressTypeDef, ...]:
-        mine = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
-        return self._region.all("describe_addresses", "Addresses", Filters=mine)
+        filters = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
+        return self._region.all("describe_addresses", "Addresses", Filters=filters)

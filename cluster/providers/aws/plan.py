@@ -146,11 +146,11 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
 def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
     if journal.for_cluster(spec.name).entries():
         return
-    ours = [
+    filters = [
         {"Name": "tag:cluster", "Values": [spec.name]},
         {"Name": "tag:cluster-owner", "Values": [region.owner]},
     ]
-    if region.all("describe_security_groups", "SecurityGroups", Filters=ours):
+    if region.all("describe_security_groups", "SecurityGroups", Filters=filters):
         raise name_taken_error(spec.name, region.name, region.name)
 
 

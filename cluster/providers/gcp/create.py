@@ -149,8 +149,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         listed: tuple[Instance, ...] = self.client.all(
             "instances", zone=site.zone, filter=filter_of(self._selection)
         )
-        ours = (row for row in listed if is_of(self._selection, row.description))
-        own = (row for row in ours if row.name.rpartition("-")[0] == self._stem)
+        rows = (row for row in listed if is_of(self._selection, row.description))
+        own = (row for row in rows if row.name.rpartition("-")[0] == self._stem)
         return [
             ListedMachine(
                 instance=instance,

@@ -165,10 +165,10 @@ class GcpDeletion(Deletion[GcpResource]):
         """Find what is in the journal although its labels were changed, by its numbered name."""
         label = min(names).rpartition("-")[0]
         listed = self._project.all(type_.collection, zone=zone, filter=f'(name eq "{label}-.*")')
-        ours = [row for row in listed if row.name in names and self._may_be_ours(row)]
-        absent = names - {row.name for row in ours}
+        rows = [row for row in listed if row.name in names and self._may_be_ours(row)]
+        absent = names - {row.name for row in rows}
         self._missing |= {(type_.kind, f"{zone}/{name}") for name in absent}
-        return [_resource(type_, row) for row in ours]
+        return [_resource(type_, row) for row in rows]
 
     def _may_be_ours(self, row: Message) -> bool:
         """Tell whether what has a name of ours is: its description names no other launch."""

@@ -170,13 +170,16 @@ def bodies(
     Networks for RDMA are of the zone; the others are the same in all zones. In those that exist,
     only rules are made.
     """
-    ours = {"description": description_of(tags)}
+    labels = {"description": description_of(tags)}
     members = {"source_tags": [label(tags)], "target_tags": [label(tags)]}
     networks: dict[str, Body] = {}
     subnets, rules = [], []
     for number, nic in enumerate(existing or nics(fabric, tags, zone)):
-        named, within = {"name": nic.network}, {"network": f"global/networks/{nic.network}", **ours}
-        network = {**named, "auto_create_subnetworks": False, "mtu": fabric.mtu, **ours}
+        named, within = (
+            {"name": nic.network},
+            {"network": f"global/networks/{nic.network}", **labels},
+        )
+        network = {**named, "auto_create_subnetworks": False, "mtu": fabric.mtu, **labels}
         if nic.kind == GVNIC:
             rule = {"name": f"{label(tags)}-f{number}", "allowed": [{"I_p_protocol": "all"}]}
             rules.append({**rule, **members, **within})

@@ -164,8 +164,8 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
 def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
     if journal.for_cluster(spec.name).entries():
         return
-    ours = Selection(owner=project.owner, name=spec.name)
-    if any(is_of(ours, firewall.description) for firewall in project.all("firewalls")):
+    selection = Selection(owner=project.owner, name=spec.name)
+    if any(is_of(selection, firewall.description) for firewall in project.all("firewalls")):
         raise name_taken_error(spec.name, f"the project {project.name}")
 
 

@@ -155,14 +155,14 @@ def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
         "source_tags": [label(tags)],
         "allowed": [{"I_p_protocol": "all"}],
     }
-    nothing = {
+    denial = {
         **common,
         "name": f"{label(tags)}-no",
         "priority": LAST,
         "source_ranges": [EVERYBODY],
         "denied": [{"I_p_protocol": "all"}],
     }
-    return (ssh, inside, nothing) if offer.network else (ssh, inside)
+    return (ssh, inside, denial) if offer.network else (ssh, inside)
 
 
 def instance_view(instance: Instance) -> InstanceView:

@@ -79,8 +79,8 @@ class Api(msgspec.Struct, frozen=True):
 
     def create(self, text: str, *, dry: bool = False) -> Object:
         """Create a Job, or only ask whether the server takes it, and its pods (ClusterError)."""
-        how = "?fieldValidation=Strict" + ("&dryRun=All" if dry else "")
-        answer, warnings = self.run("create", "--raw", self._jobs(how), "-f", "-", text=text)
+        query = "?fieldValidation=Strict" + ("&dryRun=All" if dry else "")
+        answer, warnings = self.run("create", "--raw", self._jobs(query), "-f", "-", text=text)
         if dry and "PodSecurity" in warnings:
             raise refusal(warnings.replace("Warning: ", ""))
         return decoders.decode(answer, Object)
@@ -95,8 +95,8 @@ class Api(msgspec.Struct, frozen=True):
     def denied(self, verbs: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
         """Ask which of some verbs we may not use: verb, group and resource of each."""
         text = write_reviews(verbs, self.namespace.name)
-        how = ("--validate=false", "--output=jsonpath={.status.allowed}{'\\n'}")
-        answers = self.run("create", "-f", "-", *how, text=text)[0].split()
+        flags = ("--validate=false", "--output=jsonpath={.status.allowed}{'\\n'}")
+        answers = self.run("create", "-f", "-", *flags, text=text)[0].split()
         return tuple(
             f"{verb} {resource}"
             for (verb, _, resource), answer in zip(verbs, answers, strict=True)

@@ -115,9 +115,9 @@ class LabProvider(
         return f"Make the lab again: cluster down {spec.name}; {again}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        ours = processes_of(name)
-        resources = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
-        folders = {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}
+        processes = processes_of(name)
+        resources = [Resource(kind=p.kind, id=f"process {p.pid}") for p in processes]
+        folders = {p.folder for p in processes} | {journal.for_cluster(name).folder / "lab"}
         resources += [
             Resource(kind="folder", id=str(path)) for path in sorted(folders) if path.exists()
         ]
@@ -130,9 +130,9 @@ class LabProvider(
         return tuple(sorted({process.name for process in processes_of()}))
 
     def destroy(self, name: str) -> None:
-        ours = processes_of(name)
-        kill_all(ours)
-        for folder in {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}:
+        processes = processes_of(name)
+        kill_all(processes)
+        for folder in {p.folder for p in processes} | {journal.for_cluster(name).folder / "lab"}:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
     def console(self, machine: Machine) -> str:

@@ -490,15 +490,15 @@ def machines_of(
     if len(names) < hosts:
         raise ProvisionError(f"The job {job.id} has {len(names)} nodes, not {hosts}: {job.nodes}")
     addresses = {node.name: node.address for node in client.nodes(job.nodes)}
-    ours = f"/tmp/cluster-{token}"  # noqa: S108 - nobody can guess it
+    scratch = f"/tmp/cluster-{token}"  # noqa: S108 - nobody can guess it
     machines = tuple(
         Machine(  # noqa: S604 - "shell" names a plug-in
             name=machine_name(name, number),
             id=node,
             address=addresses.get(node, node),
             shell="ssh",
-            folder=ours,
-            bin=f"{ours}/env/bin",
+            folder=scratch,
+            bin=f"{scratch}/env/bin",
             access=_access(client, addresses.get(node, node), folder),
             job=job.id,
         )

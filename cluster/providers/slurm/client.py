@@ -80,7 +80,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
     def _once(self, argv: Sequence[str], within: float) -> Completed:
         access = self.access
         words = login_command(access, argv) if access else list(argv)
-        stdin, ours = os.pipe()  # the command on a login host ends when it is closed
+        stdin, write_end = os.pipe()  # the command on a login host ends when it is closed
         try:
             result = subprocess.run(
                 words,
@@ -98,7 +98,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             raise refusals.unanswered(argv[0], _text(error.stderr), self.words, within) from error
         finally:
             os.close(stdin)
-            os.close(ours)
+            os.close(write_end)
         return Completed(
             argv=tuple(argv), status=result.returncode, stdout=result.stdout, stderr=result.stderr
         )

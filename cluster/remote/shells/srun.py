@@ -147,10 +147,10 @@ class SrunCommand(ProcessCommand):
         """Wait for its end; raise if Slurm, and not the command, ended it."""
         status = self.process.wait()
         lines = self.errors(ENDS_WITHIN if status < 0 else None).splitlines(keepends=True)
-        ours = [line for line in lines if not _is_noise(line)]
-        lost = [line.strip() for line in ours if line.startswith(LOST)]
+        output = [line for line in lines if not _is_noise(line)]
+        lost = [line.strip() for line in output if line.startswith(LOST)]
         if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and self._by_ssh):
-            reason = lost[-1] if lost else "".join(ours).strip() or "srun was ended"
+            reason = lost[-1] if lost else "".join(output).strip() or "srun was ended"
             raise Unreachable(
                 f"The step on {self._host} was lost: {reason}",
                 state="broken",
@@ -158,7 +158,7 @@ class SrunCommand(ProcessCommand):
                 means="Whether the command went on there is not known.",
                 remedy="Look whether the job still runs: squeue --me",
             )
-        return status, "".join(ours)
+        return status, "".join(output)
 
 
 def _is_noise(line: str) -> bool:
@@ -181,8 +181,8 @@ class KernelWatch:
         self.why = ""
 
     def __enter__(self) -> Self:
-        here, _, _ = platform.node().partition(".")
-        if self._machine.access is None and self._machine.id.partition(".")[0] == here:
+        own_host, _, _ = platform.node().partition(".")
+        if self._machine.access is None and self._machine.id.partition(".")[0] == own_host:
             return self
         with suppress(OSError):  # there is no bash, or no ssh: the host is not watched
             self._process = subprocess.Popen(

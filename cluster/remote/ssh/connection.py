@@ -446,11 +446,11 @@ def _known_hosts_files(connection: fabric.Connection, access: Access, *, target:
     if own and target:
         return own
     settings = connection.ssh_config
-    mine = settings.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
+    user_files = settings.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
     all_of_us = settings.get(
         "globalknownhostsfile", "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
     )
-    files = [*shlex.split(mine), *shlex.split(all_of_us)]
+    files = [*shlex.split(user_files), *shlex.split(all_of_us)]
     return own + [str(Path(file).expanduser()) for file in files]
 
 

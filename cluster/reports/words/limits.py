@@ -210,8 +210,10 @@ def published_words(published: Published, median: float, unit: str) -> str:
         if median > published.high
         else "in it"
     )
-    mine = format_value(median, unit)
-    return f"usual: {ends} in {published.runs} published runs ({grades}); yours, {mine}, is {where}"
+    value = format_value(median, unit)
+    return (
+        f"usual: {ends} in {published.runs} published runs ({grades}); yours, {value}, is {where}"
+    )
 
 
 def _result_words(result: PublishedResult) -> str:

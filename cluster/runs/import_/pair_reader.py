@@ -128,8 +128,8 @@ def _of_tables(
         for cell in table.cells
     )
     pairs, one_host = _by_full_names(pairs)
-    every = {pair.hosts for pair in pairs}
-    directed = metric == "bandwidth" and any((b, a) in every for a, b in every)
+    host_pairs = {pair.hosts for pair in pairs}
+    directed = metric == "bandwidth" and any((b, a) in host_pairs for a, b in host_pairs)
     return PairLogs(
         title=fit[0][1].title,
         metric=metric,
@@ -169,8 +169,8 @@ def _results(
 ) -> Iterator[PairResult]:
     unknown: list[str] = []
     for log, reading in readings:
-        every = _hosts(log, reading, options.pattern)
-        for hosts, result in zip(every, reading.results, strict=True):
+        all_hosts = _hosts(log, reading, options.pattern)
+        for hosts, result in zip(all_hosts, reading.results, strict=True):
             if len(hosts) == PAIR:
                 yield PairResult(log.file, (hosts[0], hosts[1]), result)
             elif hosts:

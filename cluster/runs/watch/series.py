@@ -63,14 +63,14 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
         for point in _points(run) if run.status == "done" else ():
             own = by_key.setdefault(point.key, defaultdict(list))
             own[launch].append((run.record, point))
-    every = [_medians(own.values()) for own in by_key.values()]
-    looks = [look(values) for *_, values in every]
+    medians = [_medians(own.values()) for own in by_key.values()]
+    looks = [look(values) for *_, values in medians]
     moved = any(
         look_.state == "alarm"
-        for (_, point, _), look_ in zip(every, looks, strict=True)
+        for (_, point, _), look_ in zip(medians, looks, strict=True)
         if point.metric == MEMORY
     )
-    for (records, point, values), (found_points, now) in zip(every, looks, strict=True):
+    for (records, point, values), (found_points, now) in zip(medians, looks, strict=True):
         changes = tuple(_changes(records, found_points))
         spared = moved and point.metric != MEMORY and HOST not in point.params
         yield WatchedSeries(

@@ -128,8 +128,8 @@ def contradicting_gpu(hardware: Hardware | None, models: Sequence[str]) -> str:
     """Return a GPU that a log names, if it is not the user's; empty if one names none."""
     if hardware is None or not hardware.gpu:
         return ""
-    mine = _gpu_key(hardware.gpu)
-    foreign = [m for m in models if _gpu_key(m) not in (None, mine)]
+    key = _gpu_key(hardware.gpu)
+    foreign = [m for m in models if _gpu_key(m) not in (None, key)]
     return foreign[0] if foreign else ""
 
 

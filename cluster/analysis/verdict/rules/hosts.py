@@ -96,8 +96,10 @@ def _places(
         process: frozenset(core for core in cores if not set(process.processors).isdisjoint(core))
         for process in ranks
     }
-    every = {processor for core in cores for processor in core}
-    return {p: place for p, place in places.items() if place and not every <= set(p.processors)}
+    processors = {processor for core in cores for processor in core}
+    return {
+        p: place for p, place in places.items() if place and not processors <= set(p.processors)
+    }
 
 
 def other_load(evidence: Evidence) -> OtherLoad | None:

@@ -47,11 +47,11 @@ def command(
 
 
 def _show(first: orphans.Search) -> None:
-    nothing = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
+    text = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
     columns: Columns[orphans.Orphan] = (
         Column("name", lambda orphan: orphan.name),
         Column("provider", lambda orphan: orphan.provider),
         Column("why", lambda orphan: orphan.why),
         Column("what", lambda o: ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-"),
     )
-    show_rows(first.orphans, columns, empty=f"{nothing}\n{orphans.searched_lines(first.searched)}")
+    show_rows(first.orphans, columns, empty=f"{text}\n{orphans.searched_lines(first.searched)}")

@@ -100,9 +100,9 @@ def only_matrix(logs: DeviceLogs, kind: str, noun: str, tool: str) -> ReadLog | 
     rest = [log for log in logs.readings if not kinds[log.log.file]]
     if not own or any(result.measurements for other in rest for result in other.reading.results):
         return None
-    every = sorted(set.union(*kinds.values()))
-    if len(every) > 1:
-        several = ", others of ".join(KINDS[name].several for name in every)
+    numbers = sorted(set.union(*kinds.values()))
+    if len(numbers) > 1:
+        several = ", others of ".join(KINDS[name].several for name in numbers)
         raise SpecError(
             f"Some logs are of {several}; one kind is judged at a time.",
             remedy="Name only the logs of one kind.",

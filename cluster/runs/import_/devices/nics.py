@@ -89,8 +89,8 @@ def _with_path(pair: LoggedPair, classes: dict[str, str], topology: Topology | N
 
 def _device(nic: str, topology: Topology | None) -> Device | None:
     """Find a NIC by its name in the matrix or in the legend."""
-    every = topology.devices if topology else ()
-    return next((d for d in every if nic in (d.name, d.model) and not d.is_gpu), None)
+    all_devices = topology.devices if topology else ()
+    return next((d for d in all_devices if nic in (d.name, d.model) and not d.is_gpu), None)
 
 
 def _class(nic: str, topology: Topology | None) -> str:
