@@ -4,6 +4,7 @@ A size is bytes, a time is seconds, a rate is bytes per second. MB = 1e6 bytes a
 bytes, and the difference is never blurred.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -210,12 +211,18 @@ def parse_expected(text: str) -> ExpectedResult:
     return ExpectedResult(value=float(Decimal(match[1]) * Decimal(str(scale))), unit=base_unit)
 
 
-def parse_seconds(text: str) -> float:
-    """Read a duration as a person writes it: `2h`, `90min`, `1.5h`, `45s` or `2d` (SpecError)."""
-    match = _SPAN.fullmatch(text.strip().lower())
-    if match is None:
-        raise SpecError(f"{text!r} is not a duration.", remedy="Write 90min, 2h or 1d.")
-    return float(match[1]) * SECONDS[match[2]]
+def parse_seconds(span: str | float) -> float:
+    """Read a duration: seconds, or such as `2h`, `90min`, `1.5h`, `45s`, `2d` (SpecError)."""
+    match = _SPAN.fullmatch(span.strip().lower()) if isinstance(span, str) else None
+    if match is None and isinstance(span, str):
+        raise SpecError(f"{span!r} is not a duration.", remedy="Write 90min, 2h or 1d.")
+    seconds = float(match[1]) * SECONDS[match[2]] if match else float(span)
+    if not 0 < seconds < math.inf:
+        raise SpecError(
+            f"The duration is {seconds:g} s; it must be more than 0, and finite.",
+            remedy="Write 90min, 2h or 1d.",
+        )
+    return seconds
 
 
 def format_seconds(seconds: float) -> str:

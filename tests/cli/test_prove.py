@@ -74,6 +74,18 @@ def test_a_launch_file_has_a_key_for_it(tmp_path: Path) -> None:
     assert "not a duration" in command("launch", str(file), status=2).stderr
 
 
+@pytest.mark.parametrize("within", ["0", '"0s"', "-5", "nan"])
+def test_a_key_that_is_no_time_is_refused(within: str, tmp_path: Path) -> None:
+    file = tmp_path / "early.toml"
+    file.write_text(f'name = "early"\nprovider = "sim"\nprove = {within}\n')
+
+    command("launch", str(file), status=2)
+    command("up", "early", *SIM, "--prove", "0s", status=2)
+    with pytest.raises(SpecError):
+        cluster.launch("early", provider="sim", options=FABRIC, prove=float(within.strip('"s')))
+    assert "early" not in journal.names()
+
+
 def test_a_time_that_is_none_is_refused_before_anything_is_created(snapshot: Snapshot) -> None:
     with snapshot.raises(SpecError):
         cluster.launch("early", provider="sim", options=FABRIC, prove="soon")

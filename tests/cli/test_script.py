@@ -134,6 +134,7 @@ def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> Non
         (("aprun", "check"), "which aprun does not do"),
         (("srun", "p2p", "--time", "1min"), "a batch job needs more than 120 s"),
         (("srun", "p2p", "--size", "8"), "No such option"),
+        (("gate-slurm", "--within", "0s"), "must be more than 0"),
         (("srun", "p2p", "--starter", "mpirun:pmix"), "only srun takes a PMI"),
     ],
 )

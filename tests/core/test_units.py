@@ -12,6 +12,7 @@ from cluster.core.units import (
     format_size,
     format_tick,
     format_value,
+    parse_seconds,
     parse_size,
 )
 from tests.snapshots import Snapshot
@@ -217,3 +218,11 @@ def test_format_point(snapshot: Snapshot) -> None:
     assert format_point({}) == ""
     snapshot(format_point({"size": 65536, "rank": 1, "load": 0.5}))
     assert format_point({"size": "all"}) == "size all"
+
+
+@pytest.mark.parametrize("span", ["0s", "0.0h", 0, -5, float("nan"), float("inf"), "soon", ""])
+def test_a_span_that_is_none_switches_nothing_off(span: str | float) -> None:
+    """What takes a span takes `0s` for none: a launch would not be proven, or not wait."""
+    with pytest.raises(SpecError):
+        parse_seconds(span)
+    assert parse_seconds("1.5h") == parse_seconds(5400) == 5400.0

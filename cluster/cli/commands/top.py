@@ -51,8 +51,8 @@ def command(
     json: flags.Json = False,
 ) -> None:
     seconds, cluster = parse_seconds(every), attach(name)
-    if seconds <= 0 or count < 0:
-        raise SpecError("--every is more than 0, and --count is not negative.")
+    if count < 0:
+        raise SpecError(f"--count is {count}; it must not be negative.")
     if cluster.machines and cluster.machines[0].shell == SIMULATED:
         raise SpecError("Simulated hosts do nothing.", remedy="Look at a lab: --provider lab")
     screen, lock = console(quiet=False), threading.Lock()

@@ -20,6 +20,7 @@ from cluster.core.model.fleet import Drift
 from cluster.core.model.gate import Gate, GateCode
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.steps import NextStep
+from cluster.core.units import parse_seconds
 from cluster.fleet.evidence import drifts
 from cluster.fleet.gate import decide
 from cluster.orchestration.bench.listener import Listener
@@ -73,8 +74,7 @@ def prove(
     Raises:
         SpecError: the hosts cannot be tested in pairs.
     """
-    if not 0 < within < math.inf:
-        raise SpecError(f"--within is {within:g} s; it must be more than 0.", remedy="--within 60s")
+    within = parse_seconds(within)
     attempt = _Attempt(cluster, within, began or time.monotonic(), runs, listener)
     gate = attempt.answer(busy=busy, params=params or {})
     took = round(time.monotonic() - attempt.began, 3)

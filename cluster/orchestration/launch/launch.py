@@ -97,7 +97,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     own = locals()
     fields = {field: own[field] for field in SpecOptions.__struct_fields__}
     script = None if setup is None else read_script(setup)
-    within = parse_seconds(prove) if isinstance(prove, str) else prove
+    within = None if prove is None else parse_seconds(prove)
     on_state = NotebookProgress().preparing if in_notebook() else ignore
     cluster = launch_spec(make_spec(name, fields), on_state, confirm=_warn, replace=replace)
     if within is not None:

@@ -137,13 +137,16 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         name: convert(_job(name, job), FileJob, f"key of the job {name!r}")
         for name, job in jobs.items()
     }
-    spans = {key: keys[key] for key in ("ttl", "idle", "prove") if key in keys}
     keys = {
         **keys,
         "groups": {},
         "options": {key: _text(value) for key, value in options.items()},
         "jobs": {},
-        **{key: parse_seconds(span) for key, span in spans.items() if isinstance(span, str)},
+        **{
+            key: parse_seconds(span)
+            for key in ("ttl", "idle", "prove")
+            if isinstance(span := keys.get(key), str | int | float)
+        },
     }
     values = convert(keys, FileKeys, f"key of {path.name}")
     own = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}

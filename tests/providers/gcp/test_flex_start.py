@@ -117,6 +117,7 @@ def test_a_plan_says_how_long_it_waits_and_the_price_at_most(gcp: Cloud) -> None
         ({"ttl": 300.0}, "--ttl 2h"),
         ({"ttl": 8 * 86400.0}, "--ttl 2h"),
         ({"wait": "soon"}, "2h"),
+        ({"wait": "0s"}, "2h"),
         (
             {
                 "groups": {
