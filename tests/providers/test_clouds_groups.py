@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -9,18 +10,19 @@ import msgspec
 import pytest
 
 from cluster.core import journal, plugins
-from cluster.core.errors import Capacity, SpecError
+from cluster.core.errors import Capacity, Quota, SpecError
 from cluster.core.model.spec import ClusterSpec, Group
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.providers import Provider
 from tests import killed_processes
-from tests.clouds import NAME, World
+from tests.clouds import AWS, NAME, World
 from tests.fakes.values import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tests.fakes.aws import Cloud
     from tests.fakes.cloud import Emulated
     from tests.snapshots import Snapshot
 
@@ -128,6 +130,53 @@ def test_a_launch_that_is_killed_between_its_groups_leaves_nothing(
     else:
         attach(NAME).down(reachable=False)
     assert cloud.things() == before
+
+
+def alike(world: World, hosts: int, **fields: Any) -> ClusterSpec:
+    """Return the spec of two groups of as many small hosts each."""
+    group = Group(hosts=hosts, instance=SMALL[world.name])
+    zone = ZONES[world.name][0]
+    return ClusterSpec(
+        name=NAME, provider=world.name, hosts=2 * hosts, zone=zone, groups={"a": group, "b": group},
+        **fields,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("hosts", "fits"), [(2, True), (3, False)])
+def test_groups_of_one_reservation_are_counted_together(
+    cloud: Emulated[Any], world: World, hosts: int, *, fits: bool
+) -> None:
+    values = importlib.import_module(f"tests.fakes.{world.name}.values")
+    id_ = {"aws": "id", "gcp": "name"}[world.name]
+    fields = {id_: "cr-own", "instance": SMALL[world.name], "zone": ZONES[world.name][0]}
+    cloud.set(reservations=(values.Reserved(**fields),))  # 4 machines
+    if world.name == "gcp":
+        cloud.reset(cloud.settings)
+    provider, spec = world.provider(), alike(world, hosts, options={"reservation": "cr-own"})
+    if fits:
+        assert provider.plan(spec).prices.keys() == {"a", "b"}
+        return
+    with pytest.raises(SpecError, match=r"need 6 instances of cr-own .* together; 4 are free"):
+        provider.plan(spec)
+
+
+def test_groups_are_counted_together_towards_a_quota(cloud: Emulated[Any], world: World) -> None:
+    region = ZONES[world.name][0][:-2]
+    settings: dict[str, Any] = {"vcpus": 15}  # strangers use 8
+    cloud.set(**settings if world.name == "aws" else {"quotas": {f"{region} INSTANCES": 3}})
+    assert world.provider().plan(alike(world, 1)).lines
+    with pytest.raises(Quota, match="together"):
+        world.provider().plan(alike(world, 2))
+    assert not real_calls(cloud, CREATE[world.name])
+
+
+def test_groups_are_counted_together_in_a_subnet(aws: Cloud) -> None:
+    """Default subnets are of 4096 addresses: Amazon keeps five, and strangers have some."""
+    groups = {name: Group(hosts=2500, instance="c5.large") for name in "ab"}
+    spec = ClusterSpec(name=NAME, provider="aws", hosts=5000, groups=groups)
+    with pytest.raises(SpecError, match=r"need 5000 addresses of subnet-.* together; 4087"):
+        AWS.provider().plan(spec)
+    assert not aws.mutating()
 
 
 def _planned(cloud: Emulated[Any], world: World) -> tuple[Any, ...]:

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from cluster.core import journal, ssh_keys
-from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
+from cluster.core.errors import (
+    Capacity,
+    ClusterError,
+    ProvisionError,
+    Quota,
+    SpecError,
+    Timeout,
+    tail,
+)
 from cluster.core.model.hosts import Access, Link, Machine, machine_name
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import SpecPart
@@ -63,10 +71,29 @@ class Site(Value, frozen=True, kw_only=True):
     subnet: str = ""  # its id at Amazon; the launch creates one, if empty
 
 
+class Demand(Value, frozen=True, kw_only=True):
+    """What a group of hosts takes of something that all groups share, and how much is free."""
+
+    what: str  # in words, and unlike any other, such as `instances of cr-0123`
+    count: int
+    free: float
+    remedy: str
+    zone: str = ""  # the only one that it matters in
+    is_quota: bool = False
+
+    @property
+    def error(self) -> ClusterError:
+        return (Quota if self.is_quota else SpecError)(
+            f"The groups need {self.count} {self.what} together; {self.free:g} are free.",
+            remedy=self.remedy,
+        )
+
+
 class CloudOffer(Value, frozen=True, kw_only=True):
     """What a launch would create: the fields that all clouds have."""
 
     sites: tuple[Site, ...]  # to try one after another
+    demands: tuple[Demand, ...] = ()
     allow: str  # the network that may connect by SSH
     ttl: float  # seconds until the machines end by themselves
     region: str = ""  # of all resources, at clouds that have regions

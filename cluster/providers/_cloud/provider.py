@@ -4,7 +4,7 @@ A cloud has places: a region of Amazon, a project of Google. A client calls the 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -27,6 +27,7 @@ from cluster.providers._cloud.launch import (
     Client,
     CloudLaunch,
     CloudOffer,
+    Demand,
     EndedMachine,
     Intent,
     LaunchJournal,
@@ -523,10 +524,18 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
 
 
 def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
-    """Narrow the offers of all groups to the zones in common (SpecError: there are none)."""
+    """Narrow the offers of all groups to zones with room for all (SpecError, Quota: there is none).
+
+    Each group was planned as if it were alone.
+    """
+    short = unmet(offers)
+    full = {demand.zone for demand in short}
     own = {group: [site.zone for site in offer.sites] for group, offer in offers.items()}
     first, *rest = own.values()
-    common = [zone for zone in first if all(zone in zones for zones in rest)]
+    common = [zone for zone in first if all(zone in zones for zones in rest) and zone not in full]
+    for demand in short:
+        if not (demand.zone and common):
+            raise demand.error
     if first and not common:
         raise SpecError(
             "The groups have no zone in common.",
@@ -539,6 +548,15 @@ def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
         )
         for group, offer in offers.items()
     }
+
+
+def unmet(offers: Mapping[str, CloudOffer]) -> list[Demand]:
+    """Return the demands of all groups together that exceed what is free."""
+    sums: dict[str, Demand] = {}
+    for demand in (demand for offer in offers.values() for demand in offer.demands):
+        before = sums[demand.what].count if demand.what in sums else 0
+        sums[demand.what] = msgspec.structs.replace(demand, count=before + demand.count)
+    return [demand for demand in sums.values() if demand.count > demand.free]
 
 
 def expiry(entries: Entries) -> float | None:

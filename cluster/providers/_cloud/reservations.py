@@ -14,6 +14,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.launch import Demand
 
 ACTIVE = "active"
 LEAST = 600.0  # seconds that are worth a launch
@@ -31,8 +32,18 @@ class Reservation(Value, frozen=True, kw_only=True):
     is_block: bool = False  # at Amazon
     is_bound: bool = False  # at Google: its machines end with it, and must say so
     is_named: bool = True  # only launches that name it use it
+    platform: str = ""  # at Amazon: the operating system, as it is billed
+    tenancy: str = "default"
     start: float | None = None  # in seconds since the epoch, if that is to come
     end: float | None = None
+
+    def demand(self, hosts: int) -> Demand:
+        return Demand(
+            what=f"instances of {self.id} in {self.zone}",
+            count=hosts,
+            free=self.free,
+            remedy="Use fewer hosts, or end what runs there: cluster ls",
+        )
 
     @property
     def option(self) -> str:
@@ -45,10 +56,22 @@ class Reservation(Value, frozen=True, kw_only=True):
 
 
 def choose_named(
-    id_: str, reservations: Sequence[Reservation], spec: ClusterSpec, instance: str, now: float
+    id_: str,
+    reservations: Sequence[Reservation],
+    spec: ClusterSpec,
+    instance: str,
+    now: float,
+    zones: Sequence[str] = (),
 ) -> Reservation:
-    """Return the reservation of an id, or refuse it before anything is made (SpecError)."""
-    chosen = next((reservation for reservation in reservations if reservation.id == id_), None)
+    """Return the reservation of an id, or refuse it before anything is made (SpecError).
+
+    At Google several have one name, each in a zone: that which fits best, in `zones` if there is.
+    """
+    chosen = max(
+        (row for row in reservations if row.id == id_),
+        key=lambda r: (r.zone in zones, r.state == ACTIVE, r.instance == instance, r.free),
+        default=None,
+    )
     if chosen is None:
         lines = "\n".join(f"--option {reservation.line(now)}" for reservation in reservations)
         raise SpecError(

@@ -14,7 +14,8 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
             public address. It costs money until `down` or `gc`, also if the machine ended by
             itself.
         reservation: id of a capacity reservation that the machines use, such as `cr-0123`.
-        block: id of a Capacity Block that they use; they end 30 minutes before it does.
+        block: id of a Capacity Block that they use; they end 30 minutes before it does, those of an
+            UltraServer 60.
     """
 
     efa: bool = False

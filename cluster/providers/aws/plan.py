@@ -16,7 +16,7 @@ from cluster.core.units import format_seconds
 from cluster.providers import idle_lines
 from cluster.providers._cloud import public_address
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.launch import Site
+from cluster.providers._cloud.launch import Demand, Site
 from cluster.providers._cloud.options import (
     TTL,
     name_taken_error,
@@ -69,9 +69,12 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     zones = _zones(region, spec, options, reserved)
     interfaces = network_cards.efa_layout(kind) if options.efa else ()
     addresses = sum(interface.has_address for interface in interfaces) or 1
-    vpc, sites = _sites(region, spec, options, zones, addresses)
+    vpc, sites, demands = _sites(region, spec, options, zones, addresses)
     sites, unknown = efs.reachable(region, parse_mounts(options.mount, "aws"), vpc, sites)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
+    reservations.check_platform(reserved, image)
+    is_block = reserved is not None and reserved.is_block
+    vcpus, counted = quotas.check(region, kind, spec.hosts, spot=spec.spot, is_block=is_block)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
     ends = reservations.block_end(reserved, region.now()) if reserved else None
@@ -86,7 +89,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
         *([network_cards.layout_line(interfaces)] if interfaces else []),
-        quotas.check(region, kind, spec.hosts, spot=spec.spot),
+        vcpus,
         *([_score_line(region, spec)] if spec.spot else []),
         *unknown,
         *notes,
@@ -99,13 +102,14 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         region=region.name,
         vpc=vpc,
         sites=sites,
+        demands=(*demands, *counted, *([reserved.demand(spec.hosts)] if reserved else [])),
         image=image["ImageId"],
         root=images.root_device(image),
         disk=max(options.disk, images.disk_size(image)),
         cores=kind["VCpuInfo"].get("DefaultCores", 0),
         interfaces=interfaces,
         reservation=reserved.id if reserved else "",
-        is_block=reserved is not None and reserved.is_block,
+        is_block=is_block,
         packages=packages,
         allow=allow,
         ttl=ttl,
@@ -253,12 +257,12 @@ def _zones(
 
 def _sites(
     region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], addresses: int
-) -> tuple[str, tuple[Site, ...]]:
-    """Return the zones with a subnet that has `addresses` for each machine."""
+) -> tuple[str, tuple[Site, ...], list[Demand]]:
+    """Return the zones with a subnet that has `addresses` for each machine, and what these take."""
     needed = spec.hosts * addresses
     subnets = _subnets(region, options)
     if not subnets:
-        return "", tuple(Site(zone=zone) for zone in zones)
+        return "", tuple(Site(zone=zone) for zone in zones), []
     if all(subnet.get("Ipv6Native") for subnet in subnets):
         raise SpecError(
             f"{', '.join(subnet['SubnetId'] for subnet in subnets)} has IPv6 addresses only.",
@@ -267,6 +271,7 @@ def _sites(
         )
     subnets = tuple(subnet for subnet in subnets if not subnet.get("Ipv6Native"))
     by_zone = {zone: subnet for subnet in subnets if (zone := subnet["AvailabilityZone"]) in zones}
+    remedy = "Use --option subnet=subnet-... with a larger one, or another --zone."
     roomy = [zone for zone in zones if zone in by_zone and _room(by_zone[zone]) >= needed]
     if not roomy:
         rooms = {zone: _room(subnet) for zone, subnet in by_zone.items()}
@@ -274,10 +279,21 @@ def _sites(
             f"No subnet has room for {spec.hosts} machines, which need {needed} addresses.",
             means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())
             or f"The network has no subnet in {', '.join(zones)}.",
-            remedy="Use --option subnet=subnet-... with a larger one, or another --zone.",
+            remedy=remedy,
         )
     vpc = subnets[0]["VpcId"]
-    return vpc, tuple(Site(zone=zone, subnet=by_zone[zone]["SubnetId"]) for zone in roomy)
+    sites = tuple(Site(zone=zone, subnet=by_zone[zone]["SubnetId"]) for zone in roomy)
+    demands = [
+        Demand(
+            what=f"addresses of {site.subnet}",
+            count=needed,
+            free=_room(by_zone[site.zone]),
+            remedy=remedy,
+            zone=site.zone,
+        )
+        for site in sites
+    ]
+    return vpc, sites, demands
 
 
 def _room(subnet: SubnetTypeDef) -> int:

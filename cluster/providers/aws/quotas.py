@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.core.errors import Quota as QuotaError
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.launch import Demand
 from cluster.providers.aws.instances import instances
 
 if TYPE_CHECKING:
@@ -48,24 +49,36 @@ LAST_OF_P = 4  # newer generations of P have their own spot quotas
 MOST_TYPES = 100  # in one call
 
 
-def check(region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bool) -> str:
-    """Refuse a launch that needs more vCPUs than the account's quota leaves (Quota)."""
+def check(
+    region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bool, is_block: bool
+) -> tuple[str, tuple[Demand, ...]]:
+    """Refuse a launch that needs more vCPUs than the account's quota leaves (Quota).
+
+    Instances in a Capacity Block count towards none (EC2 user guide, "Capacity Blocks for ML").
+    """
     name, need = kind["InstanceType"], hosts * kind["VCpuInfo"]["DefaultVCpus"]
+    if is_block:
+        return f"vCPUs: {need} needed; those of a block count towards no quota", ()
     limit = _limit(region, family(name, spot=spot), spot=spot)
     if limit is None:
-        return f"vCPUs: {need} needed; the account's limit is unknown"
+        return f"vCPUs: {need} needed; the account's limit is unknown", ()
     used = _used(region, name, spot=spot)
     allowed, code = limit["Value"], limit["QuotaCode"]
+    remedy = (
+        "Ask for more: https://console.aws.amazon.com/servicequotas/home/services/ec2/"
+        f"quotas/{code}\nOr end what runs: cluster ls, cluster more gc"
+    )
     if used + need > allowed:
         raise QuotaError(
             f"{hosts} x {name} needs {need} vCPUs; of {allowed:g} in "
             f"{region.name}, {used} are in use.",
             means=f"It is the account's own limit, {limit.get('QuotaName', 'vCPUs')} "
             f"({code}); nothing was created.",
-            remedy="Ask for more: https://console.aws.amazon.com/servicequotas/home/services/ec2/"
-            f"quotas/{code}\nOr end what runs: cluster ls, cluster more gc",
+            remedy=remedy,
         )
-    return f"vCPUs: {need} needed, {used} in use, {allowed:g} allowed"
+    what = f"vCPUs ({code})"
+    demand = Demand(what=what, count=need, free=allowed - used, remedy=remedy, is_quota=True)
+    return f"vCPUs: {need} needed, {used} in use, {allowed:g} allowed", (demand,)
 
 
 def _limit(region: Region, family_: str, *, spot: bool) -> Mapping[str, Any] | None:

@@ -62,9 +62,9 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     instance = _instance(spec, requested)
     region = _region(spec, options)
     _check_name_is_free(project, spec)
-    reserved = reservations.choose(project, spec, options.reservation, instance)
     queue = flex_start.seconds_to_wait(spec, options, instance)
     kind, zones = _zones(project, spec, options, region, instance, requested)
+    reserved = reservations.choose(project, spec, options.reservation, instance, zones)
     zones = tuple(zones_to_try(zones, instance, reserved))
     fabric, nics, zones = fabrics.choose(
         project, region, instance, options.fabric, zones, options.network
@@ -83,6 +83,9 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     ends = remaining(reserved, now) if reserved else None
     ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
     counted = msgspec.structs.replace(spec, spot=spec.spot or bool(queue))  # for the quotas
+    quota, demands = quotas.check(
+        project, region, counted, kind, gpus, None if nics else fabric, public=options.is_public
+    )
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _description(spec, options, instance, zones, requested, network, allow),
@@ -90,9 +93,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         _network_line(link, tier1=tier1),
         fabrics.line(instance, fabric, nics),
         flex_start.line(queue, ttl) if queue else "",
-        quotas.check(
-            project, region, counted, kind, gpus, None if nics else fabric, public=options.is_public
-        ),
+        quota,
         _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
         check_policies(project, public=options.is_public),
         *notes,
@@ -104,6 +105,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         project=project.name,
         region=region,
         sites=tuple(Site(zone=zone) for zone in zones),
+        demands=(*demands, *([reserved.demand(spec.hosts)] if reserved else [])),
         instance=instance,
         network=network.name if network else "",
         subnet=options.subnet,

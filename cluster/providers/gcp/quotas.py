@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import Quota as QuotaError
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.launch import Demand
 from cluster.providers.gcp.accelerators import BY_TYPE
 from cluster.providers.gcp.machine_types import family
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from cluster.providers.gcp.fabrics import GcpFabric
 
 PAGE = "https://console.cloud.google.com/iam-admin/quotas"
+NETWORKS = "NETWORKS"
 
 
 class Need(Value, frozen=True, kw_only=True):
@@ -35,26 +37,28 @@ def check(
     fabric: GcpFabric | None,
     *,
     public: bool,
-) -> str:
-    """Refuse a launch beyond a quota (Quota); return a plan's line: needed, in use, allowed."""
+) -> tuple[str, list[Demand]]:
+    """Refuse a launch beyond a quota (Quota); return a plan's line: needed, in use, allowed.
+
+    All groups use the networks of one fabric: they are no demand.
+    """
     limits = _limits(project, region)
     needs = _needs(spec, kind, gpus, limits, public=public)
-    if fabric:
-        count = fabric.networks + bool(fabric.rdma)
-        needs.append(Need(metric="NETWORKS", count=count, everywhere=True))
     all_over = _limits(project, "") if gpus or fabric else {}
+    demands = []
     for need in needs:
         quotas = all_over if need.everywhere else limits
         if need.metric in quotas:
-            _refuse_more(need, quotas[need.metric], region)
+            demands.append(_demand(need, quotas[need.metric], region))
+    if fabric and NETWORKS in all_over:
+        count = fabric.networks + bool(fabric.rdma)
+        _demand(Need(metric=NETWORKS, count=count, everywhere=True), all_over[NETWORKS], region)
     first = needs[0]
+    line = f"quota: {first.count} {first.metric} needed"
     if first.metric not in limits:
-        return f"quota: {first.count} {first.metric} needed; the project's limit is unknown"
+        return f"{line}; the project's limit is unknown", demands
     quota = limits[first.metric]
-    return (
-        f"quota: {first.count} {first.metric} needed, {quota.usage:g} in use, "
-        f"{quota.limit:g} allowed"
-    )
+    return f"{line}, {quota.usage:g} in use, {quota.limit:g} allowed", demands
 
 
 def _limits(project: Project, region: str) -> dict[str, Quota]:
@@ -102,14 +106,17 @@ def _counted(metric: str, normal: str, quotas: dict[str, Quota]) -> str:
     return spare if spare in quotas and quotas[spare].limit > 0 else normal
 
 
-def _refuse_more(need: Need, quota: Quota, region: str) -> None:
-    if quota.usage + need.count <= quota.limit:
-        return
+def _demand(need: Need, quota: Quota, region: str) -> Demand:
+    """Return a need with what is free of its quota (QuotaError: that is less)."""
     where = "all regions" if need.everywhere else region
-    raise QuotaError(
-        f"{need.count} {need.metric} are needed; of {quota.limit:g} in {where}, {quota.usage:g} "
-        "are in use.",
-        means="It is the project's own limit, and no matter of what Google has; nothing was "
-        "created.",
-        remedy=f"Ask for more: {PAGE}\nOr end what runs: cluster ls, cluster more gc",
-    )
+    remedy = f"Ask for more: {PAGE}\nOr end what runs: cluster ls, cluster more gc"
+    if quota.usage + need.count > quota.limit:
+        raise QuotaError(
+            f"{need.count} {need.metric} are needed; of {quota.limit:g} in {where}, "
+            f"{quota.usage:g} are in use.",
+            means="It is the project's own limit, and no matter of what Google has; nothing was "
+            "created.",
+            remedy=remedy,
+        )
+    what, free = f"{need.metric} in {where}", quota.limit - quota.usage
+    return Demand(what=what, count=need.count, free=free, remedy=remedy, is_quota=True)

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 KEY = "compute.googleapis.com/reservation-name"  # of the affinity to a reservation
 
 
-def choose(project: Project, spec: ClusterSpec, name: str, instance: str) -> Reservation | None:
+def choose(
+    project: Project, spec: ClusterSpec, name: str, instance: str, zones: tuple[str, ...]
+) -> Reservation | None:
     """Return the reservation of a name, or refuse it before anything is made (SpecError)."""
     if not name:
         return None
-    chosen = choose_named(name, list_reservations(project), spec, instance, project.now())
+    chosen = choose_named(name, list_reservations(project), spec, instance, project.now(), zones)
     if not chosen.is_named:
         raise SpecError(
             f"{name} cannot be named: every launch of its type and zone uses it.",

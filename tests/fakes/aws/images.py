@@ -27,6 +27,7 @@ class StrictAmi(Ami):
 
     size = ROOT_SIZE
     ena_support = True
+    platform_details = "Linux/UNIX"
 
     @property
     def block_device_mappings(self) -> list[dict[str, Any]]:

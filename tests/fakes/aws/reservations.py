@@ -46,9 +46,9 @@ class ReservationCalls(Room):
         return {
             "CapacityReservationId": one.id,
             "InstanceType": one.instance,
-            "InstancePlatform": "Linux/UNIX",
+            "InstancePlatform": one.platform,
             "AvailabilityZone": one.zone,
-            "Tenancy": "default",
+            "Tenancy": one.tenancy,
             "TotalInstanceCount": one.total,
             "AvailableInstanceCount": self._free(one),
             "State": one.state,
@@ -90,7 +90,9 @@ class ReservationCalls(Room):
                 "InvalidParameterCombination",
                 f"The market type {market} does not fit the capacity reservation {target}.",
             )
-        if (one.instance, one.zone) != (kind["InstanceType"], zone):
+        image = self.ec2_backend.amis[self.params["ImageId"]]
+        asked = (kind["InstanceType"], zone, image.platform_details, "default")
+        if (one.instance, one.zone, one.platform, one.tenancy) != asked:
             raise refused(
                 "InvalidParameterValue",
                 f"The capacity reservation {target} is of {one.instance} in {one.zone}.",

@@ -16,6 +16,8 @@ class Reserved(Value, frozen=True, kw_only=True):
     zone: str = "us-east-1a"
     state: str = "active"
     total: int = 4
+    platform: str = "Linux/UNIX"
+    tenancy: str = "default"
     block: bool = False
     start: float = -3600.0
     end: float | None = None

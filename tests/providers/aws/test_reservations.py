@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from cluster.core import journal
-from cluster.core.errors import Capacity, ProvisionError, SpecError
+from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError
 from cluster.providers._cloud import capacity_cache
+from cluster.providers._cloud.reservations import Reservation
+from cluster.providers.aws.reservations import block_end
 from tests.fakes.aws import Settings
 from tests.fakes.aws.values import Reserved
 from tests.providers.aws.conftest import create, ours, provider, spec_of
@@ -24,12 +26,14 @@ pytestmark = pytest.mark.usefixtures("after_a_second")
 HOUR = 3600.0
 OWN = Reserved(id="cr-0own", instance="c5.large", zone="us-east-1b")
 BLOCK = Reserved(id="cr-0block", instance="c5.large", zone="us-east-1c", block=True, end=HOUR)
+RED_HAT = Reserved(id="cr-0hat", instance="c5.large", platform="Red Hat Enterprise Linux")
+DEDICATED = Reserved(id="cr-0alone", instance="c5.large", tenancy="dedicated")
 LATER = Reserved(id="cr-0later", instance="c5.large", state="scheduled", start=HOUR)
 
 
 @pytest.fixture
 def reserved(aws: Cloud) -> Cloud:
-    aws.reset(Settings(reservations=(OWN, BLOCK, LATER)))
+    aws.reset(Settings(reservations=(OWN, BLOCK, LATER, RED_HAT, DEDICATED)))
     return aws
 
 
@@ -78,6 +82,8 @@ def test_a_block_cuts_the_time_to_live_and_costs_nothing_more(reserved: Cloud) -
         ({"spot": True}, {"reservation": "cr-0own"}, "is paid for already, and not spot"),
         ({"zone": "us-east-1a"}, {"reservation": "cr-0own"}, "is in us-east-1b, and not in"),
         ({"instance": "c5.xlarge"}, {"reservation": "cr-0own"}, "is of c5.large, and --instance"),
+        ({}, {"reservation": "cr-0hat"}, "cr-0hat is of Red Hat Enterprise Linux, and the image"),
+        ({}, {"reservation": "cr-0alone"}, "cr-0alone is of dedicated tenancy"),
         ({"hosts": 5}, {"reservation": "cr-0own"}, "has 4 of 4 instances free"),
     ],
 )
@@ -100,6 +106,8 @@ def test_what_cannot_be_is_refused_in_plan(
         ({"state": "expired"}, ProvisionError, "InvalidCapacityReservationState", "not active"),
         ({"id": "cr-0other"}, ProvisionError, "InvalidCapacityReservationId.NotFound", "not exist"),
         ({"instance": "c5.xlarge"}, ProvisionError, "InvalidParameterValue", ""),
+        ({"platform": "SUSE Linux"}, ProvisionError, "InvalidParameterValue", ""),
+        ({"tenancy": "dedicated"}, ProvisionError, "InvalidParameterValue", ""),
         ({"block": True}, ProvisionError, "InvalidParameterCombination", ""),
     ],
 )
@@ -121,6 +129,28 @@ def test_what_changed_after_the_plan_is_refused_by_amazon_and_leaves_nothing(
     assert bool(text) == ("cluster up NAME --plan" in caught.value.remedy)
     assert ours(reserved) == set()
     assert not capacity_cache.zones("c5.large")
+
+
+@pytest.mark.parametrize(
+    ("instance", "before"),
+    [("p5.48xlarge", 1800), ("p6e-gb200.36xlarge", 3600), ("trn2u.48xlarge", 3600)],
+)
+def test_machines_of_an_ultraserver_end_an_hour_before_their_block(
+    instance: str, before: float
+) -> None:
+    row = Reservation(
+        id="cr-0", instance=instance, zone="", state="active", free=4, total=4, is_block=True,
+        end=2 * HOUR,
+    )  # fmt: skip
+
+    assert block_end(row, 0.0) == 2 * HOUR - before
+
+
+def test_machines_of_a_block_count_towards_no_quota(reserved: Cloud) -> None:
+    reserved.set(vcpus=0)
+    assert provider().plan(reserving(block="cr-0block")).ttl
+    with pytest.raises(Quota):
+        provider().plan(reserving())
 
 
 def test_a_block_that_is_nearly_over_is_refused(aws: Cloud) -> None:

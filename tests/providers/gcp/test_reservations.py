@@ -91,6 +91,17 @@ def test_what_does_not_fit_is_refused(
     assert not reserved.mutating()
 
 
+def test_of_several_reservations_of_a_name_that_in_the_zone_is_used(gcp: Cloud) -> None:
+    zones = ("us-central1-a", "us-central1-b")
+    same = [Reserved(name="same", instance="c2-standard-60", zone=zone) for zone in zones]
+    gcp.reset(Settings(reservations=tuple(same)))
+    machines = create(reserving("same", zone="us-central1-b"))
+
+    assert {machine.id.partition("/")[0] for machine in machines} == {"us-central1-b"}
+    with pytest.raises(SpecError, match="same is in us-central1-"):
+        provider().plan(reserving("same", zone="us-central1-c"))
+
+
 def test_a_plan_lists_what_is_paid_for(snapshot: Snapshot, reserved: Cloud) -> None:
     lines = provider().plan(spec_of(placement=False)).lines
     reserved.fail(Fault(action="reservations.aggregatedList", code="forbidden", status=403))
