@@ -139,6 +139,10 @@ def test_a_capped_connection_that_is_faster_than_its_cap(judged: Judge) -> None:
     assert isinstance(found.reason, AboveAssumption)
     assert found.reason.assumption.kind == "connection_held"
     assert found.reason.assumption.rate == 10e9 / 8
+    (stated,) = judged(text, "nic=100gbit,flow=10gbit", 2)
+    assert stated.word == "impossible"
+    (cited,) = judged(text, "nic=100gbit,flow=10gbit,source=a page", 2)
+    assert cited.word == "unknown"
 
 
 def test_a_collapse_behind_a_good_message_is_the_finding(judged: Judge) -> None:
