@@ -27,6 +27,7 @@ from cluster.fleet.findings import (
     is_of_group,
     shared_fabric,
     short_hosts,
+    silent_flows,
     slow_groups,
     undecided_groups,
     undecided_hosts,
@@ -64,7 +65,7 @@ def diagnose(
     suspects = _suspects(fleet, solution, findings)
     reference = pair_table.unit_value(fleet, solution, float(solution.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
-    reason = _reason(word, findings, fleet, solution)
+    reason = _reason(word, findings, suspects, fleet, solution)
     if word == "UNDECIDED":
         suspects += tuple(undecided_groups(fleet, solution))
     return FleetVerdict(
@@ -94,7 +95,8 @@ def _suspects(
     slow = {host for f in findings if f.kind == "GROUP" for host in f.reason.hosts}
     doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
     undecided = {s.place: s for doubt in doubts for s in doubt(fleet, solution)}
-    return tuple(s for s in undecided.values() if s.place.host not in slow)
+    in_doubt = (s for s in undecided.values() if s.place.host not in slow)
+    return (*in_doubt, *silent_flows(solution, findings))
 
 
 def _findings(fleet: Fleet, solution: pair_table.Diagnosed) -> list[FleetFinding]:
@@ -165,15 +167,20 @@ def _word(
 
 
 def _reason(
-    word: FleetWord, findings: Sequence[FleetFinding], fleet: Fleet, solution: pair_table.Diagnosed
+    word: FleetWord,
+    findings: Sequence[FleetFinding],
+    suspects: Sequence[Suspect],
+    fleet: Fleet,
+    solution: pair_table.Diagnosed,
 ) -> Reason:
     """Return why the verdict is this, and what is missing for another one."""
     undecided = solution.blame.undecided
     if word == "FAULTY":
         return Reason(code="faults")
-    if word == "UNDECIDED" and not undecided:
+    silent = [s.reason for s in suspects if s.reason.code == "silent_flows"]
+    if silent or (word == "UNDECIDED" and not undecided):
         untested = sum(1 for finding in findings if finding.kind == "UNTESTED")
-        return Reason(code="untested" if untested else "unexplained", low=untested)
+        return [*silent, Reason(code="untested" if untested else "unexplained", low=untested)][0]
     if word == "UNDECIDED":
         if all(culprit.twins for culprit in undecided):
             return Reason(code="two_ends")

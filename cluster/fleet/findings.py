@@ -44,6 +44,7 @@ FEWEST_OF_GROUP = 3  # hosts that are slow for one reason
 ALIKE = 0.1  # by which the capacities of such hosts differ at most
 DRIFTS = 0.8  # correlation with the number of the round, from which a host drifts
 PARTNERS = 3  # of a host in a confirming run
+SILENT_NAMED = 20  # pairs of silent flows that are listed
 WORSE = 0.8  # of what other groups reach at the same time: a group below this is a finding
 
 
@@ -381,6 +382,26 @@ def _pairs(solution: Diagnosed, *, silent: bool) -> int:
     """Count the pairs of which each could be silent, or low alone, by chance."""
     usable = (test for test in solution.table.tests if silent or test.alone)
     return len({(min(t.source, t.target), max(t.source, t.target)) for t in usable})
+
+
+def silent_flows(solution: Diagnosed, findings: Iterable[FleetFinding]) -> Iterator[Suspect]:
+    """Return the fabric, if nothing ever arrives by some flows, and no part is blamed for it.
+
+    A flow is what fixed routes depend on: a sender, a receiver, their NICs and a port.
+    """
+    table = solution.table
+    links = {frozenset((f.place.host, f.place.peer)) for f in findings if f.place.kind == "pair"}
+    flows = [(test.source, test.target, test.nic, test.port) for test in table.tests]
+    open_ = (table.rates <= 0) & (solution.blame.explained_by < 0)
+    silent = {flows[at] for at in np.flatnonzero(open_)}
+    silent -= {flows[at] for at in np.flatnonzero(table.rates > 0)}
+    silent = {flow for flow in silent if frozenset(flow[:2]) not in links}
+    if silent:
+        pairs = tuple(dict.fromkeys((source, target) for source, target, *_ in sorted(silent)))
+        reason = Reason(
+            code="silent_flows", low=len(silent), of=len(set(flows)), pairs=pairs[:SILENT_NAMED]
+        )
+        yield Suspect(place=Part(kind="fabric"), reason=reason)
 
 
 def unproven_hosts(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:

@@ -279,9 +279,14 @@ class _Bests(NamedTuple):
 
 
 def _bests_of_groups(tests: PairTests, events: Numbers, part: int) -> _Bests:
-    """Return the bests of a group, and those of the others in tests that do not pass it."""
+    """Return the bests of a group, and those of the others in tests that do not pass it.
+
+    Nor do these pass it the other way: a switch that is dead is so in both.
+    """
     is_passed = tests.paths == part
-    other = (tests.kinds[tests.paths] == GROUP) & ~is_passed.any(axis=1)[:, None]
+    first, ways = int(np.argmax(tests.kinds == GROUP)), int((tests.kinds == GROUP).sum())
+    either = is_passed | (tests.paths == first + (part - first + ways // 2) % ways)
+    other = (tests.kinds[tests.paths] == GROUP) & ~either.any(axis=1)[:, None]
     at, hops = np.nonzero((tests.paths >= 0) & (is_passed | other))
     keys = np.stack([tests.paths[at, hops], events[at], ~tests.shared[at]], axis=1)
     each, place = np.unique(keys, axis=0, return_inverse=True)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cluster.core.model.fleet import Fleet, PairTest, Part, Reason
 from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.gate import decide
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, first_rounds, survey
 from tests.fleet.fleets import Simulated, Uncertain, named
 
@@ -41,6 +42,37 @@ ROUTED = {  # where the routes are known
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_named_by_its_kind(fault: str) -> None:
     assert sorted(named(Simulated(fault=fault).check())) == sorted(FAULTS[fault])
+
+
+@pytest.mark.parametrize("fabric", ["leafspine:3x6", "leafspine:4x8", "leafspine:8x8"])
+def test_a_dead_leaf_switch_is_named(fabric: str) -> None:
+    """It carries nothing, either way; where it was slow both ways, one hid the other, too."""
+    assert named(Simulated(fabric, "leaf:1=0").check()) == ["GROUP group:1 both"]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "fault", "grouped"),
+    [
+        ("leafspine:2x8", "leaf:1=0", True),
+        ("leafspine:2x8", "leaf:1=0", False),
+        ("leafspine:3x6", "leaf:1=0", False),
+        ("leafspine:4x8", "spine:1=0", False),
+    ],
+)
+def test_flows_by_which_nothing_ever_arrives_are_no_pass(
+    fabric: str,
+    fault: str,
+    grouped: bool,  # noqa: FBT001 - a parameter of a test
+) -> None:
+    """Whichever part is dead: each host is good with others, and is not blamed."""
+    fleet = Simulated(fabric, fault, grouped=grouped)
+    verdict = fleet.check()
+    (suspect,) = verdict.suspects
+
+    assert (verdict.verdict, verdict.reason.code) == ("UNDECIDED", "silent_flows")
+    assert suspect.reason == verdict.reason
+    assert 0 < verdict.reason.low < verdict.reason.of
+    assert decide(verdict, len(fleet.fleet.names)).verdict == "UNDECIDED"
 
 
 @pytest.mark.parametrize("fault", ROUTED)

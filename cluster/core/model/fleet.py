@@ -25,7 +25,7 @@ ReasonCode = Literal[
     "slow_device", "slow_device_alone", "slow_device_pair",
     # of suspects
     "chance", "same_tests", "in_no_group", "far", "one_test", "unknown_path", "few_pairs",
-    "few_to_compare",
+    "few_to_compare", "silent_flows",
     # of verdicts
     "faults", "alike", "below_limit", "no_tests", "no_values", "one_pair", "two_ends",
     "few_rounds", "few_partners", "unexplained", "untested", "few_classes", "unknown_paths",

@@ -317,6 +317,9 @@ def _suspected(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
             return f"{name}: its {reason.low} low {tests} could be chance"
         case "in_no_group":
             return f"{name}: it is low with all others, and in no group"
+        case "silent_flows":
+            pairs = _some([f"{a} to {b}" for a, b in reason.pairs], NAMED_PAIRS, " and ")
+            return f"{name}: nothing ever arrives from hosts {pairs}"
         case _:
             where = f"{part_name(suspect.place)} ({fleet.names[suspect.place.host]})"
             words = host_words(
@@ -376,6 +379,12 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
             return (
                 f"{reason.low} host(s) are low in all their tests, and so could good ones be: test "
                 f"them with more partners, one pair at a time; {usual}."
+            )
+        case "silent_flows":
+            return (
+                f"nothing ever arrives by {reason.low} of {reason.of} flows (a sender, a receiver "
+                "and a port), and no host explains them: a dead switch, or a link, a route or a "
+                f"filter between switches; {usual}."
             )
         case "unexplained" if not fleet.foreign:
             return f"hosts are low at times, and were not tested again beside others; {usual}."
