@@ -47,7 +47,7 @@ def test_a_planted_fault_is_named_by_its_kind(fault: str) -> None:
 @pytest.mark.parametrize("fabric", ["leafspine:3x6", "leafspine:4x8", "leafspine:8x8"])
 def test_a_dead_leaf_switch_is_named(fabric: str) -> None:
     """It carries nothing, either way; where it was slow both ways, one hid the other, too."""
-    assert named(Simulated(fabric, "leaf:1=0").check()) == ["GROUP group:1 both"]
+    assert named(Simulated(fabric, "leaf:1=0").check()) == [("GROUP", "group:1", "both")]
 
 
 @pytest.mark.parametrize(
