@@ -38,7 +38,7 @@ from cluster.fleet.instability import (
     varying_hosts,
 )
 from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table
-from cluster.fleet.solver import DEEP, HOST, MANY
+from cluster.fleet.solver import CROWD_CHANCE, DEEP, HOST, MANY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -379,10 +379,12 @@ def _suspects(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:
         for part in (culprit.part, *culprit.twins)
         if part < 2 * ends
     )
-    crowded = (
-        culprit.part for culprit in solution.blame.blamed if _in_crowd(solution, culprit.part)
+    weak = (  # one of a hundred healthy fleets has such a host: it is tested at another time
+        c.part
+        for c in solution.blame.blamed
+        if c.part < 2 * ends and (c.chance > CROWD_CHANCE or _in_crowd(solution, c.part))
     )
-    hosts = (part % ends // fleet.nics for part in (*crowded, *undecided))  # the blamed first
+    hosts = (part % ends // fleet.nics for part in (*weak, *undecided))  # the blamed first
     return _beside_good(fleet, solution, hosts)
 
 

@@ -68,6 +68,7 @@ LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
 CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
 CROWD_CHANCE = 0.0001  # the same for a part all of whose tests shared links: each may be contention
 OFTEN = 0.15  # of tests alone of good parts that are low: others may take bandwidth from any test
+LOUD_CHANCE = 1e-6  # the same where they are: a pair's tests alone pass the same links each time
 QUIET = 0.05  # unexplained share of concurrent tests, from which they prove nothing about one host
 MET = 0.5  # of the other hosts, that one of several suspects must have met
 
@@ -125,7 +126,6 @@ def solve(tests: PairTests) -> Blame:
     low = located & (tests.values < usual)
     suspects = capacities < per_part  # never a part that was not tested: NaN compares false
     healthy = located & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
-    chances = _Chances(tests, healthy, per_part)
     edges = np.append(capacities * (1 - tolerance), np.nan)[tests.paths]
     too_low = ~tests.shared[:, None] & (tests.values[:, None] < edges)
     able = np.where(too_low, -1, tests.paths)
@@ -133,7 +133,9 @@ def solve(tests: PairTests) -> Blame:
     alone = low[healthy & exposed]
     loud = len(alone) >= MANY and float(alone.mean()) > OFTEN
     crowd = tests.shared | (exposed & loud)
-    explained, blamed, undecided = _explain(tests, able, low, suspects, chances, crowd)
+    chances = _Chances(tests, healthy, per_part)
+    limit = LOUD_CHANCE if loud else CROWD_CHANCE
+    explained, blamed, undecided = _explain(tests, able, low, suspects, chances, (crowd, limit))
     return Blame(
         blamed=tuple(blamed),
         undecided=tuple(undecided),
@@ -335,7 +337,12 @@ class _Index:
 
 
 def _explain(
-    tests: PairTests, able: Numbers, low: Flags, suspects: Flags, chances: _Chances, crowd: Flags
+    tests: PairTests,
+    able: Numbers,
+    low: Flags,
+    suspects: Flags,
+    chances: _Chances,
+    crowd: tuple[Flags, float],
 ) -> tuple[Numbers, list[Culprit], list[Culprit]]:
     """Explain the low tests greedily: each time, by the suspect that explains most.
 
@@ -356,7 +363,7 @@ def _explain(
         own = index.open(part, low & (explained < 0))
         culprit = chances.culprit(part, own, index.tests_of(part))
         twins = _twins(tests, own, counts, part)
-        sure = not twins and culprit.chance <= _limit(crowd[own], blamed)
+        sure = not twins and culprit.chance <= _limit(crowd, own, blamed)
         if not _of_one_end(tests, own, part, low & (explained < 0)):
             (blamed if sure else undecided).append(culprit._replace(twins=twins))
         else:  # that host is as likely the cause, although it is good at times
@@ -371,7 +378,7 @@ def _explain(
             np.maximum(open_tests, 0, out=open_tests)
     for culprit in sorted(undecided, key=lambda c: c.chance):
         own = index.open(culprit.part, low & (explained < 0))
-        if not culprit.twins and culprit.chance <= _limit(crowd[own], blamed):
+        if not culprit.twins and culprit.chance <= _limit(crowd, own, blamed):
             undecided.remove(culprit)
             if len(own) == culprit.tests:
                 blamed.append(culprit)
@@ -389,13 +396,14 @@ def _of_one_end(tests: PairTests, own: Numbers, part: int, open_: Flags) -> bool
     )
 
 
-def _limit(crowd: Flags, blamed: Sequence[Culprit]) -> float:
+def _limit(crowd: tuple[Flags, float], own: Numbers, blamed: Sequence[Culprit]) -> float:
     """Return the chance up to which one more part is blamed.
 
     It is lower if others may have slowed down all low tests that only this part explains.
     """
-    in_crowd = len(crowd) > 0 and bool(crowd.all())
-    return CROWD_CHANCE if in_crowd else CHANCE * (len(blamed) + 1)
+    exposed, limit = crowd
+    in_crowd = len(own) > 0 and bool(exposed[own].all())
+    return limit if in_crowd else CHANCE * (len(blamed) + 1)
 
 
 @overload

@@ -51,6 +51,8 @@ def test_hosts_that_are_slow_only_while_all_send_are_not_said_to_be_low() -> Non
         (5560, "ecmp", "loss:0.01", 0.5),
         (5562, "ecmp", "loss:0.03", 0.2),
         (5610, "leastloaded", "tails:0.03", 0.2),
+        (7598, "leastloaded", "loss:0.03", 0.2),  # repeats of the same pairs
+        (7602, "leastloaded", "both:0.01", 0.5),
     ],
 )
 def test_no_host_is_blamed_for_the_traffic_of_others_that_most_tests_alone_met(
@@ -72,3 +74,18 @@ def test_a_host_that_is_blamed_by_tests_at_once_is_tested_alone_before_other_sus
     ).check()  # fmt: skip
 
     assert (verdict.verdict, named(verdict)) == ("UNDECIDED", [])
+
+
+@pytest.mark.parametrize(
+    ("seed", "routes", "grouped", "noise"),
+    [(8609, "leastloaded", False, "tails:0.03"), (9624, "dmodk", True, "tails:0.01")],
+)
+def test_a_host_that_is_blamed_by_little_is_tested_at_another_time(
+    seed: int, routes: Routing, noise: str, *, grouped: bool
+) -> None:
+    """Losses of a heavy tail fell into two tests of a host that showed what it reaches."""
+    verdict = Simulated(
+        seed=seed, oversubscription=3.0, routes=routes, grouped=grouped, noise=noise
+    ).check()
+
+    assert (verdict.verdict, named(verdict)) == ("HEALTHY", [])
