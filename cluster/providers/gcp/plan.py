@@ -89,7 +89,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _description(spec, options, instance, zones, requested, network, allow),
-        f"image: {image.name} ({image.family or 'no family'}, {architecture})",
+        _image_line(image, architecture),
         _network_line(link, tier1=tier1),
         fabrics.line(instance, fabric, nics),
         flex_start.line(queue, ttl) if queue else "",
@@ -223,6 +223,10 @@ def _check_kind(
         raise SpecError(
             f"{kind.name} has one thread per core.", remedy="Leave --option threads_per_core out."
         )
+
+
+def _image_line(image: Image, architecture: str) -> str:
+    return f"image: {image.name} ({image.family or 'no family'}, {architecture})"
 
 
 def _attached(requested: RequestedAccelerators | None) -> tuple[str, int]:
