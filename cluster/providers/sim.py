@@ -83,7 +83,8 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
             )
         faults = faults_of(spec)
         planted = f", {len(faults)} fault(s) planted" if faults else ""
-        return Plan(lines=(f"{spec.hosts} simulated hosts: {fabric.words}{planted}",))
+        line = f"{spec.hosts} simulated hosts: {fabric.words}{planted}"
+        return Plan(lines=(line,), link=_link(spec))
 
     def create(
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
@@ -131,8 +132,12 @@ def _machine(spec: ClusterSpec, number: int, id_: str) -> Machine:
         shell=SIMULATED,
         folder="/nowhere",
         bin="/nowhere",
-        link=Link(rate=fabric_of(spec).rate, mtu=MTU, source="simulated"),
+        link=_link(spec),
     )
+
+
+def _link(spec: ClusterSpec) -> Link:
+    return Link(rate=fabric_of(spec).rate, mtu=MTU, source="simulated")
 
 
 def faults_left(spec: ClusterSpec, machines: Sequence[Machine]) -> tuple[Fault, ...]:

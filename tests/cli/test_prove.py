@@ -60,6 +60,59 @@ def test_a_cluster_that_ran_before_stays_if_it_is_not_proven() -> None:
     assert "dull" in journal.names()
 
 
+@pytest.mark.parametrize(
+    ("machines", "remedy"),
+    [
+        (("--provider", "ssh", "--option", "hosts=h1,h2"), "--prove 20s,100gbit"),
+        (("--provider", "sim", "--hosts", "1"), "--prove"),
+        (("--provider", "local"), "--prove"),
+    ],
+)
+def test_what_no_gate_can_prove_is_refused_before_anything_is_made(
+    machines: tuple[str, ...], remedy: str
+) -> None:
+    for flags in ((), ("--plan",)):
+        refused = command("up", "early", *machines, "--prove", "20s", *flags, status=2)
+        assert remedy in refused.stderr.splitlines()[-1]
+    assert "early" not in journal.names()
+
+
+def test_the_rate_of_links_is_said_behind_the_time() -> None:
+    """Simulated links of 100 Gbit/s are low for what is said to carry twice that."""
+    command(
+        "up",
+        "known",
+        "--provider",
+        "ssh",
+        "--option",
+        "hosts=h1,h2",
+        "--plan",
+        "--prove",
+        "9s,1gbit",
+    )
+    with pytest.raises(ProvisionError, match="BAD") as failed:
+        cluster.launch("twice", provider="sim", options=FABRIC, prove="5min,200gbit")
+
+    assert "cluster check" not in str(failed.value)  # it is gone
+    assert "twice" not in journal.names()
+
+
+def test_a_launch_file_is_launched_again_beside_its_job_and_says_what_became_of_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "again.toml"
+    text = 'name = "again"\nprovider = "sim"\nprove = "{}"\n[options]\nfabric = "leafspine:4x4"\n'
+    file.write_text(text.format("5min,200gbit"))
+    assert "It was taken down." in command("launch", str(file), status=1).stderr
+    assert "again" not in journal.names()
+    assert "It stays up." in command("launch", str(file), "--keep", status=1).stderr
+    assert "again" in journal.names()
+
+    file.write_text(text.format("5min"))
+    assert "PROVEN" in command("launch", str(file)).stderr
+    assert "PROVEN" not in command("launch", str(file)).stderr
+
+
 def test_a_launch_file_has_a_key_for_it(tmp_path: Path) -> None:
     file = tmp_path / "proven.toml"
     text = 'name = "filed"\nprovider = "sim"\nprove = "{}"\n[options]\nfabric = "leafspine:4x4"\n'

@@ -77,7 +77,7 @@ def command(
 
 
 def _show_plan(launch: LaunchFile, *, as_json: bool) -> None:
-    plan, steps = plan_spec(launch.spec)[1], launch.steps()
+    plan, steps = plan_spec(launch.spec, launch.proof)[1], launch.steps()
     if as_json:
         print_json(DryRun(name=launch.spec.name, plan=plan, steps=steps))
     else:

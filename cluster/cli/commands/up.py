@@ -16,10 +16,9 @@ from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import show_plan
 from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
-from cluster.core.units import parse_seconds
 from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.launch.launch import launch_spec, plan_spec, set_up
-from cluster.orchestration.launch.proof import prove_launch
+from cluster.orchestration.launch.proof import prove_launch, read_proof
 
 
 class Preparation(Value, frozen=True, kw_only=True):
@@ -31,7 +30,10 @@ class Preparation(Value, frozen=True, kw_only=True):
     ] = ""
     prove: Annotated[
         str | None,
-        option("--prove TIME", "Prove all hosts in this time, and replace bad ones, or fail."),
+        option(
+            "--prove TIME[,RATE]",
+            "Prove all hosts in TIME, and replace bad ones, or fail; RATE: of a link.",
+        ),
     ] = None
     keep: Annotated[bool, option("--keep", "Leave new hosts up if a later step fails.")] = False
 
@@ -50,18 +52,18 @@ def command(
         machines = flags.like_running(name, machines)
     spec = flags.spec(name=name, **machines)
     script = read_script(Path(preparation.setup)) if preparation.setup else ""
-    within = parse_seconds(preparation.prove) if preparation.prove else 0.0
+    proof = read_proof(preparation.prove)
     if plan:
-        show_plan(plan_spec(spec)[1], as_json=json)
+        show_plan(plan_spec(spec, proof)[1], as_json=json)
         return
 
     def confirm(plan: Plan) -> None:
         confirm_cost(spec, plan, lambda line: sys.stderr.write(f"{line}\n"), yes=yes)
 
     with HostProgress(console(stderr=True)) as waiting:
-        cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace)
-        if within:
-            answer = prove_launch(cluster, within, waiting, keep=preparation.keep).answer
+        cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace, proof=proof)
+        if proof:
+            answer = prove_launch(cluster, proof, waiting, keep=preparation.keep).answer
             sys.stderr.write(f"{answer}\n")
         if preparation.install:
             cluster.install(on_state=waiting)

@@ -14,7 +14,7 @@ GateCode = Literal[
     "in_use", "too_few", "no_time", "no_network",
 ]  # fmt: skip
 
-
+FEWEST = 2  # hosts: a pair
 STATUS: dict[GateWord, int] = {"PROVEN": 0, "BAD": 1, "UNDECIDED": 75}
 """The exit status of each verdict; 75 is EX_TEMPFAIL of sysexits(3)."""
 

@@ -1,5 +1,6 @@
 """What a provider plans, creates and charges for: resources, prices, receipts."""
 
+from cluster.core.model.hosts import Link
 from cluster.core.model.value import Value
 
 
@@ -35,6 +36,7 @@ class Plan(Value, frozen=True, kw_only=True):
     prices: dict[str, Price | None] = {}  # of one host of each group
     ttl: float | None = None  # seconds after which the machines end by themselves, if they do
     gpus: int | None = None  # of each machine, where that is known before it exists
+    link: Link | None = None  # of a machine, where it is known what that carries
     warnings: tuple[str, ...] = ()  # of the lines, those that a program's user has to see as well
 
 

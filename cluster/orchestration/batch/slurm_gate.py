@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from cluster.core import decoders
 from cluster.core.errors import ClusterError
 from cluster.core.messages import for_command_line
+from cluster.core.model.gate import FEWEST
 from cluster.core.model.value import Value
 from cluster.core.units import parse_percent, parse_rate, parse_seconds
 from cluster.orchestration.launch.launch import launch
@@ -26,7 +27,6 @@ from cluster.providers.slurm.client import SlurmClient
 from cluster.providers.slurm.node_states import SlurmNode
 from cluster.reports.words.gate import slurm_words, with_words
 
-FEWEST = 2  # hosts: a pair
 DOWN_SHARE = 0.2  # of the time of a gate, which is kept for leaving the hosts
 KEEP_OFF = 100  # the exit status of a prolog whose job may not start; all others let it start
 

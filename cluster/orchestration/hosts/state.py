@@ -173,7 +173,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
         price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
         count = len(self.machines)
         line = f"{self.name} exists already: {count} machine(s){price}; no new ones are created"
-        return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl)
+        link = next((machine.link for machine in self.machines if machine.link), None)
+        return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl, link=link)
 
     def was_launched_as(self, spec: ClusterSpec) -> bool:
         """Return whether this spec was launched, and its machines all answered once."""

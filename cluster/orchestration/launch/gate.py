@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cluster.core import journal
 from cluster.core.errors import ClusterError, InUse, SpecError
 from cluster.core.model.fleet import Drift
-from cluster.core.model.gate import Gate, GateCode
+from cluster.core.model.gate import FEWEST, Gate, GateCode
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.steps import NextStep
 from cluster.core.units import parse_seconds
@@ -38,7 +38,6 @@ WITHIN = 60.0  # seconds, by default
 COLLECT_SHARE, COLLECT = 0.04, 1.0  # of the time, and seconds, for collecting and judging the tests
 JUDGE = 1e-3  # seconds that it takes for each host besides
 OVERRUN = 0.04  # of the time, after which the gate answers with what it has
-FEWEST = 2  # hosts: a pair
 # The factor by which more time would probably decide it, and the seconds to which it is rounded up.
 MORE: dict[GateCode, float] = {
     "unconfirmed": 2, "unproven": 2, "few_rounds": 3, "not_ready": 2, "no_time": 3,

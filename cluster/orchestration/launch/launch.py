@@ -24,11 +24,10 @@ from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, Group, SpecOptions, group_words
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
-from cluster.core.units import parse_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.hosts.new_machines import connect
 from cluster.orchestration.jobs.host_setup import read_script
-from cluster.orchestration.launch.proof import prove_launch
+from cluster.orchestration.launch.proof import Proof, prove_launch, read_proof
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.remote.mounts import mount_all
 from cluster.remote.parallel import connect_all
@@ -86,7 +85,8 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         groups: Hosts of several types, each with a name. Instead of `hosts`:
             `{"worker": cluster.Group(hosts=4, instance="g5.12xlarge"), "ps": 2}`.
         setup: A script that each host runs once; see `Cluster.setup`.
-        prove: Seconds, or `60s`, in which all hosts are proven, or replaced, or the launch fails.
+        prove: Seconds, or `60s`, in which all hosts are proven, or replaced, or the launch fails;
+            `60s,100gbit` says what their links carry, where the provider does not know it.
         keep: Leave new hosts up if they are not proven or their set-up fails, to look at them.
         replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
@@ -97,11 +97,12 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     own = locals()
     fields = {field: own[field] for field in SpecOptions.__struct_fields__}
     script = None if setup is None else read_script(setup)
-    within = None if prove is None else parse_seconds(prove)
+    proof = read_proof(prove)
     on_state = NotebookProgress().preparing if in_notebook() else ignore
-    cluster = launch_spec(make_spec(name, fields), on_state, confirm=_warn, replace=replace)
-    if within is not None:
-        prove_launch(cluster, within, on_state, keep=keep)
+    spec = make_spec(name, fields)
+    cluster = launch_spec(spec, on_state, confirm=_warn, replace=replace, proof=proof)
+    if proof:
+        prove_launch(cluster, proof, on_state, keep=keep)
     if script is not None:
         set_up(cluster, script, keep=keep)
     return cluster
@@ -166,6 +167,7 @@ def launch_spec(
     *,
     confirm: Callable[[Plan], None] | None = None,
     replace: bool = False,
+    proof: Proof | None = None,
 ) -> Cluster:
     """Launch the cluster that a spec describes (SpecError, ProvisionError: see `launch`).
 
@@ -173,7 +175,7 @@ def launch_spec(
     rebuilds a cluster of this name that cannot be used as it is.
     """
     began = time.monotonic()
-    provider, plan = plan_spec(spec)
+    provider, plan = plan_spec(spec, proof)
     if confirm:
         confirm(plan)
     cluster_journal = journal.for_cluster(spec.name)
@@ -353,12 +355,14 @@ def _add_cost(error: ClusterError, cluster: Cluster) -> None:
         error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 
 
-def plan_spec(spec: ClusterSpec) -> tuple[providers.Provider, Plan]:
-    """Ask a provider whether it can create the machines of a spec (SpecError)."""
+def plan_spec(spec: ClusterSpec, proof: Proof | None = None) -> tuple[providers.Provider, Plan]:
+    """Ask a provider whether it can create the machines of a spec, to be proven (SpecError)."""
     provider = plugins.load(providers.Provider, spec.provider)
     convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
     mounts = tuple(mount.line for mount in providers.mounts_of(provider, spec))
     plan = _plan_of_existing(spec) or provider.plan(spec)
+    if proof:
+        proof.check(spec, plan)
     return provider, structs.replace(plan, lines=(*plan.lines, *mounts)) if mounts else plan
 
 

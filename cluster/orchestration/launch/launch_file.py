@@ -21,7 +21,7 @@ from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.jobs.job import Job
 from cluster.orchestration.jobs.registry import check_name
 from cluster.orchestration.launch.launch import launch_spec, make_spec
-from cluster.orchestration.launch.proof import prove_launch
+from cluster.orchestration.launch.proof import Proof, prove_launch, read_proof
 from cluster.reports.words.outcomes import outcome_words
 
 END = "take the cluster down, also if a job failed"
@@ -58,8 +58,9 @@ class FileKeys(SpecOptions, frozen=True, kw_only=True):
     """The keys of a launch file: those of `launch`, and what follows it."""
 
     name: str
-    # seconds, or such as `60s`, in which all hosts are proven before a job starts on them
-    prove: float | None = None
+    # seconds, or such as `60s`, in which all hosts are proven before a job starts on them; where
+    # the provider does not know it, with what their links carry: `60s,100gbit`
+    prove: str | float | None = None
     setup: str = ""  # lines of shell, or the name of a file beside this one
     # folders here, and on every host the folders that they are sent to
     files: dict[str, str] = {}  # noqa: RUF012
@@ -73,7 +74,7 @@ class LaunchFile(Value, frozen=True, kw_only=True):
     """What a launch file asks for, checked; paths begin at its folder."""
 
     spec: ClusterSpec
-    prove: float | None = None  # the seconds in which its hosts are proven
+    proof: Proof | None = None  # how its hosts are proven
     setup: str = ""  # the text of the script
     files: dict[str, str] = {}  # noqa: RUF012
     jobs: dict[str, FileJob] = {}  # noqa: RUF012 - msgspec copies an empty default
@@ -104,8 +105,8 @@ class LaunchFile(Value, frozen=True, kw_only=True):
         copies = (
             f"send what changed in {source} to {target}" for source, target in self.files.items()
         )
-        proof = f"all hosts are proven, within {self.prove or 0:g} s"
-        first = (proof, self.prove), (setup, self.setup)
+        within = self.proof.within if self.proof else 0
+        first = (f"all hosts are proven, within {within:g} s", self.proof), (setup, self.setup)
         awaited = f"wait for {', '.join(self.awaited)}"
         fetches = (f"fetch {source} to {here}" for source, here in self.fetch.items())
         last = (awaited, self.awaited), *((line, True) for line in fetches), (END, self.down)
@@ -144,7 +145,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         "jobs": {},
         **{
             key: parse_seconds(span)
-            for key in ("ttl", "idle", "prove")
+            for key in ("ttl", "idle")
             if isinstance(span := keys.get(key), str | int | float)
         },
     }
@@ -154,7 +155,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
     is_file = "\n" not in values.setup and (script.is_file() or values.setup.endswith(".sh"))
     launch = LaunchFile(
         spec=make_spec(values.name, {**own, "groups": groups or None}),
-        prove=values.prove,
+        proof=read_proof(values.prove),
         setup=read_script(script if is_file else values.setup) if values.setup else "",
         files={str(path.parent / source): str(target) for source, target in files.items()},
         jobs=checked,
@@ -234,7 +235,8 @@ def launch_file(
 ) -> tuple[Cluster, tuple[Job, ...]]:
     """Launch what a file asks for: the cluster, its set-up, its files, its jobs.
 
-    What is there already is used as it is, so the same file can be launched again.
+    What is there already is used as it is, so the same file can be launched again: hosts that were
+    proven are not proven again, as jobs may run on them.
 
     `confirm` is called with the plan before anything is created, and `on_step` with what is done
     next. `replace` rebuilds a cluster that cannot be used as it is. SpecError: the file is wrong,
@@ -242,7 +244,9 @@ def launch_file(
     down, unless `keep`.
     """
     plan = path if isinstance(path, LaunchFile) else read_launch_file(path)
-    cluster = launch_spec(plan.spec, on_state, confirm=confirm, replace=replace)
+    cluster = launch_spec(plan.spec, on_state, confirm=confirm, replace=replace, proof=plan.proof)
+    if plan.proof and (cluster.launch_phases or not cluster.state.proven):
+        on_step(prove_launch(cluster, plan.proof, on_state, keep=keep).answer)
     is_new = bool(cluster.launch_phases) and not keep
     undo = cluster.down if is_new else cluster.close
     with on_failure(undo):
@@ -299,8 +303,6 @@ def _staying_up(cluster: Cluster, on_step: Callable[[str], None]) -> Iterator[No
 
 def _prepare(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> None:
     """Do what comes before the jobs of a cluster that was launched."""
-    if plan.prove:
-        on_step(prove_launch(cluster, plan.prove, keep=True).answer)
     if plan.setup:
         ran = cluster.setup(plan.setup)
         on_step(f"set-up: ran on {len(ran)} of {len(cluster.hosts)} host(s)")

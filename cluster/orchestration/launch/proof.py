@@ -1,4 +1,4 @@
-"""Hosts are proven before the first job starts on them: `launch(..., prove=60)`, `--prove 60s`."""
+"""Hosts are proven before the first job starts on them: `launch(prove=60)`, `--prove 60s,1gbit`."""
 
 from __future__ import annotations
 
@@ -6,39 +6,80 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from cluster.core import journal
-from cluster.core.errors import ProvisionError, on_failure
-from cluster.core.model.gate import Gate
-from cluster.core.model.value import StateCallback, ignore
+from cluster.core.errors import ProvisionError, SpecError, on_failure
+from cluster.core.model.gate import FEWEST, Gate
+from cluster.core.model.resources import Plan
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.units import parse_rate, parse_seconds
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.hosts.new_machines import can_replace
+from cluster.reports.words.gate import with_words
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
 
+LEAVE_OUT = "Leave --prove out."
+
+
+class Proof(Value, frozen=True, kw_only=True):
+    """The gate that the hosts of a launch pass before a job starts on them."""
+
+    within: float  # seconds; with hosts replaced, there are two gates
+    limit: float = 0.0  # bytes per second that a link should carry; 0: what the provider says
+
+    def check(self, spec: ClusterSpec, plan: Plan) -> None:
+        """Refuse what no gate can prove, before anything is made (SpecError)."""
+        reasons = (
+            (spec.provider == "local", "no network is between them", LEAVE_OUT),
+            (spec.hosts < FEWEST, "one host is no pair", LEAVE_OUT),
+            (
+                not plan.link and not self.limit,
+                "what their links carry is not known before a test",
+                f"Say it behind the time: --prove {self.within:g}s,100gbit",
+            ),
+        )
+        for holds, why, remedy in reasons:
+            if holds:
+                message = f"The hosts of {spec.name} cannot be proven: {why}."
+                raise SpecError(message, means="Nothing was made.", remedy=remedy)
+
+
+def read_proof(typed: str | float | None) -> Proof | None:
+    """Read seconds, `60s`, or `60s,100gbit` with what a link should carry (SpecError)."""
+    if typed is None:
+        return None
+    span, comma, rate = typed.partition(",") if isinstance(typed, str) else (typed, "", "")
+    return Proof(within=parse_seconds(span), limit=parse_rate(rate) if comma else 0.0)
+
 
 def prove_launch(
-    cluster: Cluster, within: float, on_state: StateCallback = ignore, *, keep: bool = False
+    cluster: Cluster, proof: Proof, on_state: StateCallback = ignore, *, keep: bool = False
 ) -> Gate:
     """Prove the hosts of a launch, and replace bad ones once where the provider can.
 
-    `within` is the seconds of a gate; with hosts replaced, there are two. ProvisionError: they are
-    not proven; a new cluster is taken down, unless `keep`.
+    ProvisionError: they are not proven; a new cluster is taken down, unless `keep`.
     """
     from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
 
     is_new = bool(cluster.launch_phases) and not keep
     with on_failure(cluster.down if is_new else cluster.close):
-        gate = prove(cluster, within)
+        params = {"limit": proof.limit}
+        gate = prove(cluster, proof.within, params=params)
         replaced = _replaced(cluster, gate, on_state)
         if replaced:
-            gate = prove(cluster, within)
+            gate = prove(cluster, proof.within, params=params)
         if gate.verdict != "PROVEN":
-            again = "" if is_new else " It stays up."
+            if is_new:  # nothing can be typed about a cluster that is gone
+                gate = with_words(replace(gate, step=None), cluster.name)
             raise ProvisionError(
                 f"{cluster.name} was launched, and its hosts are not proven. {gate.answer}",
-                means=f"{'It was taken down.' if is_new else ''}{again}".strip(),
-                remedy="Launch it on other hosts, or without --prove to look at these: "
-                f"cluster check {cluster.name}",
+                means="It was taken down." if is_new else "It stays up.",
+                remedy="Launch it on other hosts, or with --keep to look at these."
+                if is_new
+                else f"Look at them: cluster check {cluster.name}",
             )
         cluster.disk.record(
             journal.Proven(at=time.time(), hosts=gate.proven, replaced=replaced, took=gate.took)

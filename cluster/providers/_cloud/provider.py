@@ -154,6 +154,7 @@ class CloudProvider(
             price=prices[0] if is_known else None,
             prices=by_group if spec.groups else {},
             ttl=first.offer.ttl,
+            link=next((offer.link for offer in first.offers.values() if offer.link), None),
             gpus=min(offer.gpus for offer in first.offers.values()),
             warnings=warnings,
         )

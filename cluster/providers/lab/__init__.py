@@ -83,7 +83,8 @@ class LabProvider(
         overlay = f", {options.overlay} over it" if options.overlay else ""
         links = f"links{rate}, MTU {options.mtu}{overlay}"
         description = f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}"
-        return Plan(lines=(description, *providers.idle_lines(spec)))
+        lines = (description, *providers.idle_lines(spec))
+        return Plan(lines=lines, link=network.link_of(options))
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
