@@ -20,7 +20,7 @@ from cluster.measure.buffers import place_on_host
 from cluster.measure.rank import Rank
 from cluster.measure.training import digits, sources
 from cluster.measure.training.digits import Digits
-from cluster.measure.training.loader import Batch, Loader, Stages, stages_of
+from cluster.measure.training.loader import Batch, Loader, Stages
 from cluster.measure.training.sources import MemorySource, ShardSource
 from cluster.measure.training.trainer import Trainer
 from cluster.reports.words.step_limits import training_answer
@@ -112,7 +112,7 @@ def _set_up(
     chosen = in_memory if shard_source is memory else names
     return _Setting(
         rank, params, trainer, shard_source, memory, chosen, in_memory, resident,
-        lambda source: stages_of(source, prepare, params.batch), utilisation,
+        lambda source: Stages(source, prepare, params.batch), utilisation,
     )  # fmt: skip
 
 

@@ -33,7 +33,11 @@ def training_table(
     base.
     """
     rates = {ranks: _rate_of(summaries) for ranks, (summaries, _) in runs.items()}
-    work = None if link is None else _work(runs, batch, link, ranks_per_host)
+    all_summaries = [summary for summaries, _ in runs.values() for summary in summaries]
+    work = None
+    if link is not None:
+        exchanged = max(summary.median for summary in all_summaries if summary.metric == GRADIENTS)
+        work = Work(batch=batch, exchanged=exchanged, rate=link, ranks_per_host=ranks_per_host)
     scaled = scaling(
         Series(
             name="training",
@@ -46,7 +50,7 @@ def training_table(
         work,
     )
     base = scaled.base_rate / scaled.base
-    gpus = any(summary.metric == BUSY for summaries, _ in runs.values() for summary in summaries)
+    gpus = any(summary.metric == BUSY for summary in all_summaries)
 
     def expected(row: Efficiency) -> float:
         return base * row.ranks * (row.most or 1.0)
@@ -109,14 +113,6 @@ def _reading(*, gpus: bool, bounded: bool) -> str:
         f"Computing: the share of a step in which a rank computes{busy}; it says nothing about how "
         f"well. Flagged: below 90% of what is expected{expected}."
     )
-
-
-def _work(
-    runs: Mapping[int, tuple[Sequence[Summary], str]], batch: int, link: float, per_host: int
-) -> Work:
-    all_summaries = [summary for summaries, _ in runs.values() for summary in summaries]
-    exchanged = max(summary.median for summary in all_summaries if summary.metric == GRADIENTS)
-    return Work(batch=batch, exchanged=exchanged, rate=link, ranks_per_host=per_host)
 
 
 def _computing(summaries: Sequence[Summary]) -> float:

@@ -21,8 +21,9 @@ from cluster.logs.table import ResultBuilder as ResultBuilder
 MB, GB = 1e6, 1e9
 DIGITS = 18  # of a number that fits into 64 bits
 CUT = "there is no row: it failed, or the log is cut off"
-KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
+MIB = 2.0**20
 MILLI, MICRO, NANO = 1e3, 1e6, 1e9  # in a second
+BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d{1,20}")

@@ -8,7 +8,7 @@ https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
 import re
 
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, RunParser, SizeColumn, define, number
+from cluster.logs.parsers import BINARY, GB, RunParser, SizeColumn, define, number
 
 BUSBW, ALGBW = DEFINITIONS = define(
     "all_reduce_bench",
@@ -39,7 +39,6 @@ _KNOWN = re.compile(
     r"\s*(?:Environment:|- software:|- hardware:|ignore me \d|\*{3} Plotting|0 data size:"
     r"|\d+:?\s*$|Legend: |1GBps = |Elapsed time: |(?:CPU|GPU Memory) Usage: )"
 )
-_POWERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SCALES = {"GBps": GB, "Gbps": GB / 8}
 
@@ -87,12 +86,12 @@ class AllReduceBench(RunParser):
         if decimal[0]:
             self._params["size"] = round(float(decimal[0]) * _THOUSANDS[decimal[1]])
         elif binary[0]:
-            self._params["size"] = round(float(binary[0]) * _POWERS[binary[1]])
+            self._params["size"] = round(float(binary[0]) * BINARY[binary[1]])
         self._is_table = False
 
     def _row(self, row: re.Match[str], lineno: int) -> None:
         run = self._open(lineno)
         size = int(self._params.get("size", 0))  # if each row is a trial of one payload
-        size = round(float(row[1]) * _POWERS[row[2]]) if row[1] else size
+        size = round(float(row[1]) * BINARY[row[2]]) if row[1] else size
         for column, figure in zip(COLUMNS, row.group(3, 4), strict=True):
             column.add(run, number(figure) or 0.0, {"size": size}, size)

@@ -8,7 +8,7 @@ https://www.deepspeed.ai/tutorials/comms-logging
 import re
 
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import RunParser, define, number
+from cluster.logs.parsers import BINARY, RunParser, define, number
 
 TIME, TPUT, BUSBW = DEFINITIONS = define(
     "deepspeed_comm",
@@ -50,7 +50,6 @@ _BENCH_ROW = re.compile(
     rf"(\d[\d.]*){_BAR}(\d+\.\d{{3}})\s*(?:\|\s*)?$"
 )
 _RULE = re.compile(r"\s*(?:[-_]{10,}|Breakdown with straggler effect|\|[-|\s:]+\|)\s*$")
-_POWERS = {"": 1, None: 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _TIMES = {"us": 1e6, "ms": 1e3, "s": 1.0}
 GBIT = 1e9 / 8
 
@@ -71,7 +70,8 @@ class DeepspeedComm(RunParser):
     def take(self, line: str, lineno: int) -> bool:
         call, bench = _CALL.match(line), _BENCH.match(line)
         if call:
-            self._add(call.group(3, 4), _ms(call[2]), call.group(5, 6), call[1], lineno)
+            size = _bytes(call[3], call[4])
+            self._add(lineno, call[1], size, _ms(call[2]), call.group(5, 6))
         elif _SUMMARY.match(line):
             if self._has_summary:
                 self._begin(lineno)  # a later one, which counts from the start again
@@ -102,7 +102,7 @@ class DeepspeedComm(RunParser):
             return False  # only --raw leaves out the units
         if row and self._scale:
             time = (number(row[4]) or 0.0) / _TIMES[row[5] or "us"]
-            self._add(row.group(1, 2), time, row.group(6, 7), self._op, lineno)
+            self._add(lineno, self._op, _bytes(row[1], row[2]), time, row.group(6, 7))
         return bool(row or _RULE.match(line))
 
     def _summary_row(self, line: str, lineno: int) -> bool:
@@ -110,8 +110,8 @@ class DeepspeedComm(RunParser):
         if op:
             self._op, self._last = op[1], -1
         elif row and self._op and self._rises(row):
-            params: dict[str, Scalar] = {"calls": int(row[3])}
-            self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, lineno, params)
+            size, calls = _bytes(row[1], row[2]), int(row[3])
+            self._add(lineno, self._op, size, _ms(row[5]), row.group(6, 7), calls=calls)
         return bool(op or (row and self._op) or _RULE.match(line))
 
     def _rises(self, row: re.Match[str]) -> bool:
@@ -122,24 +122,18 @@ class DeepspeedComm(RunParser):
         return bool(self._op)
 
     def _add(
-        self,
-        size: tuple[str, ...],
-        time: float,
-        rates: tuple[str, ...],
-        op: str,
-        lineno: int,
-        more: dict[str, Scalar] | None = None,
+        self, lineno: int, op: str, size: int, time: float, rates: tuple[str, ...], **more: int
     ) -> None:
-        run, moved = self._open(lineno), _bytes(*size)
-        point: dict[str, Scalar] = {"operation": op, "size": moved, **(more or {})}
+        run = self._open(lineno)
+        point: dict[str, Scalar] = {"operation": op, "size": size, **more}
         scale = self._scale if self._kind == "bench" and self._scale else GBIT
-        run.add(TIME, time, point, size=moved)
+        run.add(TIME, time, point, size=size)
         for definition, rate in zip((TPUT, BUSBW), rates, strict=True):
-            run.add(definition, (number(rate) or 0.0) * scale, point, size=moved)
+            run.add(definition, (number(rate) or 0.0) * scale, point, size=size)
 
 
-def _bytes(amount: str, power: str) -> int:
-    return round(float(amount) * _POWERS[power])
+def _bytes(amount: str, power: str | None) -> int:
+    return round(float(amount) * BINARY[power or ""])
 
 
 def _ms(text: str) -> float:

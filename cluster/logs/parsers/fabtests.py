@@ -6,7 +6,16 @@ https://github.com/ofiwg/libfabric
 
 import re
 
-from cluster.logs.parsers import MB, MICRO, ResultBuilder, RunParser, SizeColumn, define, number
+from cluster.logs.parsers import (
+    BINARY,
+    MB,
+    MICRO,
+    ResultBuilder,
+    RunParser,
+    SizeColumn,
+    define,
+    number,
+)
 
 TIME, BANDWIDTH = DEFINITIONS = define(
     "fabtests",
@@ -28,7 +37,6 @@ _COMMAND = re.compile(r"(?:^|[/\s])(fi_(?:\w*(?:pingpong|bw|tagged_bw|rma\w*|lat
 _FAILED = re.compile(
     r"\s*((?:fi_\w+|ft_\w+|ERROR:? ?)\(.*\).*ret=-\d+ \(.*\)|\w+\(\): \S+:\d+, ret=-\d+.*)"
 )
-_POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 SLACK = 0.02  # of the rate: size over time, both rounded
 RESOLUTION = 0.01  # MB/sec and usec, to which they are printed
 
@@ -86,7 +94,7 @@ class Fabtests(RunParser):
 def _bytes(size: str) -> int:
     """Return the bytes of a size such as `64k`; -1 if it is none."""
     match = _SIZE.fullmatch(size)
-    return round(float(match[1]) * _POWERS[match[2]]) if match else -1
+    return round(float(match[1]) * BINARY[match[2].upper()]) if match else -1
 
 
 def _agree(size: int, rate: float, time: float) -> bool:

@@ -22,19 +22,8 @@ from cluster.core.model.logs import (
     TaskTimes,
     is_file_routine,
 )
-from cluster.logs.parsers import (
-    GIB,
-    KIB,
-    MIB,
-    Parser,
-    ResultBuilder,
-    count,
-    define,
-    number,
-    numbers,
-)
+from cluster.logs.parsers import BINARY, Parser, ResultBuilder, count, define, number, numbers
 
-UNITS = {"K": KIB, "M": MIB, "G": GIB}
 SLACK = 0.001  # seconds to which each time is rounded
 
 ROUTINE, COMMUNICATION, ELAPSED = DEFINITIONS = define(
@@ -214,7 +203,7 @@ class _Profile:
         value = number(match[2]) if match else None
         if match is None or value is None:
             return False
-        self._parts[-1].totals.setdefault(match[1], value * UNITS.get(match[3], 1.0))
+        self._parts[-1].totals.setdefault(match[1], value * BINARY.get(match[3], 1.0))
         return True
 
     def _section(self, line: str) -> bool:
@@ -248,7 +237,7 @@ class _Profile:
         values = {name: number(cell) for name, (cell, _) in named.items()}
         if None in values.values():
             return False
-        scale = UNITS.get(named.get("size", ("", " "))[1][:1], 1.0)
+        scale = BINARY.get(named.get("size", ("", " "))[1][:1], 1.0)
         figures = {name: value or 0.0 for name, value in values.items()}
         self._tasks.append(
             TaskTimes(

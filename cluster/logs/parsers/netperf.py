@@ -8,7 +8,7 @@ import re
 
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import (
-    KIB,
+    BINARY,
     MICRO,
     ResultBuilder,
     RunParser,
@@ -62,7 +62,6 @@ _STATISTICS = {"Minimum": "min", "Maximum": "max", "Mean": "mean"}
 _FAILED = re.compile(r".*((?:establish control|netperf: |recv_response: |send_\w+: |catcher: ).*)")
 RR, STREAMS, DATAGRAMS, ARRIVED = 6, 5, 6, 4  # cells of a row
 PERCENT = 100.0
-_POWERS = {"K": KIB, "M": KIB**2, "G": KIB**3}
 
 
 class Netperf(RunParser):
@@ -217,5 +216,5 @@ def _table(line: str) -> str:
 def _scale(unit: re.Match[str]) -> float:
     """Return how many bytes per second a unit is: a power of ten of bits or bytes, or of 1024."""
     if unit[3]:
-        return _POWERS[unit[3]]
+        return BINARY[unit[3]]
     return 10.0 ** int(unit[1]) / (8 if unit[2] == "bits" else 1)

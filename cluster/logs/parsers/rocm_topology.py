@@ -39,11 +39,8 @@ class RocmTopology(Parser):
         self._is_links = False
 
     def take(self, line: str, lineno: int) -> bool:
-        title, row, numa = (
-            _TITLE.match(line) or _TABLE.match(line),
-            _ROW.match(line),
-            _NUMA.match(line),
-        )
+        title = _TITLE.match(line) or _TABLE.match(line)
+        row, numa = _ROW.match(line), _NUMA.match(line)
         if title:
             self._is_links = title[1].lower() == "link type"
             self._first = self._first or lineno

@@ -31,30 +31,24 @@ class Batch(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """What is done with a shard."""
+    """What is done with a shard: it is fetched, decoded and prepared."""
 
-    fetch: Callable[[str], bytes]  # Reads its file by name
-    decode: Callable[[bytes, str], Digits]  # Gives the samples in the file's content
-    prepare: Callable[[Digits], Digits]  # Makes a batch of some of them
+    source: ShardSource
+    prepare: Callable[[Digits], Digits]  # Makes a batch of some samples
     batch: int  # Samples of a batch; a shard holds a whole number of batches
 
-
-def stages_of(source: ShardSource, prepare: Callable[[Digits], Digits], batch: int) -> Stages:
-
-    def fetch(name: str) -> bytes:
+    def fetch(self, name: str) -> bytes:
         try:
-            return source.fetch(name)
+            return self.source.fetch(name)
         except FileNotFoundError as error:
             raise ClusterError(
-                f"The shard {source.where(name)} is missing.",
+                f"The shard {self.source.where(name)} is missing.",
                 means="The index.json beside it says that it was written.",
                 remedy="Delete the index.json; the next run writes the data again.",
             ) from error
 
-    def decode(content: bytes, name: str) -> Digits:
-        return digits.decoded(content, source.where(name))
-
-    return Stages(fetch, decode, prepare, batch)
+    def decode(self, content: bytes, name: str) -> Digits:
+        return digits.decoded(content, self.source.where(name))
 
 
 class _Fetched(NamedTuple):

@@ -5,25 +5,15 @@ over its range only (T. Hoefler, R. Belli, "Scientific benchmarking of parallel 
 SC15, rules 11 and 12). Pictures are narrow, so that they can be read on phones too.
 """
 
-from cluster.reports.plots.comparisons import comparison
-from cluster.reports.plots.distributions import distribution
-from cluster.reports.plots.efficiencies import scaling
-from cluster.reports.plots.pair_maps import pair_map
-from cluster.reports.plots.picture import Format, Picture, require_matplotlib, why_no_plots
-from cluster.reports.plots.steps import step_parts, steps
-from cluster.reports.plots.sweeps import Curve, sweep
-
-__all__ = [
-    "Curve",
-    "Format",
-    "Picture",
-    "comparison",
-    "distribution",
-    "pair_map",
-    "require_matplotlib",
-    "scaling",
-    "step_parts",
-    "steps",
-    "sweep",
-    "why_no_plots",
-]
+from cluster.reports.plots.comparisons import comparison as comparison
+from cluster.reports.plots.distributions import distribution as distribution
+from cluster.reports.plots.efficiencies import scaling as scaling
+from cluster.reports.plots.pair_maps import pair_map as pair_map
+from cluster.reports.plots.picture import Format as Format
+from cluster.reports.plots.picture import Picture as Picture
+from cluster.reports.plots.picture import require_matplotlib as require_matplotlib
+from cluster.reports.plots.picture import why_no_plots as why_no_plots
+from cluster.reports.plots.steps import step_parts as step_parts
+from cluster.reports.plots.steps import steps as steps
+from cluster.reports.plots.sweeps import Curve as Curve
+from cluster.reports.plots.sweeps import sweep as sweep

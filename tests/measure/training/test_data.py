@@ -17,7 +17,7 @@ import pytest
 from cluster.core.errors import ClusterError
 from cluster.measure.training import digits, sources
 from cluster.measure.training.digits import Dataset, Digits
-from cluster.measure.training.loader import Loader, Stages, stages_of
+from cluster.measure.training.loader import Loader, Stages
 from cluster.measure.training.sources import DiskSource, MemorySource, ShardSource, StoreSource
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def real() -> Digits:
 
 
 def stages(source: ShardSource, prepare: Callable[[Digits], Digits] = digits.prepared) -> Stages:
-    return stages_of(source, prepare, 16)
+    return Stages(source, prepare, 16)
 
 
 def written(source: ShardSource, real: Digits) -> ShardSource:

@@ -284,7 +284,8 @@ class NcclJsonReport(msgspec.Struct):
         for row in self.results:
             for place, half in (("out", row.out_of_place), ("in", row.in_place)):
                 if half is not None and (figures := half.figures):
-                    test.add(row.size, (row.type, row.redop, place), figures, str(half.nwrong))
+                    params = perf_test.params_of(row.size, row.type, row.redop, place)
+                    test.add(params, figures, str(half.nwrong))
 
     def _place(self, test: perf_test.PerfTest) -> None:
         """Name all ranks: the file names only the first one of each process."""

@@ -262,7 +262,7 @@ class PerfTest:
             return False
         for params, part, values in zip(cell_places, parts, figures, strict=True):
             wrong = part[3] if self._counts and len(part) == HALF else ABSENT
-            self._add(params, values or [], wrong)
+            self.add(params, values or [], wrong)
         return True
 
     def _half(self, size: int, half: list[str]) -> list[float] | None:
@@ -285,12 +285,8 @@ class PerfTest:
             return [time, algbw / part, busbw]
         return None
 
-    def add(self, size: int, kind: tuple[str, str, str], values: list[float], wrong: str) -> None:
+    def add(self, params: dict[str, Scalar], values: list[float], wrong: str) -> None:
         """Add half a row, whose last column is a count of wrong values or an error like 1e-06."""
-        type_, redop, place = kind
-        self._add(params_of(size, type_, redop, place), values, wrong)
-
-    def _add(self, params: dict[str, Scalar], values: list[float], wrong: str) -> None:
         self._halves.append(HalfRow(params, *values))
         many = number(wrong)
         if many is not None and many >= 1:
