@@ -429,14 +429,11 @@ def _impossible(parser: Parser, line: str = "") -> ParseError:
 def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:
     """Turn a failure of another job step into a note, if the figures of the job are complete."""
     helpers = result.format == JOB and all(map(_HELPER.match, result.failures))
-    if not result.failures or not helpers or not any(map(_is_whole, all_)):
+    is_whole = any(each.measurements and not each.failures and each.whole for each in all_)
+    if not result.failures or not helpers or not is_whole:
         return result
     notes = (Note("other_step", (text,)) for text in result.failures)
     return structs.replace(result, failures=(), failed_at=(), notes=(*result.notes, *notes))
-
-
-def _is_whole(result: Parsed) -> bool:
-    return bool(result.measurements) and not result.failures and result.whole
 
 
 def _unusable(result: Parsed) -> Parsed:

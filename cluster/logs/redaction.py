@@ -104,7 +104,7 @@ class _Redactor:
             if self._variable:
                 line = _ITS_VALUE.sub(rf"\1{GONE}", line)
             self._block, self._variable = None, False
-        if has_token(line) or has_word(line.lower()):
+        if has_token(line) or _WORD_IN.search(line.lower()):
             return self._suspect(line)
         return line
 
@@ -331,11 +331,6 @@ def _library() -> tuple[re.Pattern[str], ...]:
         detector = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), name)
         patterns += detector.denylist
     return tuple(patterns)
-
-
-def has_word(lowered: str) -> bool:
-    """Tell quickly whether a line may have a secret after a name."""
-    return _WORD_IN.search(lowered) is not None
 
 
 def has_token(line: str) -> bool:

@@ -400,7 +400,9 @@ def _extracted(portions: Iterable[str]) -> Iterator[str]:
             yield quopri.decodestring(portion.encode("utf-8", "replace")).decode("utf-8", "replace")
     elif _CRI.match(begin) or _payload(begin.partition("\n")[0]) is not None:
         for portion in whole:
-            yield "".join(map(_line, _CRI.sub(_rest, portion).splitlines(keepends=True)))
+            # a line of containerd that goes on has no end
+            text = _CRI.sub(lambda match: match[2] + "\n" * (match[1] == "F"), portion)
+            yield "".join(map(_line, text.splitlines(keepends=True)))
     else:
         yield from whole
 
@@ -489,11 +491,6 @@ def _outputs(cells: list[object]) -> Iterator[str]:
         text = "".join(map(str, output_text)) if isinstance(output_text, list) else output_text
         if isinstance(text, str):
             yield plain(text)
-
-
-def _rest(match: re.Match[str]) -> str:
-    """Return what is left of a line of containerd; a line that goes on has no end."""
-    return match[2] + ("\n" if match[1] == "F" else "")
 
 
 def _line(line: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.measure import gpu_requirements
@@ -111,8 +112,6 @@ LIBRARIES: tuple[type[Library], ...] = (TorchLibrary, CupyLibrary)
 
 def find_library() -> type[Library]:
     """Return the first of `LIBRARIES` that is installed (SpecError: none is)."""
-    from importlib.util import find_spec  # noqa: PLC0415 - rarely needed
-
     for library in LIBRARIES:
         if find_spec(library.module):
             return library

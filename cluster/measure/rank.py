@@ -184,20 +184,18 @@ class Rank:
                 return
             self._stopped = not complete
             for series in opened:
-                self._file.write(msgspec.json.encode(self._measurement(series, complete)) + b"\n")
-
-    def _measurement(self, series: OpenSeries, complete: bool) -> Measurement:  # noqa: FBT001
-        return Measurement(
-            metric=series.definition.metric,
-            definition=series.definition.id,
-            unit=series.unit,
-            params=series.params,
-            rank=self.number,
-            host=platform.node(),
-            values=tuple(series.values),
-            bytes=series.bytes,
-            complete=complete,
-        )
+                measurement = Measurement(
+                    metric=series.definition.metric,
+                    definition=series.definition.id,
+                    unit=series.unit,
+                    params=series.params,
+                    rank=self.number,
+                    host=platform.node(),
+                    values=tuple(series.values),
+                    bytes=series.bytes,
+                    complete=complete,
+                )
+                self._file.write(msgspec.json.encode(measurement) + b"\n")
 
     def _listen(self) -> None:
         reader, writer = os.pipe()

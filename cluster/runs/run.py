@@ -357,19 +357,17 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None
     from cluster.analysis.limits import hardware  # noqa: PLC0415 - only for summaries of GPUs
+    from cluster.core.pcie import slot_bandwidth  # noqa: PLC0415
 
     facts = hosts[0]
     topology = topologies(raw).get(facts.host)
     path = topology.path("GPU0", "GPU1") if topology else ""
-    slower = min(facts.gpu_slots[:2], key=_slot_rate, default="")
+    rates = {
+        slot: bandwidth.rate if (bandwidth := slot_bandwidth(slot)) else 0.0
+        for slot in facts.gpu_slots[:2]
+    }
+    slower = min(rates, key=rates.__getitem__, default="")
     return hardware.between(facts.gpus[0], path, slower)
-
-
-def _slot_rate(slot: str) -> float:
-    from cluster.core.pcie import slot_bandwidth  # noqa: PLC0415 - only for summaries of GPUs
-
-    bandwidth = slot_bandwidth(slot)
-    return bandwidth.rate if bandwidth else 0.0
 
 
 def _known_link(record: Record, machine: Machine) -> Link | None:

@@ -5,6 +5,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -257,16 +258,10 @@ def opened(
 def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
     """Write the shards of a dataset, and its index last, which makes it complete (ClusterError)."""
     index = msgspec.json.encode(dataset)
-    if _index(source) == index:
-        return
+    with suppress(FileNotFoundError):
+        if source.fetch(digits.INDEX) == index:
+            return
     for number in range(dataset.shards):
         samples = digits.augmented(real, dataset, number)
         source.write(digits.shard_name(number), digits.encoded(samples))
     source.write(digits.INDEX, index)
-
-
-def _index(source: ShardSource) -> bytes | None:
-    try:
-        return source.fetch(digits.INDEX)
-    except FileNotFoundError:
-        return None

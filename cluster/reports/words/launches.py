@@ -40,11 +40,8 @@ def launch_notes(
     unsteady_summaries = unsteady(pooled)
     if not unsteady_summaries or unsteady_summaries[0].shape is None:
         return
-    worst, ends = (
-        unsteady_summaries[0],
-        (unsteady_summaries[0].shape.minimum, unsteady_summaries[0].shape.maximum),
-    )
-    low, high = (format_value(end, worst.unit) for end in ends)
+    worst, shape = unsteady_summaries[0], unsteady_summaries[0].shape
+    low, high = (format_value(end, worst.unit) for end in (shape.minimum, shape.maximum))
     label = " ".join(filter(None, (worst.metric, format_point(worst.params))))
     several = (
         f" in {len(unsteady_summaries)} of {len(pooled)} data points" if len(pooled) > 1 else ""

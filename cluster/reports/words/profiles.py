@@ -15,50 +15,40 @@ def profile_words(finding: ProfileFinding) -> tuple[str, str]:
             says = f"{share} of the time is spent in files, by MPI-IO, beside that"
             return says, _of_ranks(finding)
         case "no payload":
-            return (
-                (
-                    "no payload through MPI: NCCL carries it, if these ranks train on GPUs, or "
-                    "another library that MPI does not see"
-                ),
-                (
-                    f"{finding.calls} calls hold {format_bytes(finding.bytes)} in all, and take "
-                    f"{format_value(finding.time, 's')}; the largest messages have "
-                    f"{format_bytes(finding.largest)}"
-                ),
+            says = (
+                "no payload through MPI: NCCL carries it, if these ranks train on GPUs, or another "
+                "library that MPI does not see"
+            )
+            return says, (
+                f"{finding.calls} calls hold {format_bytes(finding.bytes)} in all, and take "
+                f"{format_value(finding.time, 's')}; the largest messages have "
+                f"{format_bytes(finding.largest)}"
             )
         case "payload" if row:
             rate = format_value(row.bytes / row.time, "B/s")
+            carries = f"{_short(row.routine)} of {format_bytes(row.size)} carries {share}"
+            moved = f"{format_bytes(row.bytes)} of {format_bytes(finding.of_bytes)}"
             return (
-                (
-                    f"{_short(row.routine)} of {format_bytes(row.size)} carries {share} of the "
-                    f"bytes, at {rate} per rank"
-                ),
-                (
-                    f"{row.calls} calls, {format_bytes(row.bytes)} of "
-                    f"{format_bytes(finding.of_bytes)}, in {format_value(row.time, 's')}"
-                ),
+                f"{carries} of the bytes, at {rate} per rank",
+                f"{row.calls} calls, {moved}, in {format_value(row.time, 's')}",
             )
         case "waiting":
-            return (
-                (
-                    f"{', '.join(map(_short, finding.routines))}: {share} of the time in MPI: "
-                    "transfers that no computation hides, or waiting for other ranks"
-                ),
-                f"{finding.time:.3f} s of {finding.elapsed:.3f} s",
+            says = (
+                f"{', '.join(map(_short, finding.routines))}: {share} of the time in MPI: "
+                "transfers that no computation hides, or waiting for other ranks"
             )
+            return says, f"{finding.time:.3f} s of {finding.elapsed:.3f} s"
         case "imbalance" if finding.imbalance:
             return _imbalance(finding.imbalance)
         case "negotiation" if row and total:
-            return (
-                (
-                    f"{round(row.size)}-byte {_short(total.name)}, {row.calls / total.calls:.0%} "
-                    f"of calls, {row.time / total.time:.0%} of the time: negotiation or waiting, "
-                    "not transfer"
-                ),
-                (
-                    f"{row.calls} of {total.calls} calls of {total.name}, {row.time:.3f} s of its "
-                    f"{total.time:.3f} s: {_each(row)} a call{_faster(finding.faster, row)}"
-                ),
+            says = (
+                f"{round(row.size)}-byte {_short(total.name)}, {row.calls / total.calls:.0%} of "
+                f"calls, {row.time / total.time:.0%} of the time: negotiation or waiting, not "
+                "transfer"
+            )
+            return says, (
+                f"{row.calls} of {total.calls} calls of {total.name}, {row.time:.3f} s of its "
+                f"{total.time:.3f} s: {_each(row)} a call{_faster(finding.faster, row)}"
             )
     return "", ""
 
@@ -76,16 +66,12 @@ def _imbalance(ends: Imbalance) -> tuple[str, str]:
     middle = f"median {ends.median:.2f} s"
     if size:
         middle = f"of {counted} of {size} ranks that are known"
-    return (
-        (
-            f"uneven: rank {most.rank} spends {more} in MPI than rank {least.rank}, for which the "
-            "others may be waiting"
-        ),
-        (
-            f"{least.time:.2f} s (rank {least.rank}), {middle}, "
-            f"{most.time:.2f} s (rank {most.rank}), {end}"
-        ),
+    says = (
+        f"uneven: rank {most.rank} spends {more} in MPI than rank {least.rank}, for which the "
+        "others may be waiting"
     )
+    ranks = [f"{each.time:.2f} s (rank {each.rank})" for each in (least, most)]
+    return says, f"{ranks[0]}, {middle}, {ranks[1]}, {end}"
 
 
 def _faster(larger: Bin | None, small: Bin) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from cluster.analysis.limits.published.comparison import Published
 from cluster.analysis.verdict.judgement import Judged, Judgement, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
@@ -261,15 +260,15 @@ def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
         usual=verdict.usual.share if verdict.usual else None,
         usual_source=usual_words(verdict.usual) if verdict.usual else "",
         hint=hint,
-        published=None if published is None else _published_answer(verdict, published),
+        published=None
+        if published is None
+        else PublishedAnswer(
+            text=published_words(published, verdict.median, verdict.unit),
+            **msgspec.structs.asdict(published),
+        ),
         reason=str(verdict.reason.__struct_config__.tag) if verdict.reason else "",
         limited_by=verdict.limit,
     )
-
-
-def _published_answer(verdict: Verdict, published: Published) -> PublishedAnswer:
-    words = published_words(published, verdict.median, verdict.unit)
-    return PublishedAnswer(text=words, **msgspec.structs.asdict(published))
 
 
 def _assumes(limit: Limit | None) -> str:

@@ -65,19 +65,12 @@ class Names:
     def _make_pseudonym(self, kind: str, original: str) -> str:
         if kind == "address" and IPV4.fullmatch(original):
             network = self._networks.get(original, "")
-            number = self._number("network", network)
+            number = self.pseudonym("network", f"network {network}").removeprefix("network")
             self._counts[network] += 1
             high, low = divmod(self._counts[network], ROOM)
             return f"10.{number}.{high}.{low + 1}"
         self._counts[kind] += 1
         return f"{kind}{self._counts[kind]}"
-
-    def _number(self, kind: str, name: str) -> int:
-        key = kind, f"{kind} {name}"
-        if key not in self.pseudonyms:
-            self._counts[kind] += 1
-            self.pseudonyms[key] = str(self._counts[kind])
-        return int(self.pseudonyms[key])
 
     def hides(self, text: str) -> bool:
         """Tell whether a text has a name that exists as a word of its own."""
@@ -271,17 +264,11 @@ def shared(value: V, names: Names) -> V:
         new = _new(old, rules.get(field.name), names)
         if new is None and old is not None:
             names.left_out[f"{type(value).__name__}.{field.name}"] += 1
-            new = _empty(field, old)
+            if not field.required:
+                continue
+            new = type(old)()
         fields[field.name] = new
     return type(value)(**fields)
-
-
-def _empty(field: msgspec.structs.FieldInfo, old: object) -> object:
-    if field.default is not msgspec.NODEFAULT:
-        return field.default
-    if field.default_factory is not msgspec.NODEFAULT:
-        return field.default_factory()
-    return type(old)()
 
 
 def _new(old: Any, rule: Rule | Keyed | None, names: Names) -> Any:  # noqa: ANN401 - any field
