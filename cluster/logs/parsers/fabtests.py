@@ -84,7 +84,11 @@ class Fabtests(RunParser):
 
     def _figures(self, run: ResultBuilder, many: int, rate_: str, time_: str) -> bool:
         rate, time = number(rate_), number(time_)
-        if rate is None or time is None or not _agree(many, rate, time):
+        if rate is None or time is None:
+            return False
+        expected = many / time if time else 0.0  # a size such as 1.5k is rounded
+        slack = SLACK + RESOLUTION / time if time else 1.0
+        if abs(rate - expected) > RESOLUTION + slack * max(expected, rate):
             return False
         for column, value in zip(COLUMNS, (time, rate), strict=True):
             column.add(run, value, {"size": many}, many)
@@ -95,12 +99,3 @@ def _bytes(size: str) -> int:
     """Return the bytes of a size such as `64k`; -1 if it is none."""
     match = _SIZE.fullmatch(size)
     return round(float(match[1]) * BINARY[match[2].upper()]) if match else -1
-
-
-def _agree(size: int, rate: float, time: float) -> bool:
-    """Tell whether size over time is the rate; a size such as 1.5k is rounded."""
-    if size < 0:
-        return False
-    expected = size / time if time else 0.0
-    slack = SLACK + RESOLUTION / time if time else 1.0
-    return abs(rate - expected) <= RESOLUTION + slack * max(expected, rate)

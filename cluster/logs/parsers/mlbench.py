@@ -48,11 +48,11 @@ class MlBench(RunParser):
         match = _SUMMARY.match(line)
         if match is None:
             return _KNOWN.match(line) is not None
-        rate = _rate(match)
-        if rate is None:
+        length, time, rate = (number(match[at]) or 0.0 for at in (1, 2, 3))
+        if not length or not time or abs(length / time - rate) > SLACK * rate:
             return False
-        size = round(float(match[1]) * MIB)
-        self._begin(lineno).add(MEAN, rate, {"size": size}, size=size)
+        size = round(length * MIB)
+        self._begin(lineno).add(MEAN, rate * MIB, {"size": size}, size=size)
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
@@ -64,13 +64,6 @@ class MlBench(RunParser):
             return False
         report.fill(self._begin(lineno, "" if report.throughput else "collective"))
         return True
-
-
-def _rate(match: re.Match[str]) -> float | None:
-    size, time, rate = (number(match[at]) for at in (1, 2, 3))
-    if not size or not time or not rate or abs(size / time - rate) > SLACK * rate:
-        return None
-    return rate * MIB
 
 
 class _MlBenchJson(msgspec.Struct):

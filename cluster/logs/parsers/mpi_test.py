@@ -44,17 +44,12 @@ class MpiTest(RunParser):
         if match is None:
             return _KNOWN.match(line) is not None
         size, time, rate = (number(match[at]) or 0.0 for at in (2, 3, 4))
-        if not _agree(size, time, rate):
+        if not (size and time and rate):
+            return False
+        expected = size / time * MILLI  # of figures that are rounded
+        if abs(rate - expected) > (SLACK + ROUNDING / time) * expected:
             return False
         point = {"size": round(size * MB)}
         rank = int(match[1])
         self._open(lineno).add(TIME, time / MILLI, point, rank=rank, size=point["size"])
         return True
-
-
-def _agree(size: float, time: float, rate: float) -> bool:
-    """Tell whether a rate is that of a size and a time, both rounded."""
-    if not (size and time and rate):
-        return False
-    expected = size / time * MILLI
-    return abs(rate - expected) <= (SLACK + ROUNDING / time) * expected

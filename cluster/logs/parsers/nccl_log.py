@@ -165,14 +165,8 @@ class NcclDebug(Parser):
             self._library, self._versions[version] = library, None
 
     def _other(self, line: str, lineno: int) -> bool:
-        version, warning, oldest = (
-            pattern.search(line) if word in line else None
-            for word, pattern in (
-                ("CCL version", _VERSION),
-                ("NCCL WARN", _WARNING),
-                ("rank access", _OLDEST),
-            )
-        )
+        version, warning = _VERSION.search(line), _WARNING.search(line)
+        oldest = _OLDEST.search(line)
         old = _OLD.match(line) if "INFO " in line or "WARN " in line else None
         if version:
             self._named(line)

@@ -164,7 +164,7 @@ def _placed(results: Sequence[Parsed], place: LogLocation) -> list[Parsed]:
 def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]) -> Parsed:
     """Add operation, ranks, hosts and GPU to a result's parameters; the log overrides the user."""
     media = {d.id: d.medium for d in result.definitions}
-    hosts = place.hosts
+    hosts = result.hosts or place.hosts
     stated = place.operation if "collective" in media.values() else ""
     logged = FACTORS.keys() & {*result.operation.split(OR)}
     fits = bool(stated) and (not logged or stated in logged)
@@ -173,7 +173,7 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
     participants = {key: value for key, value in participants.items() if value}
     if len(models) == 1:
         participants["gpu"] = models[0]
-    where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
+    where: dict[str, Scalar] = {"hosts": hosts} if hosts else {}
     if not participants and not where:
         return result
     merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params

@@ -57,8 +57,7 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
             Machine(name=name, id=name, address=name, shell=NAME, folder="", bin="")
             for name in names
         )
-        groups = options.grouping(machines) if options.grouping else ()
-        record = _record(folder, at, logs, machines, (groups, options.limit))
+        record = _record(folder, at, logs, machines, options)
         (definition,) = record.definitions.values()
         tests = [
             msgspec.structs.replace(test, reason=no_value_words(reason)) if reason else test
@@ -105,13 +104,8 @@ def _read_and_copy(file: str, raw: Path) -> LogText:
 
 
 def _record(
-    folder: Path,
-    at: float,
-    logs: PairLogs,
-    machines: tuple[Machine, ...],
-    groups_and_limit: tuple[tuple[int, ...], float | None],
+    folder: Path, at: float, logs: PairLogs, machines: tuple[Machine, ...], options: PairLogOptions
 ) -> Record:
-    """Make the record; given are the groups of the hosts, and the limit of a pair."""
     definition = Definition(
         benchmark=PAIRS,
         metric=logs.metric,
@@ -125,15 +119,15 @@ def _record(
     )
     params = ImportedPairsParams(
         metric=logs.metric,
-        groups=groups_and_limit[0],
+        groups=options.grouping(machines) if options.grouping else (),
         directed=logs.directed,
         title=logs.title,
-        limit=groups_and_limit[1],
+        limit=options.limit,
         devices=logs.devices,
         assumptions=tuple(
             assumption_words(assumption)
             for assumption in logs.assumptions
-            if not (groups_and_limit[1] and assumption.code == "no_limit")
+            if not (options.limit and assumption.code == "no_limit")
         ),
         left_out=logs.left_out,
     )
