@@ -90,8 +90,9 @@ def run_job(kubernetes: Kubernetes, *flags: str) -> tuple[list[str], list[int], 
     reasons, ends = _reasons(kubernetes), _ends(kubernetes)
     run("kubectl", "delete", "-f", "-", input=text)
     until(lambda: not kubernetes.things(), "nothing is left")
-    gates = [decoders.decode(end["message"], Gate) for end in ends]
-    return reasons, [end["exitCode"] for end in ends], gates
+    own = [end for end in ends if end["message"]]  # a gate that the end of its Job killed has none
+    gates = [decoders.decode(end["message"], Gate) for end in own]
+    return reasons, [end["exitCode"] for end in own], gates
 
 
 def _ends(kubernetes: Kubernetes) -> list[dict[str, Any]]:

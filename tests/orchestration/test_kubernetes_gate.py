@@ -7,6 +7,7 @@ import signal
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -98,11 +99,12 @@ def test_a_gate_needs_an_image_and_a_limit() -> None:
         command("more", "script", "gate-kubernetes", *missing, status=2, text=json.dumps(JOB))
 
 
-def ended(answer: Gate, gate: KubernetesGate, message: Path) -> int:
-    """Return the exit status of the pod of index 0 if its tests have this answer."""
+def ended(answer: Gate | Exception, gate: KubernetesGate, message: Path) -> int:
+    """Return the exit status of the pod of index 0 if its tests have this answer, or fail."""
     handler = signal.getsignal(signal.SIGALRM)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kubernetes_gate, "_conduct", lambda *_: answer)
+        conduct = Mock(side_effect=[answer])
+        patch.setattr(kubernetes_gate, "_conduct", conduct)
         patch.setattr(kubernetes_gate, "MESSAGE", message)
         patch.setenv("JOB_COMPLETION_INDEX", "0")
         request = msgspec.json.encode(gate).decode()
@@ -129,6 +131,13 @@ def test_the_verdict_fits_into_a_message_of_kubernetes(tmp_path: Path) -> None:
     assert status == 1
     assert len(text) <= 4096
     assert decoders.decode(text, Gate).bad == bad[:3]
+
+
+def test_a_gate_that_fails_is_undecided(tmp_path: Path) -> None:
+    """Python ends with 1, which would end the Job for a bad node."""
+    assert ended(KeyError("a defect"), GATE, tmp_path / "message") == 75
+    gate = decoders.decode((tmp_path / "message").read_bytes(), Gate)
+    assert (gate.verdict, gate.reason) == ("UNDECIDED", "'a defect'")
 
 
 def test_a_job_starts_undecided_if_that_was_asked_for(tmp_path: Path) -> None:
