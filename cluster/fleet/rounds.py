@@ -37,7 +37,7 @@ from cluster.fleet.instability import (
     doubtful_hosts,
     varying_hosts,
 )
-from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table
+from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table, peers
 from cluster.fleet.solver import CROWD_CHANCE, DEEP, HOST, MANY
 
 if TYPE_CHECKING:
@@ -74,7 +74,13 @@ INSIDE, BETWEEN = 2, 8  # rounds, before all pairs that are left
 ROUNDS_SHARE = 0.5  # of the time of a check: the rest is for what the rounds leave open
 CONFIRM_SHARE = 0.2  # of the time of a check, kept to test again what is blamed
 STEP_SHARE = 0.5  # of the time that is left besides, for each step
-WHOLE: tuple[StepKind, ...] = ("named", "round", "unproven", CONFIRMATION)  # all of it, for these
+WHOLE: tuple[StepKind, ...] = (
+    "named",
+    "round",
+    "suspects",
+    "unproven",
+    CONFIRMATION,
+)  # all of it, for these
 
 
 class SurveyStep(NamedTuple):
@@ -256,15 +262,21 @@ def _among_suspects(
     fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test suspects with one another: if they are good then, what is slow is a part they share."""
+    hosts = np.array(_strangers(fleet, solution), dtype=np.int64)
+    for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
+        yield SurveyStep(number, hosts[pairs], alone=False, port=0, purpose="suspects")
+
+
+def _strangers(fleet: Fleet, solution: Diagnosed) -> list[int]:
+    """Return suspects that may share a part, and were not all tested with one another yet."""
     suspects = suspected_hosts(fleet, solution)
     if len(suspects) > len(fleet.names) / 2:  # in a thin fabric, most may have met others
         suspects = blamed_hosts(fleet, solution)
-    hosts = np.array(suspects, dtype=np.int64)
-    several = FEWEST_OF_GROUP <= len(hosts) <= len(fleet.names) / 2
+    several = FEWEST_OF_GROUP <= len(suspects) <= len(fleet.names) / 2
     if fleet.grouped or not several or not solution.table.alone.any():
-        return
-    for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
-        yield SurveyStep(number, hosts[pairs], alone=False, port=0, purpose="suspects")
+        return []
+    ends = np.stack([solution.table.source, solution.table.target])[:, peers(solution.table)]
+    return suspects if set(suspects) - set((ends.ravel() // fleet.nics).tolist()) else []
 
 
 def _at_other_times(
@@ -468,7 +480,7 @@ def _confirming(
     groups = [*slow_groups(fleet, solution), *bad_groups(fleet, solution)]
     doubtful = doubtful_hosts(fleet, solution)
     members = [group_hosts(fleet, group) for group in groups]
-    hosts = blamed_hosts(fleet, solution)
+    hosts = [] if _strangers(fleet, solution) else blamed_hosts(fleet, solution)
     single = [host for host in hosts if not any(host in own for own in members)]
     pairs = [
         *((host, other) for host in single for other in fresh_partners(fleet, solution, host)),

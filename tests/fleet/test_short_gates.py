@@ -17,3 +17,17 @@ def test_one_of_four_hosts_at_a_tenth_is_bad(seconds: float, seed: int) -> None:
 
     assert (gate.gate.verdict, [f.place.host for f in gate.gate.bad]) == ("BAD", [2])
     assert gate.spent <= seconds
+
+
+@pytest.mark.parametrize("fabric", ["leafspine:4x8", "leafspine:8x8"])
+@pytest.mark.parametrize(("seconds", "parts"), [(20.0, []), (60.0, ["GROUP"])])
+def test_no_host_is_blamed_for_a_slow_leaf_that_nobody_named(
+    fabric: str, seconds: float, parts: list[str]
+) -> None:
+    """Suspects are tested with one another before one of them is blamed, however short the time."""
+    for seed in range(1, 6):
+        gate = Timed(Simulated(fabric, "leaf:1=0.3", seed=seed, grouped=False), seconds)
+
+        assert gate.gate.verdict == ("BAD" if parts else "UNDECIDED")
+        assert [f.kind for f in gate.gate.bad] == parts
+        assert {host for f in gate.gate.bad for host in f.reason.hosts} <= {*range(8, 16)}

@@ -457,7 +457,10 @@ def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> 
     words = [
         (
             finding.kind,
-            finding.part,
+            # of a group that nobody named, the number says nothing
+            _hosts(finding.reason.hosts)
+            if finding.reason.code == "good_among_themselves"
+            else finding.part,
             f"({finding.name})" if by_name and finding.name else "",
             finding.direction,
         )
