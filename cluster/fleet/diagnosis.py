@@ -17,6 +17,7 @@ from cluster.core.model.fleet import (
 )
 from cluster.fleet import pair_table
 from cluster.fleet.findings import (
+    alone_between,
     bad_groups,
     bad_hosts,
     bad_links,
@@ -64,7 +65,8 @@ def diagnose(
     blamed, observations = by_fault(findings)
     suspects = _suspects(fleet, solution, findings)
     reference = pair_table.unit_value(fleet, solution, float(solution.blame.references[HOST]))
-    word = _word(fleet, findings, suspects, reference)
+    share = alone_between(fleet, solution)
+    word = _word(fleet, findings, suspects, reference, share)
     reason = _reason(word, findings, suspects, fleet, solution)
     if word == "UNDECIDED":
         suspects += tuple(undecided_groups(fleet, solution))
@@ -155,15 +157,18 @@ def no_values(
 
 
 def _word(
-    fleet: Fleet, findings: Sequence[FleetFinding], suspects: Sequence[Suspect], reference: float
+    fleet: Fleet,
+    findings: Sequence[FleetFinding],
+    suspects: Sequence[Suspect],
+    reference: float,
+    between: float,
 ) -> FleetWord:
     if any(b.kind in FAULTS for b in findings):
         return "FAULTY"
     if suspects or any(b.kind == "UNTESTED" for b in findings):
         return "UNDECIDED"
-    if fleet.limit is not None and fleet.metric == "bandwidth" and reference < USUAL * fleet.limit:
-        return "LOW"
-    return "HEALTHY"
+    limit = fleet.limit if fleet.metric == "bandwidth" else None
+    return "LOW" if between < USUAL or (limit and reference < USUAL * limit) else "HEALTHY"
 
 
 def _reason(
@@ -187,6 +192,7 @@ def _reason(
         needed = rounds_needed(solution.blame, solution.tests)
         return Reason(code="few_rounds", low=len(undecided), of=needed)
     if word == "LOW":
-        return Reason(code="below_limit")
+        share = alone_between(fleet, solution)
+        return Reason(code="slow_alone" if share < USUAL else "below_limit", share=share)
     unproven = unproven_hosts(fleet, solution)
     return Reason(code="alike", low=len(unproven), of=len(fleet.names), hosts=unproven)

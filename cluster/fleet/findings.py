@@ -404,6 +404,17 @@ def silent_flows(solution: Diagnosed, findings: Iterable[FleetFinding]) -> Itera
         yield Suspect(place=Part(kind="fabric"), reason=reason)
 
 
+def alone_between(fleet: Fleet, solution: Diagnosed) -> float:
+    """Return what the best pairs of different groups reach alone, of what a host does.
+
+    However few uplinks there are, a pair alone has as much of them as it can use.
+    """
+    table = solution.table
+    own = table.rates[table.between & table.alone & (solution.blame.explained_by < 0)]
+    is_known = fleet.grouped and fleet.metric == "bandwidth" and own.size >= MANY
+    return float(np.sort(own)[-2] / solution.blame.references[HOST]) if is_known else 1.0
+
+
 def unproven_hosts(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:
     """Return hosts that reached the usual rate in no test, of one direction at least."""
     table = solution.table

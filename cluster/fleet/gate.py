@@ -16,6 +16,7 @@ OPEN: dict[ReasonCode, GateCode] = {
     "few_rounds": "few_rounds",
     "two_ends": "too_few",
     "unexplained": "unconfirmed",
+    "silent_flows": "silent_flows",
     "no_values": "no_values",
     "no_tests": "no_values",
 }
@@ -81,6 +82,7 @@ def _word(
         (is_low and not by_link, "UNDECIDED", "processor"),
         (is_low and some, "UNDECIDED", "few_rounds"),
         (is_low, "BAD", "below_limit"),
+        (verdict.reason.code == "slow_alone", "BAD", "slow_alone"),
         (verdict.reason.code in OPEN, "UNDECIDED", OPEN.get(verdict.reason.code, "unproven")),
         (bool(verdict.suspects), "UNDECIDED", "unconfirmed"),
         (bool(unproven), "UNDECIDED", "unproven"),

@@ -75,6 +75,20 @@ def test_flows_by_which_nothing_ever_arrives_are_no_pass(
     assert decide(verdict, len(fleet.fleet.names)).verdict == "UNDECIDED"
 
 
+def test_groups_that_reach_one_another_slowly_also_alone_are_low() -> None:
+    """Of two groups, neither can be blamed; uplinks that are few do not slow a pair alone."""
+    slow, few = (
+        Simulated("leafspine:2x8", "leaf:1=0.3"),
+        Simulated("leafspine:2x8", oversubscription=3),
+    )
+    verdict, gate = slow.check(), decide(slow.check(), 16)
+
+    assert (verdict.verdict, verdict.reason.code) == ("LOW", "slow_alone")
+    assert verdict.reason.share == pytest.approx(0.3, rel=0.05)
+    assert (gate.verdict, gate.code) == ("BAD", "slow_alone")
+    assert decide(few.check(), 16).verdict == "PROVEN"
+
+
 @pytest.mark.parametrize("fault", ROUTED)
 def test_where_the_routes_are_known_links_are_named_too(fault: str) -> None:
     assert named(Simulated(fault=fault).check(known_routes=True)) == ROUTED[fault]

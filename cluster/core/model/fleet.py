@@ -27,7 +27,7 @@ ReasonCode = Literal[
     "chance", "same_tests", "in_no_group", "far", "one_test", "unknown_path", "few_pairs",
     "few_to_compare", "silent_flows",
     # of verdicts
-    "faults", "alike", "below_limit", "no_tests", "no_values", "one_pair", "two_ends",
+    "faults", "alike", "below_limit", "slow_alone", "no_tests", "no_values", "one_pair", "two_ends",
     "few_rounds", "few_partners", "unexplained", "untested", "few_classes", "unknown_paths",
     "slow_devices", "no_pairs", "several_kinds", "not_judged", "one_machine",
 ]  # fmt: skip

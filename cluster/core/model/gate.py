@@ -8,10 +8,10 @@ from cluster.core.model.value import Value
 
 GateWord = Literal["PROVEN", "BAD", "UNDECIDED"]
 GateCode = Literal[
-    "proven", "faults", "below_limit",
+    "proven", "faults", "below_limit", "slow_alone",
     # undecided
-    "unconfirmed", "unproven", "few_rounds", "no_limit", "processor", "no_values", "not_ready",
-    "in_use", "too_few", "no_time", "no_network",
+    "unconfirmed", "silent_flows", "unproven", "few_rounds", "no_limit", "processor", "no_values",
+    "not_ready", "in_use", "too_few", "no_time", "no_network",
 ]  # fmt: skip
 
 FEWEST = 2  # hosts: a pair

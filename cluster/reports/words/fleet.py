@@ -395,6 +395,11 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
         case "untested":
             rest = "; the others are good" if reason.low < hosts else ""
             return f"{reason.low} of {hosts} hosts could not be judged{rest}."
+        case "slow_alone":
+            return (
+                f"no host differs from the others, but no pair of different groups reaches more "
+                f"than {reason.share:.0%} of that alone: what is between the groups; {usual}."
+            )
         case "below_limit":
             return f"no host differs from the others, but {usual}."
         case _:

@@ -12,6 +12,8 @@ UNDECIDED: dict[GateCode, str] = {
     "too_few": "two hosts or more are needed, and a third to say which of two is slow",
     "no_values": "no test gave a value: a firewall, a route or an interface that all share",
     "no_network": "hosts are on one machine, and no network is between them",
+    "silent_flows": "nothing ever arrives by some flows, and no host explains them: a dead switch, "
+    "or a link, a route or a filter between switches",
     "no_time": "the time was too short for a test",
 }
 
@@ -50,6 +52,8 @@ def _why(gate: Gate) -> str:
             return f"{_faults(gate)}; {rate}" if rate else _faults(gate)
         case "below_limit":
             return f"no host differs, but {rate}, and {gate.share:.0%} are usual"
+        case "slow_alone":
+            return f"no host differs, and {rate}, but pairs of different groups reach less alone"
         case "no_limit":
             return f"{rate}, and what their links allow is not known: all of them may be slow"
         case "processor":
@@ -69,6 +73,8 @@ def _faults(gate: Gate) -> str:
 def _why_undecided(gate: Gate) -> str:
     if gate.code in UNDECIDED:
         return UNDECIDED[gate.code]
+    if gate.code == "unconfirmed" and not gate.suspected:
+        return "hosts were low at times, and were not tested again in time"
     if gate.code == "unconfirmed":
         return f"{faults_named(gate.suspected)} may be at fault; it was not confirmed in time"
     if gate.code == "in_use":
