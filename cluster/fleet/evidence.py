@@ -30,6 +30,9 @@ SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders
 RATE = "rate"
 """The name of no counter: low tests that are equal, and met nothing that would slow them."""
 UNLIKE = {"physical_cores", "gpu_slots", "variables"}  # alike hosts number and set these otherwise
+MAY_LACK = ("libraries.", "programs.", "gpu_driver", "mtu of ")
+"""How the names begin of settings that a host may be without; others are unread if it has none."""
+LACKING = "none"
 GIB = 1 << 30
 SLOWING = (
     *("mtu of ", "speed of ", "slot of ", "duplex of ", "usable_cores", "cgroup_cpus"),
@@ -146,11 +149,14 @@ def _risen(own: Readings, good: Readings, own_good: Readings) -> Iterator[Counte
 
 
 def drifts(facts: Mapping[int, Facts]) -> tuple[Drift, ...]:
-    """Return settings of which most hosts, by their numbers, have one value, and some another."""
+    """Return settings in which hosts, by their numbers, differ, also without a majority."""
     values: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for host, fact in facts.items():
         for name, value in _settings(fact):
             values[name][host] = value
+    for name, by_host in values.items():
+        if name.startswith(MAY_LACK):
+            by_host |= {host: LACKING for host in facts if host not in by_host}
     differences = (_drift(name, by_host) for name, by_host in values.items())
     return tuple(sorted((d for d in differences if d), key=lambda d: (len(d.hosts), d.setting)))
 
@@ -158,7 +164,7 @@ def drifts(facts: Mapping[int, Facts]) -> tuple[Drift, ...]:
 def _drift(setting: str, by_host: Mapping[int, str]) -> Drift | None:
     (usual, count), *_ = Counter(by_host.values()).most_common(1)
     odd = {host: value for host, value in by_host.items() if value != usual}
-    if not odd or 2 * count <= len(by_host):
+    if not odd:
         return None
     return Drift(
         setting=setting,
@@ -188,6 +194,11 @@ def _settings(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def causes(finding: FleetFinding, differences: Sequence[Drift]) -> tuple[Drift, ...]:
-    """Return the settings that can make the hosts of a finding slow, and that only they have."""
+    """Return the settings that can make the hosts of a finding slow, and that only they have.
+
+    None explains a host that does not answer, and none is unusual that no majority is without.
+    """
     hosts = set(finding.reason.hosts or (finding.place.host,))
-    return tuple(d for d in differences if d.slows and hosts <= set(d.hosts))
+    is_lost = finding.reason.code == "lost"
+    slowing = (d for d in differences if d.slows and 2 * d.count > d.of and not is_lost)
+    return tuple(d for d in slowing if hosts <= set(d.hosts))

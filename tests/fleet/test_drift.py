@@ -45,11 +45,33 @@ def test_what_a_host_does_not_report_is_no_difference() -> None:
     assert drifts(fleet(host5=silent)) == ()
 
 
-def test_without_a_majority_nothing_is_usual() -> None:
-    hosts = fleet()
-    halves = {h: replace(f, kernel=f"Linux {h % 2}") for h, f in hosts.items()}
+def test_what_a_host_lacks_that_was_read_is_a_difference() -> None:
+    port = Interface(name="ib0", address="10.1.0.1", prefix=24, mtu=2044)
+    whole = replace(
+        ALIKE, interfaces=(*ALIKE.interfaces, port), libraries={"nccl": "2.27"}, gpu_driver="580"
+    )
+    hosts = fleet(**{f"host{host}": whole for host in range(64) if host != 17})
+    found = drifts(hosts)
 
-    assert drifts(halves) == ()
+    assert {(drift.setting, drift.usual, drift.hosts, drift.values) for drift in found} == {
+        ("mtu of ib0", "2044", (17,), ("none",)),
+        ("libraries.nccl", "2.27", (17,), ("none",)),
+        ("gpu_driver", "580", (17,), ("none",)),
+    }
+    assert {drift.of for drift in found} == {64}
+
+
+def test_hosts_that_differ_without_a_majority_do_differ_and_none_is_to_blame() -> None:
+    small = replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], mtu=1400),))
+    (drift,) = drifts({0: ALIKE, 1: small})
+    slow = FleetFinding(
+        kind="BAD", place=Part(kind="host", host=1), reason=Reason(code="slow", share=0.4)
+    )
+
+    assert (drift.usual, drift.count, drift.of) == ("9001", 1, 2)
+    assert (drift.hosts, drift.values) == ((1,), ("1400",))
+    assert causes(slow, (drift,)) == ()
+    assert causes(slow, drifts({0: ALIKE, 1: small, 2: ALIKE}))
 
 
 def test_a_limit_of_the_control_group_is_a_difference() -> None:
@@ -78,5 +100,8 @@ def test_a_cause_is_of_all_hosts_of_a_finding_and_can_slow_them() -> None:
     other = replace(slow, place=Part(kind="host", host=3))
     group = replace(slow, reason=Reason(code="slow_everywhere", hosts=(16, 17)))
 
+    lost = replace(slow, kind="HUNG", reason=Reason(code="lost", message="No route to host"))
+
     assert [cause.setting for cause in causes(slow, found)] == ["mtu of eth0"]
+    assert causes(lost, found) == ()
     assert causes(other, found) == causes(group, found) == ()

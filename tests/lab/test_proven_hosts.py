@@ -65,3 +65,14 @@ def test_a_slow_host_that_is_configured_differently_has_that_as_its_cause() -> N
         3,
         ["mtu of eth0"],
     )
+
+    command("lab", "drifted", "kill", "4")
+    unread, still = json.loads(command("check", "drifted", "--drift", "--json", status=75).stdout)
+    assert (unread["setting"], unread["count"], unread["of"]) == ("answers", 4, 5)
+    assert (unread["hosts"], unread["values"], still) == (
+        [4],
+        ["no"],
+        {**drift, "count": 3, "of": 4},
+    )
+    said = command("check", "drifted", "--drift", status=75).stdout
+    assert said.startswith("4 of 5 read; 4.mpi.drifted does not answer")

@@ -9,17 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
+from click.exceptions import Exit
+
 from cluster.cli.flags import option
 from cluster.cli.progress.jobs import JobProgress
 from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_json, print_lines
 from cluster.core.errors import SpecError
+from cluster.core.model.fleet import Drift
 from cluster.core.model.gate import STATUS
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate, parse_seconds
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.launch.gate import WITHIN, compare_hosts, prove
-from cluster.reports.words.fleet import drift_words
+from cluster.reports.words.fleet import drift_words, unread_words
 
 
 class GateOptions(Value, frozen=True, kw_only=True):
@@ -33,7 +36,8 @@ class GateOptions(Value, frozen=True, kw_only=True):
         str | None, option("--within TIME", f"How long --gate may take.  [default: {WITHIN:g}s]")
     ] = None
     drift: Annotated[
-        bool, option("--drift", "Compare the settings of hosts: no tests, seconds.")
+        bool,
+        option("--drift", "Compare the settings of hosts, in seconds. Exit 75: one is not read."),
     ] = False
     busy: Annotated[bool, option("--busy", "Leave out hosts on which a job runs.")] = False
 
@@ -59,14 +63,24 @@ def refuse_unfit(typed: GateOptions, values: Mapping[str, object], *, limit: str
 
 
 def show_drift(cluster: Cluster, options: BenchOptions) -> None:
-    """Show the settings in which some hosts differ from most others, the most unusual first."""
+    """Show the settings in which hosts differ, the most unusual first (Exit: some are not read)."""
     differences = compare_hosts(cluster)
+    names = [machine.name for machine in cluster.machines]
+    silent = tuple(host for host, name in enumerate(names) if name in cluster.remote.absent)
+    total, read = len(names), len(names) - len(silent)
+    values = ("no",) * len(silent)
+    unread = Drift(
+        setting="answers", usual="yes", count=read, of=total, hosts=silent, values=values
+    )
     if options.json:
-        print_json(differences)
-        return
-    print_lines(*map(drift_words, differences))
-    if not differences:
-        print_lines(f"The {len(cluster.machines)} hosts of {cluster.name} do not differ.")
+        print_json([unread, *differences] if silent else differences)
+    else:
+        print_lines(*([unread_words(unread, names)] if silent else []))
+        print_lines(*map(drift_words, differences))
+        if not differences and read > 1:
+            print_lines(f"The {read} hosts of {cluster.name} do not differ.")
+    if silent:
+        raise Exit(STATUS["UNDECIDED"])
 
 
 def pass_gate(

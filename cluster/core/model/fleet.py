@@ -161,10 +161,10 @@ class Suspect(Value, frozen=True, kw_only=True):
 
 
 class Drift(Value, frozen=True, kw_only=True):
-    """A setting in which some hosts differ from most others."""
+    """A setting in which some hosts differ from others."""
 
-    setting: str  # such as `mtu of eth0`, `kernel`, `tuning.governor`
-    usual: str  # its value on most hosts
+    setting: str  # such as `mtu of eth0`, `kernel`, `tuning.governor`; `answers`: was the host read
+    usual: str  # its most frequent value, of which `count` and `of` say whether most hosts have it
     count: int  # how many have that
     of: int  # how many report it
     hosts: tuple[int, ...]  # the numbers of those that differ

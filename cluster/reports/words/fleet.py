@@ -111,6 +111,12 @@ def drift_words(drift: Drift) -> str:
     return "; ".join((f"{drift.count} of {drift.of}: {drift.setting} {drift.usual}", *odd))
 
 
+def unread_words(unread: Drift, names: Sequence[str]) -> str:
+    silent = [names[host] for host in unread.hosts]
+    verb = "does" if len(silent) == 1 else "do"
+    return f"{unread.count} of {unread.of} read; {_some(silent, NAMED, ' and ')} {verb} not answer"
+
+
 def part_name(part: Part, kind: str = "") -> str:
     """Name a part, such as `host:7`, `nic:7.3`, `link:3-5`, `group:2` or `gpu:3`."""
     if part.device:
