@@ -185,11 +185,13 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
     match reason.code:
         case "slow_group":
             rail = f", NIC {reason.nic} of each host" if reason.nic >= 0 else ""
-            return (
-                f"its hosts are good among themselves, and reach other groups with at most "
-                f"{capacity}, {share} of what other groups reach{rail}: a leaf switch, or its "
-                "uplinks"
+            reach = (
+                f"reach other groups with at most {capacity}, {share} of what other groups reach"
             )
+            if not finding.capacity:
+                reach = "nothing arrives between them and other groups"
+            cause = "a leaf switch, or its uplinks"
+            return f"its hosts are good among themselves, and {reach}{rail}: {cause}"
         case "slow_link":
             return (
                 f"{_link(finding.place)} gives at most {share} of what the others do; the hosts at "
@@ -212,8 +214,8 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
         case "slow_group_at_once":
             return (
                 f"when all hosts send, its traffic with other groups reaches {capacity} (mean), "
-                f"that of all groups {value(reason.usual, fleet.metric)}; its hosts are good, and "
-                "so is one pair alone: fewer uplinks, or all flows on one of them"
+                f"that of all groups {value(reason.usual, fleet.metric)}; no host of it is at "
+                "fault: fewer uplinks, or all flows on one of them"
             )
         case "good_among_themselves":
             return (
