@@ -159,11 +159,19 @@ def group(make: Callable[..., Any], names: str = "") -> ParameterGroup:
 
 def refuse_unused(names: Collection[str | None], case: str, remedy: str = "Leave it out.") -> None:
     """Refuse options of the command that were typed and have no effect (SpecError)."""
+    for flag in typed_values(names):
+        raise SpecError(f"{flag} has no effect {case}.", remedy=remedy)
+
+
+def typed_values(names: Collection[str | None]) -> dict[str, str]:
+    """Return those of these options that were typed, with their values; empty for a switch."""
     context = click.get_current_context()
-    for typed in context.command.params:
-        source = context.get_parameter_source(typed.name or "")
-        if typed.name in names and source is ParameterSource.COMMANDLINE:
-            raise SpecError(f"{typed.opts[0]} has no effect {case}.", remedy=remedy)
+    return {
+        option.opts[0]: "" if (value := context.params[option.name or ""]) is True else str(value)
+        for option in context.command.params
+        if option.name in names
+        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    }
 
 
 class Command(click.Command):

@@ -93,14 +93,18 @@ class Hosts:
 
     def leave_out_dead(self, seconds: float | None) -> None:
         """Leave out hosts that do not answer in time (Unreachable: the first); None ends that."""
-        self.absent = frozenset()
-        if seconds is None:
-            return
-        dead = unanswering(self.shells(), seconds)
-        first = self.machines[0].name
-        if first in dead:
-            raise dead[first]
+        dead = {} if seconds is None else self.omit_dead(seconds)
         self.absent = frozenset(dead)
+        if dead and (first := self.machines[0].name) in dead:
+            self.absent = frozenset()
+            raise dead[first]
+
+    def omit_dead(self, seconds: float) -> dict[str, Unreachable]:
+        """Leave out hosts that do not answer in time, and return the reasons, by their names."""
+        self.absent = frozenset()
+        dead = unanswering(self.shells(), seconds)
+        self.absent = frozenset(dead)
+        return dead
 
     def give_up_dead(self, seconds: float) -> None:
         """Make every further call to a host that does not answer in time fail immediately."""

@@ -41,6 +41,22 @@ def test_hosts_that_are_all_slow_are_bad_against_what_their_links_allow() -> Non
 
     assert (low["code"], low["bad"]) == ("below_limit", [])
     assert low["reference"] < low["share"] * low["limit"]
+    assert low["step"]["arguments"] == ["--from", low["run"]]  # simulated hosts have no --drift
+
+
+def test_the_next_step_repeats_what_was_typed() -> None:
+    command("up", "typed", *SIM)
+    words = ("--gate", "--metric", "allreduce:64MiB", "--groups", "topology")
+    gate = json.loads(command("check", "typed", *words, "--json", status=75).stdout)
+
+    assert gate["code"] == "no_limit"
+    again = [*words[1:], "--limit", "RATE"]
+    assert gate["step"]["arguments"] == ["typed", "--gate", "--within", "60s", *again]
+
+
+def test_a_time_of_more_than_a_month_is_one() -> None:
+    command("up", "long", *SIM)
+    assert command("check", "long", "--gate", "--within", "31d").stdout.startswith("PROVEN")
 
 
 def test_ten_thousand_hosts_are_proven_in_their_time() -> None:
@@ -73,6 +89,10 @@ def test_a_time_without_room_for_a_test_is_undecided() -> None:
         (("--gate", "--near"), "--near does not go with --gate"),
         (("--gate", "--metric", "latency"), "--metric latency does not go with --gate"),
         (("--gate", "--provider", "sim"), "--provider does not go with --gate"),
+        (("--gate", "--rounds", "5"), "--rounds has no effect with --gate"),
+        (("--gate", "--alone", "3"), "--alone has no effect with --gate"),
+        (("--gate", "--confirm"), "--confirm has no effect with --gate"),
+        (("--gate", "--milliseconds", "50"), "--milliseconds has no effect with --gate"),
     ],
 )
 def test_what_is_no_gate_is_refused(words: tuple[str, ...], said: str) -> None:

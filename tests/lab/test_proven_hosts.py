@@ -38,6 +38,22 @@ def test_a_gate_finds_the_slow_host_and_the_one_that_stopped() -> None:
     assert [(bad["kind"], bad["place"]["host"]) for bad in stopped["bad"]] == [("HUNG", 4)]
 
 
+def test_hosts_that_do_not_answer_are_named_also_if_there_was_no_time() -> None:
+    cluster.launch("gone", provider="lab", hosts=4, options={"rate": "60mbit"})
+    command("lab", "gone", "kill", "2")
+    hurry = command("check", "gone", "--gate", "--within", "8s", "--json", status=None)
+    answer = json.loads(hurry.stdout)
+    named = {finding["place"]["host"] for finding in (*answer["bad"], *answer["suspected"])}
+    assert 2 in named
+
+    command("lab", "gone", "kill", "0")  # it leads the others
+    silent = gate("gone", 75)
+    assert [lost["place"]["host"] for lost in silent["suspected"]] == [0, 2]
+    assert {lost["name"] for lost in silent["suspected"]} == {
+        host.name for host in cluster.attach("gone").machines[::2]
+    }
+
+
 @pytest.mark.serial
 def test_nothing_is_measured_beside_a_job() -> None:
     lab = cluster.launch("worked", provider="lab", hosts=5, options={"rate": "60mbit"})

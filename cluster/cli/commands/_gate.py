@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 from click.exceptions import Exit
 
-from cluster.cli.flags import option
+from cluster.cli.flags import option, refuse_unused, typed_values
 from cluster.cli.progress.jobs import JobProgress
 from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_json, print_lines
@@ -23,6 +23,8 @@ from cluster.core.units import parse_rate, parse_seconds
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.launch.gate import WITHIN, compare_hosts, prove
 from cluster.reports.words.fleet import drift_words, unread_words
+
+UNUSED = ("rounds", "alone", "confirm", "milliseconds", "timeout", "keep")  # with --gate
 
 
 class GateOptions(Value, frozen=True, kw_only=True):
@@ -60,6 +62,7 @@ def refuse_unfit(typed: GateOptions, values: Mapping[str, object], *, limit: str
             f"{unfit[0]} does not go with --gate, which chooses its tests by the time.",
             remedy="Leave one of them out.",
         )
+    refuse_unused(UNUSED, "with --gate, which chooses its tests by the time")
 
 
 def show_drift(cluster: Cluster, options: BenchOptions) -> None:
@@ -97,7 +100,7 @@ def pass_gate(
     listener = JobProgress(stderr=True)
     gate = prove(
         cluster, within, busy=typed.busy, runs=options.runs, listener=listener, params=params,
-        began=began,
+        began=began, typed=typed_values(("metric", "grouping", "limit", "busy")),
     )  # fmt: skip
     if options.json:
         print_json(gate)

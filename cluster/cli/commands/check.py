@@ -138,7 +138,6 @@ Text = str | None
 METRICS = ("bandwidth", "latency", "allreduce")
 DEVICES = ("auto", "gpus", "numa", "cores")
 NAME = "check"  # of a cluster that is launched for a check
-LONGEST = 30 * 24 * 3600.0  # seconds
 
 
 class Survey(Value, frozen=True, kw_only=True):

@@ -9,21 +9,22 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from cluster.core import journal
-from cluster.core.errors import ClusterError, InUse, SpecError
-from cluster.core.model.fleet import Drift
+from cluster.core.errors import ClusterError, InUse, SpecError, Unreachable
+from cluster.core.model.fleet import Drift, FleetFinding, Part, Reason
 from cluster.core.model.gate import FEWEST, Gate, GateCode
-from cluster.core.model.hosts import SIMULATED
+from cluster.core.model.hosts import SIMULATED, Machine
 from cluster.core.model.steps import NextStep
 from cluster.core.units import parse_seconds
 from cluster.fleet.evidence import drifts
 from cluster.fleet.gate import decide
 from cluster.orchestration.bench.listener import Listener
+from cluster.orchestration.bench.plan import LONGEST
 from cluster.orchestration.check.fleet_check import known_groups
 from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster
@@ -58,6 +59,7 @@ def prove(
     listener: Listener | None = None,
     params: Mapping[str, Any] | None = None,
     began: float | None = None,
+    typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Gate:
     """Test hosts for some seconds, and answer whether a job may start on them.
 
@@ -69,6 +71,7 @@ def prove(
         listener: called with the progress of the tests.
         params: of the benchmark `pairs`, such as `limit`.
         began: when the time began, by the monotonic clock; now, if it is not given.
+        typed: flags with their values, which the next step repeats.
 
     Raises:
         SpecError: the hosts cannot be tested in pairs.
@@ -78,7 +81,9 @@ def prove(
     gate = attempt.answer(busy=busy, params=params or {})
     took = round(time.monotonic() - attempt.began, 3)
     timed = replace(gate, within=within, took=took)
-    return with_words(_with_step(replace(timed, needs=_needs(timed)), cluster.name), cluster.name)
+    return with_words(
+        _with_step(replace(timed, needs=_needs(timed)), cluster.name, typed), cluster.name
+    )
 
 
 def compare_hosts(cluster: Cluster) -> tuple[Drift, ...]:
@@ -89,6 +94,10 @@ def compare_hosts(cluster: Cluster) -> tuple[Drift, ...]:
     if cluster.machines[0].shell == SIMULATED:
         raise SpecError("Simulated hosts have no settings.", remedy="Leave --drift out.")
     cluster.remote.leave_out_dead(DEAD_AFTER)
+    return _differences(cluster)
+
+
+def _differences(cluster: Cluster) -> tuple[Drift, ...]:
     cluster.install()
     shells = cluster.shells()
     present = [host for host, machine in enumerate(cluster.machines) if machine.name in shells]
@@ -109,11 +118,16 @@ class _Attempt(NamedTuple):
     listener: Listener | None
 
     def answer(self, *, busy: bool, params: Mapping[str, Any]) -> Gate:
-        jobs, hosts = len(self.cluster.state.jobs), len(self.cluster.machines)
+        jobs, machines = len(self.cluster.state.jobs), self.cluster.machines
+        hosts, dead = len(machines), dict[str, Unreachable]()
         code: GateCode = "not_ready"
         reason, skip = "", tuple[int, ...]()
         try:
             with self._alarm():
+                if machines[0].shell != SIMULATED:
+                    dead = self.cluster.remote.omit_dead(DEAD_AFTER)
+                if machines[0].name in dead:
+                    raise dead[machines[0].name]
                 skip = self._with_jobs(busy=busy)
                 if hosts - len(skip) >= FEWEST:
                     return self._measured(skip, params)
@@ -129,7 +143,9 @@ class _Attempt(NamedTuple):
                 run = store.read(Path(self.cluster.state.jobs[-1].run))
                 return decide(judge_check(run), hosts, skip)
         numbers = tuple(range(hosts))
-        return Gate(verdict="UNDECIDED", code=code, reason=reason, hosts=hosts, unproven=numbers)
+        undecided = Gate(verdict="UNDECIDED", code=code, reason=reason, hosts=hosts)
+        lost = tuple(_lost(*host, dead) for host in enumerate(machines) if host[1].name in dead)
+        return replace(undecided, unproven=numbers, suspected=lost)
 
     def _with_jobs(self, *, busy: bool) -> tuple[int, ...]:
         """Return the numbers of the hosts on which a job runs (InUse: some, and not `busy`)."""
@@ -145,7 +161,7 @@ class _Attempt(NamedTuple):
         began = time.monotonic()
         groups = params.get("groups") or known_groups(cluster.spec, cluster.machines)
         if cluster.machines[0].shell != SIMULATED:
-            compare_hosts(cluster)
+            _differences(cluster)
         start = time.monotonic() - began  # to begin the tests takes about as long
         reserve = max(COLLECT, COLLECT_SHARE * self.within) + JUDGE * hosts + start
         seconds = max(1.0, self._remaining() - reserve)
@@ -153,7 +169,7 @@ class _Attempt(NamedTuple):
         run = cluster.bench(
             PAIRS,
             runs=self.runs,
-            timeout=self.within + COLLECT,
+            timeout=min(self.within + COLLECT, LONGEST),
             listener=self.listener,
             busy=bool(skip),
             **tested,
@@ -187,25 +203,45 @@ class _Attempt(NamedTuple):
             signal.signal(signal.SIGALRM, before)
 
 
+def _lost(host: int, machine: Machine, dead: Mapping[str, Unreachable]) -> FleetFinding:
+    """Return that a host does not answer, as a test of it does."""
+    words = dead[machine.name].what
+    return FleetFinding(
+        part=f"host:{host}",
+        name=machine.name,
+        kind="HUNG",
+        direction="both",
+        evidence=words,
+        place=Part(kind="host", host=host),
+        reason=Reason(code="lost", message=words),
+    )
+
+
 def _needs(gate: Gate) -> float:
     """Return the seconds in which it would probably be decided; 0 if time alone does not do it."""
     helps = gate.code in MORE and gate.took >= gate.within / 2
     return math.ceil(MORE[gate.code] * gate.within / ROUNDED) * ROUNDED if helps else 0.0
 
 
-def _with_step(gate: Gate, name: str) -> Gate:
+def _with_step(gate: Gate, name: str, typed: Mapping[str, str]) -> Gate:
     """Add what to type next, if anything helps."""
-    again = (name, "--gate", "--within", f"{gate.needs or gate.within:g}s")
+
+    def again(flags: Mapping[str, str]) -> tuple[str, ...]:
+        words = (word for flag in flags.items() for word in flag if word)
+        return (name, "--gate", "--within", f"{gate.needs or gate.within:g}s", *words)
+
+    allreduce = {"--metric": "allreduce:64MiB", "--limit": typed.get("--limit", "RATE")}
     hosts = [finding for finding in gate.bad if finding.place.kind in ("host", "nic")]
     arguments: dict[str, tuple[str, ...]] = {
         "faults": (name, "--replace") if hosts else ("--from", gate.run),
-        "below_limit": (name, "--drift"),
-        "few_rounds": again if gate.needs else (*again, "--groups", "FILE"),
-        "no_limit": (*again, "--limit", "RATE"),
-        "processor": (*again, "--metric", "allreduce:64MiB", "--limit", "RATE"),
-        "in_use": (*again, "--busy"),
+        "below_limit": ("--from", gate.run) if gate.simulated else (name, "--drift"),
+        "few_rounds": again(typed if gate.needs else {"--groups": "FILE", **typed}),
+        "no_limit": again({**typed, "--limit": "RATE"}),
+        "processor": again({**typed, **allreduce}),
+        "in_use": again({**typed, "--busy": ""}),
         **dict.fromkeys(("no_values", "too_few", "no_network"), (name,)),
     }
     if gate.code == "proven":
         return gate
-    return replace(gate, step=NextStep(command="check", arguments=arguments.get(gate.code, again)))
+    words = arguments.get(gate.code) or again(typed)
+    return replace(gate, step=NextStep(command="check", arguments=words))

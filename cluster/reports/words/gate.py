@@ -80,7 +80,8 @@ def _why_undecided(gate: Gate) -> str:
     if gate.code == "in_use":
         return f"nothing was measured beside a job: {gate.reason.rstrip('.')}"
     if gate.code == "not_ready":
-        return gate.reason.rstrip(".")
+        reasons = (gate.reason, *(finding.evidence for finding in gate.suspected[:NAMED]))
+        return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
     hosts = ", ".join(f"host:{host}" for host in gate.unproven[:NAMED])
     more = f" and {len(gate.unproven) - NAMED} more" if gate.unproven[NAMED:] else ""
     return f"{hosts}{more} did not reach the usual rate in a test, and may still be good"
