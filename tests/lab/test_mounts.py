@@ -123,6 +123,12 @@ def test_a_launch_that_is_killed_while_it_mounts_leaves_nothing(
     assert "over" not in journal.names()
 
 
+SYSTEM = (
+    *("/etc", "/etc/ssh", "/usr", "/usr/lib", "/usr/local", "/bin", "/sbin", "/lib", "/lib64"),
+    *("/dev", "/proc", "/sys", "/boot", "/run", "/var", "/var/lib", "/root", "/home"),
+)
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [
@@ -145,6 +151,10 @@ def test_a_launch_that_is_killed_while_it_mounts_leaves_nothing(
         ("nfs:h:/a:/", "names no file system"),
         ("nfs:-o:/a b", "names no file system"),
         ("smb:h:/a", "names no file system"),
+        *((f"nfs:h:/a:{folder}", f"would hide {folder},") for folder in SYSTEM),
+        ("nfs:h:/etc:/mnt/usr", [("h:/etc", "/mnt/usr")]),
+        ("nfs:h:/a:/usr/local/apps", [("h:/a", "/usr/local/apps")]),
+        ("nfs:h:/a:/home/me/data", [("h:/a", "/home/me/data")]),
     ],
 )
 def test_what_the_option_names(text: str, read: str | list[tuple[str, str]]) -> None:

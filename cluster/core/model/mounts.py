@@ -15,6 +15,13 @@ FORM = re.compile(
     r"(?::(?P<folder>(?:/\w[\w.-]*)+))?",
     re.ASCII,
 )
+# What a system needs of itself, at any depth, or at its top (hier(7)); /mnt, /srv, /opt and what
+# sites put below /home, /var and /usr/local are free.
+SYSTEM = re.compile(
+    r"/(?:(?:bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|usr(?!/local/.))(?:/.*)?|"
+    r"home|root|tmp|var(?:/(?:lib|log|run|tmp))?)",
+    re.ASCII,
+)
 SSHFS = "BatchMode=yes,ConnectTimeout=10,allow_other,default_permissions"
 # EFS user guide, "Recommended NFS mount settings"
 EFS = "nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,retry=0"
@@ -56,7 +63,7 @@ class Mount(Value, frozen=True):
 def parse_mounts(text: str, provider: str) -> tuple[Mount, ...]:
     """Read `KIND:HOST:/PATH[:/FOLDER]` or `efs:ID[:/FOLDER]`, several separated by commas.
 
-    SpecError: one is neither, or the hosts of the provider cannot reach it, or two have one folder.
+    SpecError: one is neither, or hosts of the provider cannot reach it, or its folder is not free.
     """
     mounts = tuple(_parse(word.strip(), provider) for word in text.split(",") if word.strip())
     if len({mount.folder for mount in mounts}) < len(mounts):
@@ -80,7 +87,13 @@ def _parse(word: str, provider: str) -> Mount:
             f"--option mount={word}: only hosts of {KINDS[kind].provider} reach {kind}.",
             remedy=f"Use --provider {KINDS[kind].provider}, or mount=nfs:HOST:/PATH:/FOLDER",
         )
-    return Mount(kind, match["source"], match["folder"] or "/shared")
+    folder = match["folder"] or "/shared"
+    if SYSTEM.fullmatch(folder):
+        raise SpecError(
+            f"--option mount={word} would hide {folder}, which the system of every host needs.",
+            remedy=f"Choose another folder: mount={word.removesuffix(folder)}/shared",
+        )
+    return Mount(kind, match["source"], folder)
 
 
 def in_region(mount: Mount, region: str) -> Mount:
