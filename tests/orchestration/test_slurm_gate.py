@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 
 import pytest
 
 import cluster
+from cluster.core.model.hosts import Completed
 from cluster.orchestration.batch import slurm_gate
 from cluster.orchestration.batch.slurm_gate import SlurmGate
 from cluster.orchestration.cluster import Cluster
+from cluster.providers.slurm.client import SlurmClient
 
 WITHIN = 40.0
 
@@ -49,6 +52,47 @@ def test_nodes_that_are_left_slowly_do_not_overrun_the_time_of_a_gate(
     assert 0 < remaining[0] <= WITHIN
     assert "cluster down gate-7" in capsys.readouterr().out
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "calls", "log"),
+    [
+        ("IDLE", ["drain n1", "requeuehold 7"], ["drained: n1", "release 7"]),
+        ("IDLE+DRAIN", ["drain n1"], ["drained: n1"]),
+    ],
+)
+def test_a_job_is_held_while_a_bad_node_with_the_reason_of_another_stays_in_service(
+    state: str,
+    calls: list[str],
+    log: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On n2, an administrator has written a reason: it is left as it is."""
+    shown = f"NodeName=n1 State=IDLE\nNodeName=n2 State={state} Reason=fan [root@now]\n"
+    done: list[str] = []
+
+    def run(_client: SlurmClient, argv: Sequence[str], **_options: object) -> Completed:
+        words = dict(word.split("=", 1) for word in argv if "=" in word)
+        if "update" in argv:
+            done.append(f"{words['state']} {words['nodename']}")
+        elif "requeuehold" in argv:
+            done.append(" ".join(argv[1:]))
+        return Completed(
+            argv=tuple(argv), status=0, stdout=shown if "node" in argv else "", stderr=""
+        )
+
+    monkeypatch.setattr(SlurmClient, "run", run)
+    monkeypatch.setattr(
+        slurm_gate._Job, "_prove", lambda *_: (True, dict.fromkeys(("n1", "n2"), "slow"))
+    )
+    gate = SlurmGate(drain=True, at_most="100%")
+    job = slurm_gate._Job(gate=gate, number="7", names=("n1", "n2"))
+
+    assert job.prolog() == slurm_gate.KEEP_OFF
+    assert done == calls
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith(end) for line, end in zip(lines, log, strict=True)] == [True] * len(log)
 
 
 def test_signals_that_slurmctld_blocks_reach_a_gate(

@@ -134,19 +134,21 @@ class _Job(Value, frozen=True, kw_only=True):
         return gate.verdict == "BAD", {finding.name: finding.evidence for finding in bad}
 
     def _drain(self, reasons: Mapping[str, str]) -> bool:
-        """Drain bad nodes if that was asked for; return whether that was done (ClusterError)."""
+        """Drain bad nodes if that was asked for; return whether none stays (ClusterError)."""
         if not reasons or not self.gate.drain:
             return False
         nodes, share = drains.nodes_by_name(), self.gate.figures()[2]
         drained = {name for name, node in nodes.items() if drains.mark_of(node)[1:] == ("bad",)}
-        if len(drained | set(reasons)) > max(1, int(share * len(nodes))):
-            self.log("too_many", len(drained), len(nodes), ", ".join(reasons))
+        # a reason without our mark is somebody else's
+        free = [n for n in reasons if not nodes[n].reason or drains.mark_of(nodes[n])]
+        if len(drained.union(free)) > max(1, int(share * len(nodes))):
+            self.log("too_many", len(drained), len(nodes), ", ".join(free))
             return False
-        for name, reason in reasons.items():
-            if not nodes[name].reason or drains.mark_of(nodes[name]):  # else, it is somebody else's
-                drains.drain([name], (self.number, "bad"), reason)
-        self.log("drained", ", ".join(reasons))
-        return True
+        for name in free:
+            drains.drain([name], (self.number, "bad"), reasons[name])
+        if free:
+            self.log("drained", ", ".join(free))
+        return all(name in free or "DRAIN" in nodes[name].flags for name in reasons)
 
 
 def main(request: str, verb: str = "") -> int:
