@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from cluster.core.errors import ClusterError, ShellError
 from cluster.core.model.hosts import Completed, HostUsage
 from cluster.fleet.pair_measurements import pair_tests, proven_rates
 from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.cluster_jobs import DEAD_AFTER
 from cluster.orchestration.jobs.registry import FOLDER
 from cluster.remote.parallel import try_each
 from cluster.remote.shells import Shell
@@ -25,9 +27,15 @@ def watch_usage(
 ) -> dict[str, ClusterError]:
     """Call `on_usage` for each host and interval, `count` times or for ever; return what failed.
 
-    It is called by several threads.
+    It is called by several threads, and once for a host that does not answer.
     """
     machines = {machine.name: machine for machine in cluster.machines}
+    failed: dict[str, ClusterError] = {**cluster.remote.omit_dead(DEAD_AFTER)}
+    for host, error in failed.items():
+        none = HostUsage(at=time.time(), seconds=0, processor=0, memory=0, sent=0, received=0)
+        on_usage(replace(none, host=host, reason=error.what))
+    if failed.keys() == machines.keys():
+        return failed
     cluster.install()
     proven = link_rates(cluster)
     addresses = tuple(machine.address for machine in cluster.machines)
@@ -53,7 +61,7 @@ def watch_usage(
         return result
 
     answers = try_each(cluster.shells(), look)
-    return {name: error for name, error in answers.items() if isinstance(error, ClusterError)}
+    return failed | {n: error for n, error in answers.items() if isinstance(error, ClusterError)}
 
 
 def link_rates(cluster: Cluster) -> dict[str, tuple[float, float]]:

@@ -24,6 +24,22 @@ while True:
 COST = 0.005  # of a processor
 
 
+def test_a_host_that_does_not_answer_is_a_row_beside_the_others() -> None:
+    lab = cluster.launch("lost", provider="lab", hosts=3, options={"rate": "60mbit"})
+    command("lab", "lost", "kill", "0")
+    lines = command("top", "lost", "--json", "--count", "1").stdout.splitlines()
+    reasons = {line["host"]: line["reason"] for line in map(json.loads, lines)}
+    assert {host: bool(reason) for host, reason in reasons.items()} == {
+        machine.name: number == 0 for number, machine in enumerate(lab.machines)
+    }
+    rows = command("top", "lost").stdout.splitlines()
+    assert ["does not answer" in row for row in rows if ".lost" in row] == [True, False, False]
+
+    for host in ("1", "2"):
+        command("lab", "lost", "kill", host)
+    assert "does not answer" in command("top", "lost", status=1).stdout
+
+
 def test_a_flow_is_seen_as_a_share_of_what_the_links_carried() -> None:
     lab = cluster.launch("seen", provider="lab", hosts=3, options={"rate": "60mbit"})
     unproven = command("top", "seen", "--json", "--count", "1").stdout.splitlines()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Annotated
 
 import msgspec
+from click.exceptions import Exit
 from rich.live import Live
 from rich.text import Text
 
@@ -27,17 +28,22 @@ from cluster.orchestration.usage import watch_usage
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.table import Column, Columns, make_table
 
+
+def _figure(text: Callable[[HostUsage], str]) -> Callable[[HostUsage], str]:
+    return lambda usage: "" if usage.reason else text(usage)
+
+
 QUIET = 10.0  # seconds without a line of a job, from which on that is said
 AROUND = 5  # lines of the screen that are no hosts: the table's head, a note, the cursor's
 COLUMNS: Columns[HostUsage] = (
     Column("host", lambda usage: usage.host, words=True),
-    Column("CPU", lambda usage: f"{usage.processor:.0%}"),
-    Column("memory", lambda usage: f"{usage.memory:.0%}", spare=1),
+    Column("CPU", _figure(lambda usage: f"{usage.processor:.0%}")),
+    Column("memory", _figure(lambda usage: f"{usage.memory:.0%}"), spare=1),
     Column("GPUs", lambda usage: _gpus(usage.gpus), words=True),
-    Column("sends", lambda usage: _rate(usage.sent, usage.sent_share)),
-    Column("receives", lambda usage: _rate(usage.received, usage.received_share)),
+    Column("sends", _figure(lambda usage: _rate(usage.sent, usage.sent_share))),
+    Column("receives", _figure(lambda usage: _rate(usage.received, usage.received_share))),
     Column("job", lambda usage: ", ".join(map(_job, usage.jobs.items())), words=True, spare=2),
-    Column("errors", lambda usage: _trouble(usage.trouble)),
+    Column("errors", lambda usage: _trouble(usage.trouble, usage.reason)),
 )
 
 
@@ -76,6 +82,7 @@ def command(
         sys.stdout.write(printable(usage_text(newest.values(), unproven)))
     for error in failed.values():
         sys.stderr.write(printable(f"{error}\n"))
+    raise Exit(int(len(failed) == len(cluster.machines)))
 
 
 def usage_text(
@@ -115,9 +122,9 @@ def _job(job: tuple[str, float]) -> str:
     return f"{name} (quiet for {format_seconds(quiet)})" if quiet >= QUIET else name
 
 
-def _trouble(trouble: Mapping[str, float]) -> str:
+def _trouble(trouble: Mapping[str, float], reason: str) -> str:
     if not trouble:
-        return ""
+        return "does not answer" if reason else ""
     name, value = next(iter(trouble.items()))
     amount = f"{value:.0%}" if name.startswith("cpu.") else f"+{value:.0f}"
     more = f", {len(trouble) - 1} more" if len(trouble) > 1 else ""

@@ -330,6 +330,7 @@ class HostUsage(Value, frozen=True, kw_only=True):
     # of what tests proved that the link carries; none where no test did
     sent_share: float | None = None
     received_share: float | None = None
+    reason: str = ""  # why the host does not answer; then every figure is 0
 
 
 def full_names(names: Iterable[str]) -> dict[str, str]:
