@@ -158,7 +158,8 @@ class _Reader:
         self._collect()
         if all(map(_is_only_suspect, self._results)):
             raise self._empty_log_error()
-        results = [_outlived(result, self._results) for result in self._results]
+        is_whole = any(r.measurements and not r.failures and r.whole for r in self._results)
+        results = list(map(_outlived, self._results)) if is_whole else self._results
         starts = sorted(result.first for result in results)
         results = [self._excuse(self._misread(result, starts)) for result in results]
         hosts = self._participants.count([result.first for result in results])
@@ -426,11 +427,10 @@ def _impossible(parser: Parser, line: str = "") -> ParseError:
     )
 
 
-def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:
+def _outlived(result: Parsed) -> Parsed:
     """Turn a failure of another job step into a note, if the figures of the job are complete."""
     helpers = result.format == JOB and all(map(_HELPER.match, result.failures))
-    is_whole = any(each.measurements and not each.failures and each.whole for each in all_)
-    if not result.failures or not helpers or not is_whole:
+    if not result.failures or not helpers:
         return result
     notes = (Note("other_step", (text,)) for text in result.failures)
     return structs.replace(result, failures=(), failed_at=(), notes=(*result.notes, *notes))

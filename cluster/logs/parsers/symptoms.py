@@ -198,7 +198,7 @@ class SymptomLines(Parser):
     def scan(self, text: str, first: int) -> None:
         """Look for signs of problems in lines, whichever parser takes them."""
         for kind, word, pattern in rules():
-            at = text.find(word)
+            at, lineno, counted = text.find(word), first, 0
             while at >= 0 and self._counts[kind] < MOST:
                 begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
                 end = len(text) if end < 0 else end
@@ -206,7 +206,8 @@ class SymptomLines(Parser):
                 match = pattern.search(line)
                 # libraries try networks and devices, say so, and go on
                 if match and not (kind in (CAUSE, *QUIET) and _INFORMS.search(line)):
-                    self._keep(kind, line, match, first + text.count("\n", 0, begin))
+                    lineno, counted = lineno + text.count("\n", counted, begin), begin
+                    self._keep(kind, line, match, lineno)
                 at = text.find(word, end)
 
     def _keep(self, kind: str, line: str, match: re.Match[str], lineno: int) -> None:
