@@ -14,7 +14,7 @@ from cluster.core.errors import Capacity, ClusterError, SpecError
 from cluster.core.money import price_line
 from cluster.orchestration.cluster import attach
 from tests import killed_processes
-from tests.clouds import NAME, WORLDS, World
+from tests.clouds import AWS, GCP, NAME, WORLDS, World
 from tests.fakes.values import Fault
 from tests.killed_processes import WAYS, clear
 from tests.providers.test_clouds_crashes import moments
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("soon")
 REGIONS = {"aws": ("us-east-1", "us-west-2"), "gcp": ("us-central1", "us-east1")}
 LACKING = {"aws": "ap-southeast-5", "gcp": "europe-west9"}
-ZONES = {"aws": ("us-east-1a", "us-west-2b"), "gcp": ("us-central1-a", "us-east1-b")}
 
 
 def over(world: World, *places: str, **options: str) -> World:
@@ -121,6 +120,34 @@ def test_what_no_region_has_is_refused_with_the_reason_of_each(
     assert all(f"{place}: " in refused.value.means for place in spec.options["regions"].split(","))
 
 
+@pytest.mark.parametrize(
+    ("world", "wrong", "nearest"),
+    [
+        (AWS, "us-east-1a", "us-east-1"),
+        (AWS, "us-east1", "us-east-1"),
+        (GCP, "us-central1-a", "us-central1"),
+        (GCP, "us-centrall", "us-central1"),
+    ],
+)
+def test_what_is_no_region_is_refused_with_the_nearest(
+    cloud: Emulated[Any], world: World, wrong: str, nearest: str
+) -> None:
+    second = REGIONS[world.name][1]
+    with pytest.raises(SpecError) as refused:
+        world.provider().plan(over(world, wrong, second).spec)
+
+    assert f"--option regions= names {wrong}," in refused.value.what
+    assert refused.value.remedy.endswith(f"--option regions={nearest},{second}")
+    assert not cloud.mutating()
+
+
+def test_who_may_not_list_the_regions_has_a_plan(cloud: Emulated[Any], world: World) -> None:
+    cloud.fail(
+        Fault(action={"aws": "DescribeRegions"}.get(world.name, "regions.list"), **world.denied)
+    )
+    assert world.provider().plan(over(world, *REGIONS[world.name]).spec).lines
+
+
 @pytest.mark.parametrize("fields", [{"zone": "us-east-1a"}, {"options": {"zones": "a"}}])
 def test_zones_and_regions_are_not_asked_for_together(
     cloud: Emulated[Any], world: World, fields: dict[str, Any]
@@ -136,8 +163,9 @@ def test_zones_and_regions_are_not_asked_for_together(
 def test_no_room_in_any_region_is_said_of_all_and_leaves_nothing(
     cloud: Emulated[Any], world: World
 ) -> None:
-    fill(cloud, *ZONES[world.name])
-    launch = over(world, *ZONES[world.name])
+    first, second = REGIONS[world.name]
+    fill(cloud, *all_zones(first), *all_zones(second))
+    launch = over(world, first, second)
     provider, before = planned(launch, cloud)
     with pytest.raises(Capacity, match=", ".join(REGIONS[world.name])):
         launch.create(provider)
@@ -149,8 +177,8 @@ def test_a_launch_over_regions_that_is_killed_at_any_call_leaves_nothing(
     cloud: Emulated[Any], world: World
 ) -> None:
     """Before and after each that changes something, by each way in turn, from the first refusal."""
-    fill(cloud, ZONES[world.name][0])
-    launch = over(world, *ZONES[world.name])
+    fill(cloud, *all_zones(REGIONS[world.name][0]))
+    launch = over(world, *REGIONS[world.name])
     provider, before = planned(launch, cloud)
     since = len(cloud.calls())
     launch.create(provider)
@@ -176,12 +204,14 @@ def test_a_launch_killed_in_the_second_region_goes_on_there(
     cloud: Emulated[Any], world: World
 ) -> None:
     """It asks the first region for nothing again."""
-    first, second = ZONES[world.name]
-    fill(cloud, first)
+    first, second = REGIONS[world.name]
+    fill(cloud, *all_zones(first))
     launch = over(world, first, second)
-    before = planned(launch, cloud)[1]
+    planner, before = planned(launch, cloud)
+    sites = planner._choices(launch.spec).possible[0].offer.sites
+    asked = 2 * (world.name == "aws")  # whether it is permitted, in each region
     machines = world.making[-1]
-    cloud.fail(Fault(action=machines, kill="after", skip=1 + 2 * (world.name == "aws"), times=1))
+    cloud.fail(Fault(action=machines, kill="after", skip=len(sites) + asked, times=1))
     assert killed_processes.status(killed_processes.launch, launch.spec) == -signal.SIGKILL
     cloud.mend()
     since = len(cloud.mutating())
@@ -191,7 +221,7 @@ def test_a_launch_killed_in_the_second_region_goes_on_there(
 
     assert {c.action for c in cloud.mutating()[since:]} <= set(world.making)
     assert not [c for c in cloud.mutating()[since:] if first in str(c)]
-    assert {place.startswith(second[:-2]) for place in where(cloud, before)} == {True}
+    assert {place.startswith(second) for place in where(cloud, before)} == {True}
     attach(NAME).down(reachable=False)
 
 

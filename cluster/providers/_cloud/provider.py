@@ -6,7 +6,7 @@ A cloud has places: a region of Amazon, a project of Google. A client calls the 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
@@ -35,7 +35,7 @@ from cluster.providers._cloud.launch import (
     intent_file,
     with_places,
 )
-from cluster.providers._cloud.options import TTL, CloudOptions
+from cluster.providers._cloud.options import TTL, CloudOptions, words
 from cluster.providers._cloud.public_address import open_lines
 from cluster.providers._cloud.regions import (
     Choice,
@@ -122,6 +122,10 @@ class CloudProvider(
     @abstractmethod
     def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         """Turn a failure into an error for the user; `remains` says what exists after it."""
+
+    def region_names(self, spec: ClusterSpec) -> Sequence[str]:
+        """Return all regions of the cloud; empty if it does not list them (Failure)."""
+        return ()
 
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Make sure that no launch continues this intent: its resources are about to be deleted."""
@@ -381,6 +385,9 @@ class CloudProvider(
         key = msgspec.json.encode(spec)
         if key not in self._planned or self._begun(spec):
             specs = regional_specs(spec, self.options_of(spec))
+            if names := words(self.options_of(spec).regions):
+                with suppress(Failure):  # without permission to list them, they are tried
+                    regions.check_names(names, self.region_names(spec))
             answers: list[dict[str, OfferT] | ClusterError] = []
             if begun := self._begun(spec):
                 offer = next(iter(begun.values()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -52,6 +53,17 @@ class Choices(NamedTuple, Generic[OfferT]):
 def in_region(spec: ClusterSpec, region: str) -> ClusterSpec:
     options = {key: value for key, value in spec.options.items() if key != "regions"}
     return replace(spec, zone=region, options=options)
+
+
+def check_names(names: Sequence[str], all_names: Sequence[str]) -> None:
+    """Refuse names that no region of the cloud has, with the nearest ones (SpecError)."""
+    unknown = [name for name in names if name not in all_names]
+    if unknown and all_names:
+        nearest = (get_close_matches(name, all_names, 1, 0.0)[0] for name in names)
+        raise SpecError(
+            f"--option regions= names {', '.join(unknown)}, which is no region.",
+            remedy=f"Use --option regions={','.join(dict.fromkeys(nearest))}",
+        )
 
 
 def regional_specs(spec: ClusterSpec, options: CloudOptions) -> tuple[ClusterSpec, ...]:

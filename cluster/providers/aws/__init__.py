@@ -54,6 +54,7 @@ ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
 REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
 WITHIN = 600.0  # seconds for all machines to change their state
 POLL = 1.0  # seconds between two checks
+HOME = "us-east-1"  # lists all regions
 MOST = 100  # ids that a call for the topology may name
 AMAZON_MPI = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
 
@@ -179,6 +180,11 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
             region = self.client(self.everywhere()[0], None)
             regions = region.call("describe_regions", "Regions")["Regions"]
         return tuple(sorted(str(row["RegionName"]) for row in regions))
+
+    def region_names(self, spec: ClusterSpec) -> list[str]:
+        region = self.client(api.default_region() or HOME, spec)
+        rows = region.call("describe_regions", "Regions", AllRegions=True)["Regions"]
+        return [str(row["RegionName"]) for row in rows]
 
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
         """Stop the instances; their disks remain, and still cost money."""

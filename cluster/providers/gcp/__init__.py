@@ -103,6 +103,9 @@ class GcpProvider(CloudProvider["Project", GcpOptions, GcpOffer], NeedsCredentia
     def plan_request(self, client: Project, spec: ClusterSpec) -> GcpOffer:
         return make_offer(client, spec, self.options_of(spec))
 
+    def region_names(self, spec: ClusterSpec) -> list[str]:
+        return [row.name for row in self.client(self.place_of(spec), spec).all("regions")]
+
     def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
         site = Site(zone=like.id.partition("/")[0])
         return msgspec.structs.replace(offer, sites=(site,))

@@ -9,6 +9,7 @@ ZONES = {
     "us-central1": ("us-central1-a", "us-central1-b", "us-central1-c"),
     "us-east1": ("us-east1-b", "us-east1-c"),
     "europe-west4": ("europe-west4-a", "europe-west4-b"),
+    "europe-west9": (),
 }
 SUBNETS = {"us-central1": "10.128.0.0/20", "us-east1": "10.142.0.0/20"}
 SUBNETS["europe-west4"] = "10.164.0.0/20"
