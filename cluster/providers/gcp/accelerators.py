@@ -1,6 +1,9 @@
 """Accelerators: the kinds that Google has, the machine types with them, and retired kinds."""
 
 import re
+from pathlib import Path
+
+import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
@@ -9,9 +12,9 @@ from cluster.core.model.value import Value
 WANTED = re.compile(r"([a-z0-9-]+)(?::(\d{1,2}))?")
 
 
-class Accelerator(Value, frozen=True):
+class Accelerator(Value, frozen=True, kw_only=True):
     type: str  # Google's name for it
-    called: str  # in the price list
+    called: str = ""  # in the price list; empty if that has no part of its own for it
     quota: str  # in the names of quotas
     # by number of accelerators, the machine type that has them or gets them attached
     machines: dict[int, str]
@@ -19,29 +22,9 @@ class Accelerator(Value, frozen=True):
     retired: str = ""  # the day on which Google retired it; empty if it still exists
 
 
-def _on_n1(*counts: int) -> dict[int, str]:
-    return dict.fromkeys(counts, "n1-standard-8")
-
-
-def _sizes(family: str) -> dict[int, str]:
-    return {count: f"{family}-{count}g" for count in (1, 2, 4, 8)}
-
-
-V100 = {**_on_n1(1, 2), 4: "n1-standard-16", 8: "n1-standard-32"}
-L4 = {1: "g2-standard-4", **{count: f"g2-standard-{12 * count}" for count in (2, 4, 8)}}
-K80 = _on_n1(1, 2, 4, 8)
-END_OF_K80 = "2024-05-01"  # cloud.google.com/compute/docs/eol/k80-eol
-KNOWN = {  # cloud.google.com/compute/docs/gpus
-    "t4": Accelerator("nvidia-tesla-t4", "Tesla T4", "T4", _on_n1(1, 2, 4), attached=True),
-    "v100": Accelerator("nvidia-tesla-v100", "Tesla V100", "V100", V100, attached=True),
-    "l4": Accelerator("nvidia-l4", "L4", "L4", L4),
-    "a100": Accelerator("nvidia-tesla-a100", "Tesla A100", "A100", _sizes("a2-highgpu")),
-    "h100": Accelerator("nvidia-h100-80gb", "H100 80GB", "H100", _sizes("a3-highgpu")),
-    "a100-80gb": Accelerator(
-        "nvidia-a100-80gb", "Tesla A100 80GB", "A100_80GB", _sizes("a2-ultragpu")
-    ),
-    "k80": Accelerator("nvidia-tesla-k80", "Tesla K80", "K80", K80, True, END_OF_K80),
-}
+KNOWN = msgspec.toml.decode(
+    Path(__file__).with_name("accelerators.toml").read_text(), type=dict[str, Accelerator]
+)
 BY_TYPE = {accelerator.type: accelerator for accelerator in KNOWN.values()}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.core.errors import Denied, Quota, SpecError
+from cluster.providers.gcp.accelerators import requested_accelerators
 from tests.fakes.gcp import Settings
 from tests.fakes.gcp.catalog import PROJECT
 from tests.providers.gcp.conftest import asked, create, provider, spec_of
@@ -71,6 +72,32 @@ def test_a_k80_is_refused_before_anybody_is_asked_anything(gcp: Cloud, snapshot:
     command_line = "cluster up c5 --provider gcp --hosts 3 --zone us-central1-a --accelerator t4:2"
     assert f"Type: {command_line}\n" in refused.value.remedy
     assert not gcp.calls()
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "machine", "quota"),
+    [
+        ("h100-mega:8", "a3-megagpu-8g", "H100_MEGA"),
+        ("h200:8", "a3-ultragpu-8g", "H200"),
+        ("b200:8", "a4-highgpu-8g", "B200"),
+        ("gb200:4", "a4x-highgpu-4g", "GB200"),
+    ],
+)
+def test_newer_accelerators_have_their_machine_type_and_quota(
+    gcp: Cloud, accelerator: str, machine: str, quota: str
+) -> None:
+    spec = spec_of(instance=None, accelerator=accelerator, placement=False, zone="us-central1")
+    plan = provider().plan(spec)
+    assert f" x {machine} with {accelerator[-1]} x nvidia-" in plan.lines[0]
+    assert plan.price is None
+    [line] = [line for line in plan.lines if line.startswith("quota: ")]
+    assert line.startswith(f"quota: {2 * int(accelerator[-1])} NVIDIA_{quota}_GPUS needed")
+
+
+def test_an_rtx_pro_6000_is_part_of_a_g4() -> None:
+    wanted = requested_accelerators(spec_of(accelerator="rtx-pro-6000"), allow_retired=False)
+    assert wanted
+    assert (wanted.kind.type, wanted.machine) == ("nvidia-rtx-pro-6000", "g4-standard-48")
 
 
 @pytest.mark.parametrize(("accelerator", "expected"), [("h100:8", 1), ("h100:1", 0), ("a100:8", 0)])
