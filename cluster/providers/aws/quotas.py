@@ -116,7 +116,7 @@ def _used(region: Region, instance: str, *, spot: bool) -> int:
     types = Counter(
         item["InstanceType"]
         for item in instances(region, [alive])
-        if (item.get("InstanceLifecycle") == "spot") == spot
+        if item.get("InstanceLifecycle") == ("spot" if spot else None)  # or it is of a block
         and family(item["InstanceType"], spot=spot) == family(instance, spot=spot)
     )
     names = sorted(types)

@@ -64,8 +64,10 @@ class Room(Calls):
 
     def _check_quota(self, kind: dict[str, Any], least: int) -> None:
         """Refuse what is more than may run at once of this bucket of types."""
-        spot = self.params.get("InstanceMarketOptions", {}).get("MarketType") == "spot"
-        bucket = (bucket_of(kind["InstanceType"]), spot)
+        market = self.params.get("InstanceMarketOptions", {}).get("MarketType")
+        if market == "capacity-block":  # EC2 user guide: it counts towards no limit
+            return
+        bucket = (bucket_of(kind["InstanceType"]), market)
         running = sum(
             self.processors(life)
             for life in self.here.alive()
@@ -74,7 +76,7 @@ class Room(Calls):
         limit = self.cloud.settings.vcpus
         if running + least * kind["VCpuInfo"]["DefaultVCpus"] <= limit:
             return
-        if spot:
+        if market:
             raise refused("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
         raise refused(
             "VcpuLimitExceeded",
@@ -102,5 +104,5 @@ def bucket_of(kind: str) -> str:
     return {"g": "g", "gr": "g", "vt": "g", "p": "p", "hpc": "hpc"}.get(family, "standard")
 
 
-def _bucket(life: Life) -> tuple[str, bool]:
-    return bucket_of(life.instance.instance_type), life.instance.lifecycle == "spot"
+def _bucket(life: Life) -> tuple[str, str | None]:
+    return bucket_of(life.instance.instance_type), life.instance.lifecycle

@@ -91,7 +91,7 @@ class LaunchCalls(Checks):
         target = reserved.get("CapacityReservationTarget", {}).get("CapacityReservationId", "")
         for instance in reservation.instances:
             self.here.reserved[instance.id] = target
-            self._mend(instance, cards, spot=market.get("MarketType") == "spot")
+            self._mend(instance, cards, market.get("MarketType"))
         self.here.launched([self.here.live(i) for i in reservation.instances])
         return reservation
 
@@ -108,7 +108,9 @@ class LaunchCalls(Checks):
         volumes: list[dict[str, Any]] = self.params.get("BlockDeviceMappings", [])
         return volumes
 
-    def _mend(self, instance: Any, cards: list[tuple[int, dict[str, Any]]], *, spot: bool) -> None:
+    def _mend(
+        self, instance: Any, cards: list[tuple[int, dict[str, Any]]], market: str | None
+    ) -> None:
         kinds = self.ec2_backend.describe_instance_types([instance.instance_type])
         info = kinds[0]["VCpuInfo"]
         instance.cpu_options = {
@@ -116,8 +118,8 @@ class LaunchCalls(Checks):
             "ThreadsPerCore": info["DefaultThreadsPerCore"],
             **self.params.get("CpuOptions", {}),
         }
-        instance.lifecycle = "spot" if spot else None
-        instance.spot_instance_request_id = f"sir-{instance.id[-8:]}" if spot else None
+        instance.lifecycle = market
+        instance.spot_instance_request_id = f"sir-{instance.id[-8:]}" if market == "spot" else None
         instance.placement.group_name = self.params["Placement"].get("GroupName", "")
         for nic, (index, asked) in zip(instance.nics.values(), cards, strict=False):
             nic.__class__ = CardInterface
