@@ -63,7 +63,7 @@ def test_a_cluster_that_ran_before_stays_if_it_is_not_proven() -> None:
 @pytest.mark.parametrize(
     ("machines", "remedy"),
     [
-        (("--provider", "ssh", "--option", "hosts=h1,h2"), "--prove 20s,100gbit"),
+        (("--provider", "ssh", "--option", "hosts=h1,h2"), "20s,100gbit"),
         (("--provider", "sim", "--hosts", "1"), "--prove"),
         (("--provider", "local"), "--prove"),
     ],

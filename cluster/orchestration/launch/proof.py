@@ -38,7 +38,7 @@ class Proof(Value, frozen=True, kw_only=True):
             (
                 not plan.link and not self.limit,
                 "what their links carry is not known before a test",
-                f"Say it behind the time: --prove {self.within:g}s,100gbit",
+                f"Say it behind the time, such as {self.within:g}s,100gbit",
             ),
         )
         for holds, why, remedy in reasons:

@@ -130,7 +130,9 @@ def test_the_link_of_efa_is_that_of_a_card_with_an_adapter() -> None:
 
 
 def test_the_link_is_what_amazon_says_and_a_flow_has_its_own_limit(aws: Cloud) -> None:
+    planned = provider().plan(spec_of("near")).link
     grouped = create(spec_of("near"))[0].link
+    assert planned == grouped
     apart = create(spec_of("far", placement=False))[0].link
 
     assert grouped
