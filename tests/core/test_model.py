@@ -173,7 +173,7 @@ def test_what_is_not_asked_for() -> None:
         (
             resources.Plan,
             {
-                **dict.fromkeys(("price", "ttl", "gpus")),
+                **dict.fromkeys(("price", "ttl", "gpus", "link")),
                 "costs": False,
                 "prices": msgspec.NODEFAULT,
                 "warnings": (),
