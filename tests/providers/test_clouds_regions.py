@@ -136,7 +136,7 @@ def test_what_is_no_region_is_refused_with_the_nearest(
     with pytest.raises(SpecError) as refused:
         world.provider().plan(over(world, wrong, second).spec)
 
-    assert f"--option regions= names {wrong}," in refused.value.what
+    assert f"--option regions={wrong},{second} names {wrong}, which" in refused.value.what
     assert refused.value.remedy.endswith(f"--option regions={nearest},{second}")
     assert not cloud.mutating()
 

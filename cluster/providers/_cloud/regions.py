@@ -61,7 +61,7 @@ def check_names(names: Sequence[str], all_names: Sequence[str]) -> None:
     if unknown and all_names:
         nearest = (get_close_matches(name, all_names, 1, 0.0)[0] for name in names)
         raise SpecError(
-            f"--option regions= names {', '.join(unknown)}, which is no region.",
+            f"--option regions={','.join(names)} names {', '.join(unknown)}, which is no region.",
             remedy=f"Use --option regions={','.join(dict.fromkeys(nearest))}",
         )
 
