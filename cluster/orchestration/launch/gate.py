@@ -93,8 +93,8 @@ def compare_hosts(cluster: Cluster) -> tuple[Drift, ...]:
     """
     if cluster.machines[0].shell == SIMULATED:
         raise SpecError("Simulated hosts have no settings.", remedy="Leave --drift out.")
-    cluster.remote.leave_out_dead(DEAD_AFTER)
-    return _differences(cluster)
+    cluster.remote.omit_dead(DEAD_AFTER)
+    return _differences(cluster) if cluster.shells() else ()
 
 
 def _differences(cluster: Cluster) -> tuple[Drift, ...]:
