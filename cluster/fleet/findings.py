@@ -22,6 +22,7 @@ from cluster.fleet.pair_table import (
 from cluster.fleet.solver import (
     CHANCE,
     CROWD_CHANCE,
+    GOOD,
     GROUP,
     HOST,
     LINK,
@@ -407,12 +408,15 @@ def silent_flows(solution: Diagnosed, findings: Iterable[FleetFinding]) -> Itera
 def alone_between(fleet: Fleet, solution: Diagnosed) -> float:
     """Return what the best pairs of different groups reach alone, of what a host does.
 
-    However few uplinks there are, a pair alone has as much of them as it can use.
+    However few uplinks there are, a pair alone has as much of them as it can use: 1 where others
+    may have taken some, as most pairs reach less than the best ones.
     """
     table = solution.table
-    own = table.rates[table.between & table.alone & (solution.blame.explained_by < 0)]
+    own = np.sort(table.rates[table.between & table.alone & (solution.blame.explained_by < 0)])
     is_known = fleet.grouped and fleet.metric == "bandwidth" and own.size >= MANY
-    return float(np.sort(own)[-2] / solution.blame.references[HOST]) if is_known else 1.0
+    if not is_known or np.median(own) < GOOD * own[-2]:
+        return 1.0
+    return float(own[-2] / solution.blame.references[HOST])
 
 
 def unproven_hosts(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:

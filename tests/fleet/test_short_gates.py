@@ -31,3 +31,13 @@ def test_no_host_is_blamed_for_a_slow_leaf_that_nobody_named(
         assert gate.gate.verdict == ("BAD" if parts else "UNDECIDED")
         assert [f.kind for f in gate.gate.bad] == parts
         assert {host for f in gate.gate.bad for host in f.reason.hosts} <= {*range(8, 16)}
+
+
+@pytest.mark.parametrize("seed", [9, 32, 51, 59])
+def test_flows_of_others_between_groups_are_no_slow_links(seed: int) -> None:
+    """They take half of most pairs, also alone; where links are slow, all pairs reach the same."""
+    fleet = Simulated(
+        "leafspine:8x8", seed=seed, oversubscription=3.0, noise="tails:0.03", background=0.5
+    )
+
+    assert Timed(fleet, 60.0).gate.verdict == "PROVEN"
