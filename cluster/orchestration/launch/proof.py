@@ -17,11 +17,8 @@ from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate, parse_seconds
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.hosts.new_machines import can_replace
-from cluster.reports.words.gate import with_words
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
-
-LEAVE_OUT = "Leave --prove out."
 
 
 class Proof(Value, frozen=True, kw_only=True):
@@ -32,19 +29,21 @@ class Proof(Value, frozen=True, kw_only=True):
 
     def check(self, spec: ClusterSpec, plan: Plan) -> None:
         """Refuse what no gate can prove, before anything is made (SpecError)."""
-        reasons = (
-            (spec.provider == "local", "no network is between them", LEAVE_OUT),
-            (spec.hosts < FEWEST, "one host is no pair", LEAVE_OUT),
-            (
-                not plan.link and not self.limit,
-                "what their links carry is not known before a test",
-                f"Say it behind the time, such as {self.within:g}s,100gbit",
-            ),
-        )
-        for holds, why, remedy in reasons:
-            if holds:
-                message = f"The hosts of {spec.name} cannot be proven: {why}."
-                raise SpecError(message, means="Nothing was made.", remedy=remedy)
+        is_alone = spec.hosts < FEWEST
+        if is_alone or spec.provider == "local":
+            reason = "one host is no pair" if is_alone else "no network is between them"
+            raise SpecError(
+                f"The hosts of {spec.name} cannot be proven: {reason}.",
+                means="Nothing was made.",
+                remedy="Leave --prove out.",
+            )
+        if not plan.link and not self.limit:
+            raise SpecError(
+                f"The hosts of {spec.name} cannot be proven: what their links carry is not known "
+                "before a test.",
+                means="Nothing was made.",
+                remedy=f"Say it behind the time, such as {self.within:g}s,100gbit",
+            )
 
 
 def read_proof(typed: str | float | None) -> Proof | None:
@@ -63,6 +62,7 @@ def prove_launch(
     ProvisionError: they are not proven; a new cluster is taken down, unless `keep`.
     """
     from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
+    from cluster.reports.words.gate import with_words  # noqa: PLC0415 - as above
 
     is_new = bool(cluster.launch_phases) and not keep
     with on_failure(cluster.down if is_new else cluster.close):
