@@ -90,9 +90,8 @@ def run_job(kubernetes: Kubernetes, *flags: str) -> tuple[list[str], list[int], 
     reasons, ends = _reasons(kubernetes), _ends(kubernetes)
     run("kubectl", "delete", "-f", "-", input=text)
     until(lambda: not kubernetes.things(), "nothing is left")
-    own = [end for end in ends if end["message"]]  # a gate that the end of its Job killed has none
-    gates = [decoders.decode(end["message"], Gate) for end in own]
-    return reasons, [end["exitCode"] for end in own], gates
+    gates = [decoders.decode(end["message"], Gate) for end in ends]
+    return reasons, [end["exitCode"] for end in ends], gates
 
 
 def _ends(kubernetes: Kubernetes) -> list[dict[str, Any]]:
