@@ -155,7 +155,8 @@ def drifts(facts: Mapping[int, Facts]) -> tuple[Drift, ...]:
         for name, value in _settings(fact):
             values[name][host] = value
     for name, by_host in values.items():
-        if name.startswith(MAY_LACK):
+        # what most hosts have; a bridge of one host alone, such as docker0, is no setting of all
+        if name.startswith(MAY_LACK) and 2 * len(by_host) > len(facts):
             by_host |= {host: LACKING for host in facts if host not in by_host}
     differences = (_drift(name, by_host) for name, by_host in values.items())
     return tuple(sorted((d for d in differences if d), key=lambda d: (len(d.hosts), d.setting)))

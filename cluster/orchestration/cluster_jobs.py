@@ -39,7 +39,7 @@ from cluster.runs import store
 from cluster.runs.run import Run
 
 GIVE_UP_AFTER = 6.0  # seconds for reclaimed hosts to end a job; then nobody waits
-DEAD_AFTER = 3.0  # seconds for them to answer after that; those that do not are not asked again
+GIVE_UP_AFTER = 3.0  # seconds for them to answer after that; those that do not are not asked again
 
 
 class Jobs:
@@ -192,7 +192,7 @@ class Jobs:
                 stopped.result(GIVE_UP_AFTER)
             except TimeoutError:  # such as a node whose processes were stopped: nothing ends there
                 self._hosts.close()
-                self._hosts.give_up_dead(DEAD_AFTER)
+                self._hosts.give_up_dead(GIVE_UP_AFTER)
             finally:
                 self._hosts.close()  # ends what waits for the job
 
@@ -253,7 +253,7 @@ class Jobs:
         if self.is_collected(record):
             return raise_unless_done(store.read(Path(record.run)))
         if self._revocation(job).ask():
-            self._hosts.give_up_dead(DEAD_AFTER)
+            self._hosts.give_up_dead(GIVE_UP_AFTER)
             job = self.open(record)
         try:
             status = job.status()

@@ -14,8 +14,8 @@ from cluster.core.errors import ClusterError, ShellError
 from cluster.core.model.hosts import Completed, HostUsage
 from cluster.fleet.pair_measurements import pair_tests, proven_rates
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.cluster_jobs import DEAD_AFTER
 from cluster.orchestration.jobs.registry import FOLDER
+from cluster.remote.hosts import DEAD_AFTER
 from cluster.remote.parallel import try_each
 from cluster.remote.shells import Shell
 from cluster.runs import store
@@ -34,7 +34,7 @@ def watch_usage(
     for host, error in failed.items():
         none = HostUsage(at=time.time(), seconds=0, processor=0, memory=0, sent=0, received=0)
         on_usage(replace(none, host=host, reason=error.what))
-    if failed.keys() == machines.keys():
+    if not cluster.shells():
         return failed
     cluster.install()
     proven = link_rates(cluster)

@@ -61,6 +61,18 @@ def test_what_a_host_lacks_that_was_read_is_a_difference() -> None:
     assert {drift.of for drift in found} == {64}
 
 
+def test_an_interface_that_few_hosts_have_is_no_difference() -> None:
+    """Bridges of containers have a name of their own on each host, and slow none."""
+
+    def bridged(name: str) -> Facts:
+        bridge = Interface(name=name, address="172.17.0.1", prefix=16, mtu=1500)
+        return replace(ALIKE, interfaces=(*ALIKE.interfaces, bridge))
+
+    bridges = {f"host{host}": bridged(f"br-{host:012x}") for host in range(64)}
+
+    assert drifts(fleet(**bridges | {"host2": bridged("docker0")})) == ()
+
+
 def test_hosts_that_differ_without_a_majority_do_differ_and_none_is_to_blame() -> None:
     small = replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], mtu=1400),))
     (drift,) = drifts({0: ALIKE, 1: small})

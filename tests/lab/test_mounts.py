@@ -153,6 +153,7 @@ SYSTEM = (
         ("smb:h:/a", "names no file system"),
         *((f"nfs:h:/a:{folder}", f"would hide {folder},") for folder in SYSTEM),
         ("nfs:h:/etc:/mnt/usr", [("h:/etc", "/mnt/usr")]),
+        ("nfs:h:/data:/library", [("h:/data", "/library")]),
         ("nfs:h:/a:/usr/local/apps", [("h:/a", "/usr/local/apps")]),
         ("nfs:h:/a:/home/me/data", [("h:/a", "/home/me/data")]),
     ],

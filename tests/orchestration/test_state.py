@@ -121,6 +121,21 @@ def test_no_cost_while_machines_are_switched_off() -> None:
         assert receipt.seconds == seconds
 
 
+def test_machines_that_were_switched_off_or_replaced_are_not_proven_any_more() -> None:
+    """The receipt still says how many were, before the first job."""
+    proven = journal.Proven(at=150.0, hosts=2, replaced=0, took=1.0)
+    known = state(ORDERED, ANSWERED, CREATED, proven)
+    changes = journal.Switched(on=False, at=210.0), journal.Replaced(at=210.0)
+
+    assert known.is_proven
+    for change in changes:
+        after = state(ORDERED, ANSWERED, CREATED, proven, change)
+        receipt = after.receipt(300.0)
+        assert not after.is_proven
+        assert receipt is not None
+        assert receipt.proven == 2
+
+
 def test_once_it_has_ended_the_receipt_is_final_and_there_are_no_jobs() -> None:
     known = state(ORDERED, ANSWERED, CREATED, started("a")).after_end(510.0)
     receipt = known.receipt(9999.0)

@@ -353,7 +353,7 @@ def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
         first = next((message.number for message in messages if not message.done), None)
         for message in messages:
             ranks = members.get((message.group, view.rank), ())
-            peer = dict(enumerate(ranks)).get(message.peer, -1)
+            peer = ranks[message.peer] if message.peer < len(ranks) else -1
             entered[message.group, view.rank, peer, message.name[:4]] += 1
             nth = entered[message.group, view.rank, peer, message.name[:4]]
             if not message.done and message.number == first:

@@ -80,7 +80,9 @@ def show_drift(cluster: Cluster, options: BenchOptions) -> None:
     else:
         print_lines(*([unread_words(unread, names)] if silent else []))
         print_lines(*map(drift_words, differences))
-        if not differences and read > 1:
+        if total == 1:
+            print_lines(f"{cluster.name} has one host, and nothing to compare it with.")
+        elif not differences and read > 1:
             print_lines(f"The {read} hosts of {cluster.name} do not differ.")
     if silent:
         raise Exit(STATUS["UNDECIDED"])

@@ -82,7 +82,7 @@ def command(
         sys.stdout.write(printable(usage_text(newest.values(), unproven)))
     for error in failed.values():
         sys.stderr.write(printable(f"{error}\n"))
-    raise Exit(int(len(failed) == len(cluster.machines)))
+    raise Exit(int(bool(failed) and all(usage.reason for usage in newest.values())))
 
 
 def usage_text(

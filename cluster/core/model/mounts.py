@@ -18,7 +18,7 @@ FORM = re.compile(
 # What a system needs of itself, at any depth, or at its top (hier(7)); /mnt, /srv, /opt and what
 # sites put below /home, /var and /usr/local are free.
 SYSTEM = re.compile(
-    r"/(?:(?:bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|usr(?!/local/.))(?:/.*)?|"
+    r"/(?:(?:bin|boot|dev|etc|lib(?:32|64|x32|exec)?|proc|run|sbin|sys|usr(?!/local/.))(?:/.*)?|"
     r"home|root|tmp|var(?:/(?:lib|log|run|tmp))?)",
     re.ASCII,
 )

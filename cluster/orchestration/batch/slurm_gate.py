@@ -141,7 +141,7 @@ class _Job(Value, frozen=True, kw_only=True):
         drained = {name for name, node in nodes.items() if drains.mark_of(node)[1:] == ("bad",)}
         # a reason without our mark is somebody else's
         free = [n for n in reasons if not nodes[n].reason or drains.mark_of(nodes[n])]
-        if len(drained.union(free)) > max(1, int(share * len(nodes))):
+        if free and len(drained.union(free)) > max(1, int(share * len(nodes))):
             self.log("too_many", len(drained), len(nodes), ", ".join(free))
             return False
         for name in free:

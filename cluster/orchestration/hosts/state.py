@@ -37,6 +37,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     phases: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
     facts: tuple[Facts, ...] = ()
     proven: journal.Proven | None = None
+    is_proven: bool = False  # the machines are those that were, and were not switched off since
     # when each call that creates resources was first sent, by its token, in seconds since the epoch
     create_calls: dict[str, float] = {}  # noqa: RUF012
     obtained: int = 0
@@ -117,9 +118,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
                 obtained = min(self.spec.hosts, before + len(entry.ids))
                 return replace(self, obtained=obtained, power=power)
             case journal.Switched():
-                return replace(self, power=(*self.power, entry.at))
+                return replace(self, power=(*self.power, entry.at), is_proven=False)
             case journal.Proven():
-                return replace(self, proven=entry)
+                return replace(self, proven=entry, is_proven=True)
         return self
 
     def _replaced(self, at: float) -> ClusterState:
@@ -133,6 +134,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             else (),
             machines_to_keep=(),
             facts_by_id={},
+            is_proven=False,
             extra_machines=0,
             extra_seconds=self.extra_seconds + self._added_seconds(at),
         )

@@ -28,9 +28,10 @@ from cluster.orchestration.bench.plan import LONGEST
 from cluster.orchestration.check.fleet_check import known_groups
 from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.cluster_jobs import DEAD_AFTER
+from cluster.orchestration.cluster_jobs import GIVE_UP_AFTER
 from cluster.orchestration.hosts.setup import examine
 from cluster.orchestration.launch.busy import busy_hosts
+from cluster.remote.hosts import DEAD_AFTER
 from cluster.reports.words.gate import with_words
 from cluster.runs import store
 from cluster.runs.run import PAIRS
@@ -76,7 +77,7 @@ def prove(
     Raises:
         SpecError: the hosts cannot be tested in pairs.
     """
-    within = parse_seconds(within)
+    within = min(parse_seconds(within), LONGEST)  # no timer takes more than some years
     attempt = _Attempt(cluster, within, began or time.monotonic(), runs, listener)
     gate = attempt.answer(busy=busy, params=params or {})
     took = round(time.monotonic() - attempt.began, 3)
@@ -125,7 +126,7 @@ class _Attempt(NamedTuple):
         try:
             with self._alarm():
                 if machines[0].shell != SIMULATED:
-                    dead = self.cluster.remote.omit_dead(DEAD_AFTER)
+                    dead = self.cluster.remote.omit_dead(GIVE_UP_AFTER)
                 if machines[0].name in dead:
                     raise dead[machines[0].name]
                 skip = self._with_jobs(busy=busy)

@@ -245,7 +245,7 @@ def launch_file(
     """
     plan = path if isinstance(path, LaunchFile) else read_launch_file(path)
     cluster = launch_spec(plan.spec, on_state, confirm=confirm, replace=replace, proof=plan.proof)
-    if plan.proof and (cluster.launch_phases or not cluster.state.proven):
+    if plan.proof and (cluster.launch_phases or not cluster.state.is_proven):
         on_step(prove_launch(cluster, plan.proof, on_state, keep=keep).answer)
     is_new = bool(cluster.launch_phases) and not keep
     undo = cluster.down if is_new else cluster.close
