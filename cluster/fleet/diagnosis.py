@@ -65,9 +65,11 @@ def diagnose(
     blamed, observations = by_fault(findings)
     suspects = _suspects(fleet, solution, findings)
     reference = pair_table.unit_value(fleet, solution, float(solution.blame.references[HOST]))
-    share = alone_between(fleet, solution)
-    word = _word(fleet, findings, suspects, reference, share)
+    between = alone_between(fleet, solution)
+    word = _word(fleet, findings, suspects, reference, between)
     reason = _reason(word, findings, suspects, fleet, solution)
+    if word == "LOW" and between < USUAL:
+        reason = Reason(code="slow_alone", share=between)
     if word == "UNDECIDED":
         suspects += tuple(undecided_groups(fleet, solution))
     return FleetVerdict(
@@ -182,17 +184,16 @@ def _reason(
     undecided = solution.blame.undecided
     if word == "FAULTY":
         return Reason(code="faults")
-    silent = [s.reason for s in suspects if s.reason.code == "silent_flows"]
+    silent = next((s.reason for s in suspects if s.reason.code == "silent_flows"), None)
     if silent or (word == "UNDECIDED" and not undecided):
         untested = sum(1 for finding in findings if finding.kind == "UNTESTED")
-        return [*silent, Reason(code="untested" if untested else "unexplained", low=untested)][0]
+        return silent or Reason(code="untested" if untested else "unexplained", low=untested)
     if word == "UNDECIDED":
         if all(culprit.twins for culprit in undecided):
             return Reason(code="two_ends")
         needed = rounds_needed(solution.blame, solution.tests)
         return Reason(code="few_rounds", low=len(undecided), of=needed)
     if word == "LOW":
-        share = alone_between(fleet, solution)
-        return Reason(code="slow_alone" if share < USUAL else "below_limit", share=share)
+        return Reason(code="below_limit")
     unproven = unproven_hosts(fleet, solution)
     return Reason(code="alike", low=len(unproven), of=len(fleet.names), hosts=unproven)

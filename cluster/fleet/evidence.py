@@ -92,8 +92,10 @@ def counter_changes(
 def _low_and_usual(
     verdict: FleetVerdict, tests: Sequence[PairTest]
 ) -> tuple[list[PairTest], list[PairTest]]:
-    low = [test for test in tests if is_low(verdict, test)]
-    return low, [test for test in tests if not is_low(verdict, test)]
+    sides: tuple[list[PairTest], list[PairTest]] = [], []
+    for test in tests:
+        sides[not is_low(verdict, test)].append(test)
+    return sides
 
 
 def _blamed_tests(
@@ -197,7 +199,8 @@ def _settings(facts: Facts) -> Iterator[tuple[str, str]]:
 def causes(finding: FleetFinding, differences: Sequence[Drift]) -> tuple[Drift, ...]:
     """Return the settings that can make the hosts of a finding slow, and that only they have.
 
-    None explains a host that does not answer, and none is unusual that no majority is without.
+    No setting explains a host that does not answer; one explains slow hosts only where more than
+    half of the hosts have another value.
     """
     hosts = set(finding.reason.hosts or (finding.place.host,))
     is_lost = finding.reason.code == "lost"

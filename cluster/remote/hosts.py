@@ -93,8 +93,8 @@ class Hosts:
 
     def leave_out_dead(self, seconds: float | None) -> None:
         """Leave out hosts that do not answer in time (Unreachable: the first); None ends that."""
+        self.absent = frozenset()
         dead = {} if seconds is None else self.omit_dead(seconds)
-        self.absent = frozenset(dead)
         if dead and (first := self.machines[0].name) in dead:
             self.absent = frozenset()
             raise dead[first]

@@ -221,7 +221,7 @@ class RemoteShell(Shell):
 
 
 class _Pace:
-    """Time out a host that goes on sending, be it a byte at a time, or nothing at all."""
+    """Times out a host that goes on sending, be it a byte at a time, or nothing at all."""
 
     def __init__(self, command: RemoteCommand) -> None:
         self.is_late = False
