@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.core.definitions import define
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.model.measurements import Definition, Planned
+from cluster.core.model.results.measurements import Definition, Planned, define
 from cluster.core.model.value import Value
-from cluster.core.units import format_value
+from cluster.core.text.units import format_value
 from cluster.measure.benchmark import Benchmark, check_pair
 from cluster.measure.main import main
 from cluster.measure.subprocesses import run_program, run_server
@@ -132,14 +131,12 @@ class Iperf(Benchmark[IperfParams]):
         check_pair(params.pair, ranks)
 
     def transport(self, params: IperfParams) -> str:
-        del params
         return "tcp"
 
     def selected(self, params: IperfParams) -> tuple[Definition, ...]:
         return self.named(params.metrics)
 
     def planned(self, params: IperfParams, ranks: int) -> Iterator[Planned]:
-        del ranks
         for definition in self.selected(params):
             for streams in dict.fromkeys(params.streams):
                 yield Planned(metric=definition.metric, params={"streams": streams})
@@ -173,10 +170,6 @@ def _is_threaded(says: str) -> bool:
     return version is None or (int(version[1]), int(version[2])) >= THREADED
 
 
-def _family(address: str) -> socket.AddressFamily:
-    return socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0][0]
-
-
 class IperfRank:
     """What a rank of the pair does in all tests; rank 0 of `comm` runs the clients."""
 
@@ -188,7 +181,6 @@ class IperfRank:
 
     @property
     def limit(self) -> float:
-        """Seconds that a test may take."""
         return self.params.seconds + self.params.omit + SLACK
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
@@ -213,10 +205,10 @@ class IperfServer(IperfRank):
 
     def once(self, trial: IperfTest) -> list[float]:
         argv = [IPERF, "-s", "-1", "-B", self.address, "-p", "PORT"]
-        del trial  # the client knows all parameters
+        family = socket.getaddrinfo(self.address, 0, type=socket.SOCK_STREAM)[0][0]
         with (
             run_server(argv, self.address) as port,
-            socket.create_server((self.address, 0), family=_family(self.address)) as end,
+            socket.create_server((self.address, 0), family=family) as end,
         ):
             end.settimeout(self.limit + 2 * END_WITHIN)
             self.comm.send((port, end.getsockname()[1]), dest=0)
@@ -232,9 +224,23 @@ class IperfClient(IperfRank):
     """Connects to the server, and keeps the output of iperf3."""
 
     def once(self, trial: IperfTest) -> list[float]:
+        own, path = self.params, Path(trial.file)
         port, end = self.rank.receive(self.comm, source=1)
+        argv = [
+            *(IPERF, "-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
+            *("-t", str(own.seconds), "-O", str(own.omit)),
+            *(["-R"] if trial.definition is REVERSE else []),
+        ]
         try:
-            value = self._result(trial, port)
+            status = run_program(argv, stdout=path, within=self.limit)
+            if status is None:
+                raise ClusterError(
+                    f"{IPERF} did not end within {self.limit:g} s.",
+                    means=f"A firewall may block {self.address}, TCP port {port}.",
+                    remedy=f"Try it there: {IPERF} -s -p {port}; and here: "
+                    f"{IPERF} -c {self.address} -p {port}",
+                )
+            value = read_result(path.read_text(errors="replace"), status)
         finally:
             self._end_test(end)
         self.rank.print_line(
@@ -242,24 +248,6 @@ class IperfClient(IperfRank):
             f"{format_value(value, 'B/s')}"
         )
         return [value]
-
-    def _result(self, trial: IperfTest, port: int) -> float:
-        path = Path(trial.file)
-        own = self.params
-        argv = [
-            *(IPERF, "-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
-            *("-t", str(own.seconds), "-O", str(own.omit)),
-            *(["-R"] if trial.definition is REVERSE else []),
-        ]
-        status = run_program(argv, stdout=path, within=self.limit)
-        if status is None:
-            raise ClusterError(
-                f"{IPERF} did not end within {self.limit:g} s.",
-                means=f"A firewall may block {self.address}, TCP port {port}.",
-                remedy=f"Try it there: {IPERF} -s -p {port}; and here: "
-                f"{IPERF} -c {self.address} -p {port}",
-            )
-        return read_result(path.read_text(errors="replace"), status)
 
     def _end_test(self, port: int) -> None:
         """Wait for the other rank's answer, also before a failure is reported.

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import ClassVar
 
-from cluster.core.definitions import define
 from cluster.core.errors import SpecError
+from cluster.core.model.results.measurements import define
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main_without_mpi as main
@@ -43,7 +43,6 @@ class Program(Benchmark[ProgramParams]):
     variables: ClassVar[Mapping[str, str]] = {}  # the command gets the user's environment
 
     def check(self, params: ProgramParams, ranks: int) -> None:
-        del ranks
         if not params.command.strip():
             raise SpecError(
                 "There is no command.",

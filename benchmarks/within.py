@@ -7,8 +7,8 @@ import platform
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from cluster.core.definitions import define
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import SpecError
+from cluster.core.model.results.measurements import define
 from cluster.core.model.value import Scalar, Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main
@@ -64,7 +64,6 @@ class Within(Benchmark[WithinParams]):
     metrics = (COPY,)
 
     def check(self, params: WithinParams, ranks: int) -> None:
-        del ranks
         if params.size < 0 or params.iterations < 0:
             raise SpecError("--size and --iterations must not be negative.")
 
@@ -82,7 +81,7 @@ class _Host:
     """The host of a rank, and what it compares."""
 
     def __init__(self, rank: Rank, params: WithinParams) -> None:
-        from cluster.measure.within.processors import cores, numa_nodes, usable_cpus  # noqa: PLC0415
+        from cluster.measure.within import cores, numa_nodes, usable_cpus  # noqa: PLC0415
 
         self._rank = rank
         self._params = params
@@ -91,15 +90,31 @@ class _Host:
         self.cores = cores(cpus)
 
     def measure(self) -> None:
-        devices = self._devices()
+        from cluster.agent.hardware.gpus import list_gpus  # noqa: PLC0415
+        from cluster.measure.within import (  # noqa: PLC0415
+            CoreCopies,
+            core_path,
+            node_distance,
+        )
+
+        devices: str = self._params.devices
+        if devices == "auto":  # the first of which there are several
+            processors = NUMA if len(self.nodes) >= SEVERAL else CORES
+            devices = GPUS if len(list_gpus()) >= SEVERAL else processors
+        size = self._params.size or SIZES[devices]
         if devices == GPUS:
-            self._between_gpus()
-        elif devices == NUMA:
-            self._between_nodes()
+            self._measure_gpus(size)
+            return
+        if devices == NUMA:
+            for number in self.without_cores:
+                self._rank.note(
+                    f"{platform.node()}: NUMA node {number} has no core that the rank may use: not "
+                    "tested"
+                )
+            units = {node.number: node for node in self.nodes}
+            pairs = [_Pair(a, b, node_distance(units[a], units[b])) for a in units for b in units]
         else:
             from cluster.fleet.rounds import planned_rounds  # noqa: PLC0415 - slow: numpy
-            from cluster.measure.within.copies import CoreCopies  # noqa: PLC0415
-            from cluster.measure.within.processors import core_path  # noqa: PLC0415
 
             units = {core.number: core for core in self.cores}
             numbers = list(units)
@@ -110,49 +125,17 @@ class _Host:
                 for unit in pairs_by_unit
                 for a, b in (unit, unit[::-1])
             ]
-            memory = CoreCopies(self._params.size or SIZES[CORES])
-            self._time(CORES, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
+        memory = CoreCopies(size)
+        self._time(devices, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
 
-    def _devices(self) -> str:
-        """Choose what is compared: the first of which there are several."""
-        from cluster.agent.gpus import list_gpus  # noqa: PLC0415
+    def _measure_gpus(self, size: int) -> None:
+        from cluster.measure.gpu import CudaCopies  # noqa: PLC0415
+        from cluster.measure.groups import import_torch  # noqa: PLC0415
 
-        if self._params.devices != "auto":
-            return self._params.devices
-        if len(list_gpus()) >= SEVERAL:
-            return GPUS
-        return NUMA if len(self.nodes) >= SEVERAL else CORES
-
-    def _between_nodes(self) -> None:
-        from cluster.measure.within.copies import CoreCopies  # noqa: PLC0415
-        from cluster.measure.within.processors import node_distance  # noqa: PLC0415
-
-        for node in self.without_cores:
-            self._rank.note(
-                f"{platform.node()}: NUMA node {node} has no core that the rank may use: not tested"
-            )
-        units = {node.number: node for node in self.nodes}
-        pairs = [_Pair(a, b, node_distance(units[a], units[b])) for a in units for b in units]
-        memory = CoreCopies(self._params.size or SIZES[NUMA])
-        self._time(NUMA, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
-
-    def _between_gpus(self) -> None:
-        from cluster.measure.within.copies import TorchCopies  # noqa: PLC0415
-
-        try:
-            import torch  # noqa: PLC0415 - gigabytes, which cluster does not install
-        except ImportError as error:
-            raise ClusterError(
-                f"PyTorch is not installed for the ranks on {platform.node()}.",
-                means="It copies between GPUs; cluster does not install it, because it takes "
-                "gigabytes.",
-                remedy="Name a Python there that has torch: --option python=PATH\n"
-                "Or compare what needs none: --devices numa",
-            ) from error
+        torch = import_torch("A comparison of GPUs", "\nOr compare what needs none: --devices numa")
         count = int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
         pairs = [_Pair(a, b, "") for a in range(count) for b in range(count) if a != b]
-        memory = TorchCopies(torch, self._params.size or SIZES[GPUS])
-        self._time(GPUS, pairs, lambda p, n: memory.times(p.reader, p.writer, n))
+        self._time(GPUS, pairs, lambda p, n: CudaCopies(torch, p.writer, size).to_peer(p.reader, n))
 
     def _time(
         self, devices: str, pairs: list[_Pair], times: Callable[[_Pair, int], list[float]]
@@ -160,13 +143,13 @@ class _Host:
         """Record the copies of each pair; without any pair, how many units there are."""
         size = self._params.size or SIZES[devices]
         count = self._params.iterations or COUNTS[devices]
-        for at, pair in enumerate(pairs):
+        for index, pair in enumerate(pairs):
             point: dict[str, Scalar] = {"devices": devices, "reader": pair.reader}
             point |= {"writer": pair.writer, **({"path": pair.path} if pair.path else {})}
             values = self._rank.begin(COPY, point, size=size)
             values += times(pair, count)
             self._rank.end()
-            self._rank.progress(at + 1, len(pairs), f"{pair.reader} from {pair.writer}")
+            self._rank.progress(index + 1, len(pairs), f"{pair.reader} from {pair.writer}")
         label = f"{len(pairs)} pairs of {devices}"
         if not pairs:
             self._rank.note(f"{platform.node()}: it has no two {devices} to compare")

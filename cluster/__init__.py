@@ -35,12 +35,12 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.measurements import Definition, Measurement, Summary
-    from cluster.core.model.records import Record
+    from cluster.core.model.results.measurements import Definition, Measurement, Summary
+    from cluster.core.model.results.records import Record
     from cluster.core.model.spec import ClusterSpec, Group
     from cluster.orchestration.ab_test import ab
     from cluster.orchestration.answers import check, import_, judge, proximity, watch
-    from cluster.orchestration.bench.listener import Listener
+    from cluster.orchestration.bench.collect import Listener
     from cluster.orchestration.cluster import Cluster, attach
     from cluster.orchestration.jobs.host_group import Host, HostGroup
     from cluster.orchestration.jobs.job import Job
@@ -65,12 +65,12 @@ _NAMES = {
         *("Timeout", "Unreachable"),
     ),
     "cluster.core.model.hosts": ("Machine",),
-    "cluster.core.model.measurements": ("Definition", "Measurement", "Summary"),
-    "cluster.core.model.records": ("Record",),
+    "cluster.core.model.results.measurements": ("Definition", "Measurement", "Summary"),
+    "cluster.core.model.results.records": ("Record",),
     "cluster.core.model.spec": ("ClusterSpec", "Group"),
     "cluster.orchestration.ab_test": ("ab",),
     "cluster.orchestration.answers": ("check", "import_", "judge", "proximity", "watch"),
-    "cluster.orchestration.bench.listener": ("Listener",),
+    "cluster.orchestration.bench.collect": ("Listener",),
     "cluster.orchestration.cluster": ("Cluster", "attach"),
     "cluster.orchestration.jobs.host_group": ("Host", "HostGroup"),
     "cluster.orchestration.jobs.job": ("Job",),

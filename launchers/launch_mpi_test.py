@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cluster.cli import start
 from cluster.cli.flags import option
-from cluster.cli.launchers import launcher
+from cluster.cli.measurement import launcher
 
 MB = 1_000_000  # bytes, as in the founding program
 

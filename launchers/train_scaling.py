@@ -14,7 +14,7 @@ from cluster.cli.flags import option
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.model.resources import Plan
-from cluster.core.units import parse_rate
+from cluster.core.text.units import parse_rate
 from cluster.orchestration.ab_test import PLAIN, trials
 from cluster.orchestration.ab_test import ab as compare
 from cluster.orchestration.launch.launch import launch_spec
@@ -52,9 +52,9 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
     own = [*(option or ()), *(f"{key}={value}" for key, value in pair[0].options.items())]
     results, compared = {}, {}
     for count in counts:
-        per = min(ranks_per_host, count)
+        most = min(ranks_per_host, count)
         spec = flags.spec(name=f"{name}-{count}", provider=provider, options=own,
-                          hosts=-(-count // per), ranks_per_host=per)  # fmt: skip
+                          hosts=-(-count // most), ranks_per_host=most)  # fmt: skip
         how: dict[str, Any] = {"source": source, "device": device, "rounds": rounds, "batch": BATCH}
         how |= {"env": variables, "describe": f"training on {count} ranks of {counts}"}
         with launch_spec(spec, confirm=partial(_refuse_cost, yes=yes)) as cluster:

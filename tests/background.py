@@ -1,18 +1,14 @@
 """A command that is left to run, and what is found of its run afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from tests.conftest import COMMAND, PATIENCE, processes, runs_folder, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def only_run() -> Path:

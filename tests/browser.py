@@ -1,7 +1,5 @@
 """A real browser without a window, spoken to through a pipe: Debian's chromium."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -9,14 +7,12 @@ import select
 import shutil
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
 from tests.conftest import PATIENCE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 FLAGS = (
@@ -99,7 +95,6 @@ class Browser:
         self.asked_for.clear()
 
     def press(self, key: str) -> None:
-        """Press a key, and release it."""
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 

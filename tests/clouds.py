@@ -1,21 +1,18 @@
 """What tests that are the same for every cloud have to know of each."""
 
-from __future__ import annotations
-
 import importlib
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cluster.core import journal, plugins
+from cluster.core import plugins
+from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.state import journal
 from cluster.providers import Provider
 from cluster.providers._cloud.provider import CloudProvider
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from tests.fakes.cloud import Emulated
+from tests.fakes.cloud import Emulated
 
 NAME = "c5"
 WAITS: dict[
@@ -83,7 +80,13 @@ class World(Value, frozen=True, kw_only=True):
             return provider.create(self.spec, book, on_state)
 
 
-def asked(cloud: Emulated[Any]) -> set[str]:
+def machines(cloud: Emulated[Any]) -> set[str]:
+    """List the ids of the machines of ours."""
+    own = cloud.things(foreign=False)
+    return {thing.id for thing in own if thing.kind in ("instance", "instances")}
+
+
+def permission_calls(cloud: Emulated[Any]) -> set[str]:
     """Return the calls that only asked whether one would be permitted."""
     return {call.action for call in cloud.calls() if "DryRun" in call.params}
 

@@ -20,6 +20,7 @@ import pytest
 
 from cluster.agent.facts import host_facts
 from cluster.core.errors import ClusterError
+from cluster.measure.kernels import compile_kernel
 from cluster.remote.environment import wheels
 from tests import clean, prepared
 from tests.fakes.fixtures import (
@@ -64,7 +65,6 @@ NEEDS = {  # fixtures of hosts, clouds and servers
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add our own option."""
     parser.addoption("--quick", action="store_true", help="only what needs no hosts and no clouds")
 
 
@@ -153,7 +153,7 @@ def home(
     monkeypatch.setenv("CLUSTER_CACHE", CACHE)  # wheels are downloaded once
     monkeypatch.setenv("TMUX_TMPDIR", sockets)
     monkeypatch.setenv("HOME", str(tmp_path))
-    if "tools" in request.fixturenames and os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
+    if "tools" in request.fixturenames and prepared.shares_cores():
         _share_cores(tmp_path)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "100")
@@ -176,9 +176,9 @@ def _plugins() -> Iterator[None]:
     paths = [list(package.__path__) for package in packages]
     yield
     for package, path in zip(packages, paths, strict=True):
-        for name, module in list(sys.modules.items()):
-            file = str(getattr(module, "__file__", ""))
-            if any(file.startswith(f"{own}/") for own in package.__path__ if own not in path):
+        added = tuple(f"{own}/" for own in package.__path__ if own not in path)
+        for name, module in list(sys.modules.items()) if added else ():
+            if str(getattr(module, "__file__", "")).startswith(added):
                 del sys.modules[name]
         package.__path__ = path
 
@@ -221,6 +221,13 @@ def compiler(tools: None) -> None:
         pytest.skip("there is no C compiler: apt-get install gcc")
 
 
+@pytest.fixture(scope="session")
+def library(tools: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the library that profiles MPI: it takes seconds of a processor."""
+    del tools
+    return compile_kernel("profile", tmp_path_factory.mktemp("kernels"))
+
+
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the benchmark `faulty` among the others."""
@@ -233,7 +240,6 @@ def tries(whole: int) -> int:
 
 
 def run(*words: str, status: int | None = 0, **how: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and expect its exit status."""
     how.setdefault("timeout", PATIENCE * 2)
     done = subprocess.run(words, capture_output=True, text=True, check=False, **how)
     if status is not None:
@@ -249,7 +255,6 @@ def command(
 
 
 def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
-    """Run the founding launcher."""
     return run_script(str(ROOT / "launchers" / "launch_mpi_test.py"), *words, status=status)
 
 
@@ -292,7 +297,7 @@ def path_of(folder: Path, *programs: str) -> str:
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until a condition is true, and give what it gave."""
+    """Wait until a condition is true, and return its value."""
     deadline = time.monotonic() + PATIENCE
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
@@ -301,7 +306,6 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 
 def sessions() -> list[str]:
-    """List the tmux sessions of this test's server."""
     done = run("tmux", "list-sessions", "-F", "#{session_name}", status=None)
     return done.stdout.split()
 
@@ -320,5 +324,4 @@ def processes(mark: str) -> list[int]:
 
 
 def runs_folder() -> Path:
-    """Return this test's folder of runs."""
     return Path(os.environ["CLUSTER_RUNS"])

@@ -5,8 +5,6 @@ Started anew it would spend most of its processor time on imports, a thousand ti
 A shell starts one by `python -IS tests/forked.py`, so only the standard library is imported here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import selectors
@@ -16,13 +14,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
 ROOT = Path(__file__).parent.parent
 AT_IMPORT: tuple[str, ...] = (

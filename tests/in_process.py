@@ -1,22 +1,17 @@
 """Runs commands that only read and write files in this process, which a fork costs more than."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING
 from unittest import mock
 
 from cluster import cli
 from cluster.cli import signals, terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 READERS = {
     *("judge", "show", "compare", "runs", "import"),

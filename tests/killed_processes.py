@@ -3,37 +3,32 @@
 They come from a server that has imported everything, so each begins at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
-from cluster.core import journal, ssh_keys
-from cluster.core.journal import Answered, Created, Journal, LaunchFinished, Requested
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal, ssh_keys
+from cluster.core.state.journal import Answered, Created, Entry, Journal, LaunchFinished, Requested
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec
-from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.orchestration.launch.orphans import remove
 from cluster.providers.aws.api import service_models
-from cluster.remote import host_keys
+from cluster.remote.network import host_keys
+from cluster.remote.shell import Shell
 from tests.clouds import hurry
 from tests.fork_server import spare_the_collector
+from tests.orphans import find_orphans
 from tests.replacements import killed, replace_host
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from multiprocessing.process import BaseProcess
-    from pathlib import Path
-
-    from cluster.core.journal import Entry
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.remote.shell import Shell
-
-WITHIN = 120.0  # seconds for a process to end: a guard against hanging, not a measured time
+WITHIN = 240.0  # seconds for a process to end: a guard against hanging, not a measured time
 
 for _model in ("ec2", "sts"):
     service_models().load_service_model(_model, "service-2")
@@ -68,7 +63,6 @@ def status(what: Callable[..., None], *args: object) -> int | None:
 
 
 def launch(spec: ClusterSpec) -> None:
-    """Launch a cluster."""
     launch_spec(spec)
 
 
@@ -151,7 +145,6 @@ def clear(way: str, name: str = "mine") -> None:
 
 
 def down(name: str) -> None:
-    """Take a cluster down."""
     attach(name).down(reachable=False)
 
 

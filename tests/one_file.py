@@ -1,15 +1,10 @@
 """A benchmark that is a folder, as the one file that a user's own benchmark must be."""
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING
 
 from tests.conftest import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def one_file(benchmark: str, module: str, old: str, new: str) -> str:

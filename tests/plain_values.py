@@ -1,16 +1,12 @@
 """Plain values of the model, for tests that care for a few of their fields only."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from cluster.core.model.hosts import Facts
-from cluster.core.model.measurements import Definition, Measurement, Summary
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
+from cluster.core.model.results.measurements import Definition, Measurement, Summary
+from cluster.core.model.results.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Scalar
 
 
 def plain_definition(**changes: object) -> Definition:
@@ -63,6 +59,12 @@ def plain_series(
         values=(value,) * 20,
         bytes=moved,
     )
+
+
+def plain_record(name: str = "mine", **changes: object) -> Record:
+    """Describe a run that is done, of a cluster of a name; `changes` replace fields of it."""
+    done = Record(id="r", benchmark="test", status="done", at=0.0, spec=ClusterSpec(name=name))
+    return msgspec.structs.replace(done, **changes)
 
 
 def plain_facts(host: str = "a", **changes: object) -> Facts:

@@ -4,9 +4,10 @@ The steps of an installation are the subject of a few tests; all others take a c
 steps make, with its modules compiled. The first installation with the same marker makes it, in any
 process; a host that does not see the folder (`/var/cache`, as hosts of the lab have their own /tmp)
 installs its own.
-"""
 
-from __future__ import annotations
+Beside other workers, ranks of these hosts that wait leave the cores to them: Open MPI polls, so a
+test in which ranks wait for one that hangs kept all cores busy.
+"""
 
 import hashlib
 import os
@@ -15,23 +16,27 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 from filelock import FileLock
 
 from cluster.core.errors import ClusterError
 from cluster.remote.environment.install import HostInstaller
-from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.environment.steps import HostProbe, PendingStep
+from cluster.remote.open_mpi import PARAMETERS
+from cluster.remote.sessions.jobs import COMMAND_TIMEOUT
 from cluster.remote.shells.local import LocalShell
 from tests import clean
 
-if TYPE_CHECKING:
-    import pytest
-
-    from cluster.remote.environment.steps import HostProbe, PendingStep
-
+IMAGE_STEP = "image"  # pulls it, on the host
 FOLDER = "CLUSTER_TESTS_PREPARED"  # variable: where a run keeps them; if it is empty, hosts install
+IDLE = {
+    "mpi_yield_when_idle": "1",
+    "threads_pthreads_yield_strategy": "nanosleep",
+    "threads_pthreads_nanosleep_time": "50000",
+}
+"""Parameters of Open MPI with which a rank that waits sleeps, for 50 us at a time."""
 COPY = """\
 [ -d "$1" ] && cd -- "$2" && rm -rf env && cp -a -- "$1" env
 """
@@ -54,9 +59,14 @@ def begin(config: pytest.Config) -> None:
             os.environ[FOLDER] = str(folder)
 
 
+def shares_cores() -> bool:
+    """Tell whether this is a worker of the suite: others, or other parts, run at the same time."""
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
 def take(self: HostInstaller, pending: list[PendingStep], probe: HostProbe) -> None:
-    """Copy the environment if all of it is to be made; then do the steps that have no marker."""
-    marked = [todo for todo in pending if todo.before != todo.after]
+    """Copy the environment if all of it is to be made; then do what depends on the host."""
+    marked = [t for t in pending if t.before != t.after and t.step.name != IMAGE_STEP]
     if not os.environ.get(FOLDER) or not marked or marked[0].before:
         return really(self, pending, probe)
     name = hashlib.blake2s(marked[-1].after.encode(), digest_size=8).hexdigest()
@@ -82,6 +92,10 @@ def _make(installer: HostInstaller, marked: list[PendingStep], probe: HostProbe,
     with suppress(ClusterError), Path(f"{env}.log").open("w") as log:
         here = HostInstaller(machine, LocalShell(machine), log, lambda _: None, installation)
         really(here, marked, probe)
+        parameters = part / "env" / PARAMETERS
+        if shares_cores() and parameters.is_file():
+            with parameters.open("a") as file:
+                file.writelines(f"{name} = {value}\n" for name, value in IDLE.items())
         python = part / "env" / "bin" / "python3"
         packages = part.glob("env/lib/python*/site-packages/cluster")
         subprocess.run([python, "-m", "compileall", "-q", *packages], check=True)

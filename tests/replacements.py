@@ -1,17 +1,16 @@
 """A replacement of a host without hosts: what would be measured is said."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from unittest.mock import patch
 
 from cluster.benchmarks.pairs import BANDWIDTH
-from cluster.core.model.fleet import (
+from cluster.core.model.network.fleet import (
     FleetFinding,
     FleetVerdict,
     HostReplacement,
@@ -21,13 +20,8 @@ from cluster.core.model.fleet import (
 )
 from cluster.fleet.pair_measurements import measurements_of
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.launch.replacement import replace_hosts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.orchestration.launch.replacement import TestPairs
-    from cluster.runs.run import Run
+from cluster.orchestration.launch.replacement import TestPairs, replace_hosts
+from cluster.runs.run import Run
 
 USUAL = 1e9  # B/s
 
@@ -81,5 +75,5 @@ def replace_host(
     cluster = attach(which) if isinstance(which, str) else which
     host = len(cluster.machines) - 1 if bad is None else bad
     verdict = verdict_on(host)
-    with patch("cluster.orchestration.hosts.new_machines.connect"):
+    with patch("cluster.orchestration.hosts.machines.connect"):
         return replace_hosts(cluster, verdict, {host: verdict.blamed[0]}, test, lambda *_: None)

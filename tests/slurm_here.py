@@ -1,7 +1,5 @@
 """A real Slurm of one node on this machine, for tests that need no other host."""
 
-from __future__ import annotations
-
 import os
 import platform
 import secrets
@@ -10,50 +8,17 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pytest
 
 from tests.conftest import run, until
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 PROGRAMS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged", "/usr/bin/srun")
-CONF = """\
-ClusterName=here
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={controller}
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-CryptoType=crypto/munge
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,bf_interval=1
-KillWait=1
-MinJobAge={job_age}
-MaxJobCount={most_jobs}
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
-NodeName=here NodeHostname={host} NodeAddr=127.0.0.1 Port={worker} CPUs=4 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
-PartitionName=off Nodes=ALL State=DOWN
-PartitionName=requeued Nodes=ALL State=UP PriorityTier=1 PreemptMode=REQUEUE
-PartitionName=cancelled Nodes=ALL State=UP PriorityTier=1 PreemptMode=CANCEL
-PartitionName=first Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF
-"""
+
+CONF = Path(__file__).with_name("slurm.conf")
 
 
 class SlurmHere:
@@ -70,7 +35,7 @@ class SlurmHere:
         controller, worker = _free_ports(2)
         host = platform.node().partition(".")[0]
         self.conf.write_text(
-            CONF.format(
+            CONF.read_text().format(
                 folder=folder,
                 host=host,
                 controller=controller,
@@ -101,7 +66,6 @@ class SlurmHere:
             process.wait()
 
     def call(self, *words: str) -> str:
-        """Run one of Slurm's commands, and give what it prints."""
         return run(*words, env={**os.environ, "SLURM_CONF": str(self.conf)}, status=None).stdout
 
     def _start(self, *words: str) -> None:

@@ -1,20 +1,16 @@
 """Answers as a whole, one file per folder of tests; `SNAPSHOTS=write` writes what differs."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 E = TypeVar("E", bound=Exception)
 FILE = "answers.snap"

@@ -1,23 +1,18 @@
 """docs/explanation/architecture.md is true, and enough: its drawing, paths and examples."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys
 import threading
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import pytest
 
 import cluster
 from tests.conftest import ROOT, run
 from tests.test_docs import blocks
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 ADR = ROOT / "docs" / "adr" / "0018-packages-on-floors.md"

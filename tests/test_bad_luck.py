@@ -1,14 +1,12 @@
 """What goes wrong in the middle: each ends in a reason, with the values that there were."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,12 +20,7 @@ from tests.background import (
     values,
 )
 from tests.conftest import ROOT, answer, command, launcher, run, runs_folder, sessions, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.snapshots import Snapshot
-
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("tools")
 
@@ -246,7 +239,7 @@ def test_a_missing_tool_is_named_with_the_command_that_installs_it(
     monkeypatch.setenv("PATH", str(bare))
     from cluster.agent.facts import host_facts  # noqa: PLC0415
     from cluster.core.errors import SpecError  # noqa: PLC0415
-    from cluster.remote.environment.tools import check_tools  # noqa: PLC0415
+    from cluster.orchestration.hosts.setup import check_tools  # noqa: PLC0415
 
     monkeypatch.setattr(sys, "executable", str(bare / "python3"))
     with pytest.raises(SpecError) as refused:

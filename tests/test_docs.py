@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import COMMAND, ROOT, command, run, sessions
+from tests.conftest import COMMAND, ROOT, command, run, run_script, sessions
 from tests.forked import put_command
 
 PAGES = [
@@ -94,7 +94,8 @@ def test_the_commands_of_a_page_run(
 def test_the_python_of_a_page_runs(page: Path) -> None:
     shutil.copytree(ROOT / "tests" / "plain_run", Path("runs", "old", "20261121T144700Z-p2p"))
     for text in blocks(page, "python"):
-        assert run(sys.executable, "-c", text).stdout
+        Path("block.py").write_text(text)
+        assert run_script("block.py").stdout
     assert sessions() == []
 
 

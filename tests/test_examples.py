@@ -1,16 +1,10 @@
 """The examples run as they are."""
 
-from __future__ import annotations
-
-import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, answer, run, sessions
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.conftest import ROOT, answer, run_script, sessions
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -20,7 +14,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 def test_an_example_runs_and_leaves_nothing(path: Path) -> None:
     if "import torch" in path.read_text():
         pytest.importorskip("torch")
-    done = run(sys.executable, str(path))
+    done = run_script(str(path))
 
     assert done.stdout
     assert sessions() == []

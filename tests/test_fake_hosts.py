@@ -7,7 +7,7 @@ import pytest
 
 import cluster
 from cluster.core.errors import Capacity, HostErrors, Unreachable
-from cluster.core.journal import Entry, Journal
+from cluster.core.state.journal import Entry, Journal, Timed
 from cluster.testing import Answer, FakeHosts, FakeJob, Reply, UnknownCommand
 from tests.snapshots import Snapshot
 
@@ -86,6 +86,7 @@ def test_a_host_that_does_not_answer_and_a_provider_without_machines(
 
 
 def test_a_look_at_the_jobs_reads_the_journal_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And only if another process wrote into it."""
     read, looks = Journal.entries, list[str]()
 
     def entries(book: Journal) -> tuple[Entry, ...]:
@@ -95,6 +96,14 @@ def test_a_look_at_the_jobs_reads_the_journal_once(monkeypatch: pytest.MonkeyPat
     with FakeHosts(jobs=[FakeJob()]), cluster.launch("mine", provider="fake") as c:
         c.bench("p2p", metrics=["latency"], sizes=[8])
         monkeypatch.setattr(Journal, "entries", entries)
+        assert (next(iter(c.jobs)), len(looks)) == ("bench-p2p", 0)
+        written = Timed(phase="other", seconds=1.0)
+        c.disk.journal.append(written)
         assert (next(iter(c.jobs)), len(looks)) == ("bench-p2p", 1)
+        c.disk.journal.append(written)
         assert (len(c.jobs), len(looks)) == (1, 2)
+        c.disk.journal.append(written)
+        c.disk.record(written)
         assert (c.jobs["bench-p2p"].record.name, len(looks)) == ("bench-p2p", 3)
+        c.disk.record(written)
+        assert (c.state.phases["other"], len(c.jobs), len(looks)) == (1.0, 1, 3)

@@ -1,13 +1,12 @@
 """scripts/first-gpu: what it skips and why, and how it judges a part that ended."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
 import sys
 from importlib.machinery import SourceFileLoader
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +14,7 @@ from cluster.core.plugins import names
 from cluster.measure.benchmark import Benchmark
 from tests.clean import started
 from tests.conftest import ROOT, run, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 SCRIPT = ROOT / "scripts" / "first-gpu"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.core.model.notes import Note
+from cluster.core.model.results.records import Note
 from cluster.reports.page import compare_with_network
 from cluster.reports.pictures import sweep_picture
 from cluster.runs import store

@@ -1,24 +1,19 @@
 """scripts/fresh: what it says about a command that ended, and what it takes along from here."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 PRINTED = """
 /bin/sh is /bin/dash, built in 2s

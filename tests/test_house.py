@@ -1,27 +1,22 @@
 """The house: names that occur once, no cycle, and code that a reader can hold in mind."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests import snapshots
 from tests.conftest import ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
 LINES, LENGTH, PARAMETERS = 700, 80, 8
+ENTRIES = 15  # side by side in a folder, where each is not a plug-in
+PLUGINS = ("cli/commands", "logs/parsers")
 FRAGMENT = 60  # lines
 REASONS = {  # why a module below that has one importer of its package
     "cluster.orchestration.bench.bench_methods": "scripts/stubs writes its types",
-    "cluster.reports.plots.efficiencies": "each kind of picture is a file",
-    "cluster.reports.plots.steps": "each kind of picture is a file",
 }
 NOUNS = {  # words that end like a gerund and name a thing
     "findings": "what a diagnosis found",
@@ -117,6 +112,18 @@ def test_a_small_module_is_shared_or_has_a_reason() -> None:
 def _area(name: str) -> str:
     """Return the package of a module: `analysis` of `cluster.analysis.models.fit`."""
     return name.split(".")[1]
+
+
+def test_a_folder_shows_what_fits_in_a_mind() -> None:
+    folders = defaultdict(set)
+    for path in trees(("cluster",)):
+        place = path.relative_to(ROOT / "cluster")
+        for folder in place.parents:
+            folders[folder.as_posix()].add(place.relative_to(folder).parts[0])
+    counts = {folder: len(names - {"__init__.py"}) for folder, names in folders.items()}
+
+    assert counts["fleet"] > 10
+    assert {f for f, count in counts.items() if count > ENTRIES} == set(PLUGINS)
 
 
 def test_no_function_asks_for_more_than_eight_things() -> None:

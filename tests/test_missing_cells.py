@@ -6,8 +6,8 @@ import pytest
 
 import cluster
 from cluster.core import plugins
-from cluster.core.model.measurements import Planned
-from cluster.core.options import convert
+from cluster.core.model.results.measurements import Planned
+from cluster.core.text.options import convert
 from cluster.measure.benchmark import Benchmark
 from cluster.runs.store import find, read
 from cluster.testing import FakeHosts, FakeJob

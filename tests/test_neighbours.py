@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import ClusterError
-from cluster.core.journal import Created, Intended
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.paths import check_owner, make_private
+from cluster.core.state import journal
+from cluster.core.state.files import check_owner, make_private
+from cluster.core.state.journal import Created, Intended
 from cluster.remote.environment import wheels
 from cluster.runs import store
 from tests.conftest import ROOT, command, runs_folder

@@ -1,36 +1,33 @@
 """Nothing decides on prose: no field that holds words is searched, cut or taken apart."""
 
-from __future__ import annotations
-
 import ast
 import re
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 
 from cluster.core import errors
-from cluster.core.model.notes import NoteKind
+from cluster.core.model.results.records import NoteKind
 from cluster.reports.words.notes import WORDS as WORDS_OF_NOTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from collections.abc import Set as AbstractSet
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = {"hint", "limit", "evidence", "note", "notes", "means", "what", "remedy", "assumes", "said"}
-WORDS |= {"answer", "confirm", "usual_source", "words", "hints", "remedies"}
+WORDS |= {"answer", "confirm", "usual_source", "words", "hints", "remedies", "help"}
 WORDS |= {"part", "assumptions", "left_out"}
 """Fields that hold sentences, or held some."""
 OURS = {"reason", "message", "text"}
 """Fields that hold words of ours, but in providers and logs those of a cloud, Slurm or a log."""
-FOLDERS = ("cluster", "benchmarks", "launchers")
-THEIRS = ("cluster/providers", "cluster/logs", "cluster/runs/import_")
+FOLDERS = ("cluster", "benchmarks", "launchers", "scripts", "examples")
+THEIRS = ("cluster/providers", "cluster/logs", "cluster/runs/import_", "scripts")
 CUTS = {"startswith", "endswith", "removeprefix", "removesuffix", "split", "rsplit", "find"}
 CUTS |= {"partition", "rpartition", "index", "rindex", "rfind", "count"}
 CUTS |= {"replace", "__contains__"}
-PARAMETERS = {"hint", "evidence", "note", "means", "remedy", "assumes", "assumption"}
+SEVERAL = {"evidence", "left_out", "answer", "notes", "words", "hints", "remedies", "assumptions"}
+PARAMETERS = {"hint", "evidence", "note", "means", "remedy", "assumes", "assumption", "noun"}
 SHAPES = {"lower", "upper", "casefold", "strip", "lstrip", "rstrip", "replace", "title"}
 ERRORS = {name for name in vars(errors) if isinstance(getattr(errors, name), type)} | {
     "in_use_error"
@@ -43,14 +40,28 @@ PATTERNS |= {"contains", "fnmatch", "fnmatchcase"}
 def cuts(tree: ast.AST, words: AbstractSet[str] = WORDS | OURS) -> list[str]:
     """Find where a module searches, cuts or compares a field that holds words, or a name of it."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    constants = {name for node in ast.walk(tree) for name in _sentence_names(node)}
     found = [
         ast.unparse(node)
         for scope in (tree, *functions)
-        for aliases in [_aliases(scope, words) if scope is not tree else frozenset[str]()]
+        for aliases in [constants | (_aliases(scope, words) if scope is not tree else set())]
         for node in ast.walk(scope)
         if _cuts(node, partial(_is_words, fields=words, aliases=aliases))
     ]
     return list(dict.fromkeys(found))
+
+
+def _sentence_names(node: ast.AST) -> Sequence[str]:
+    """Return the constants that a statement makes of a sentence of four words or more."""
+    match node:
+        case ast.Assign(value=ast.Constant(value=str(text))):
+            names = [ast.unparse(target) for target in node.targets]
+        case ast.AnnAssign(value=ast.Constant(value=str(text))):
+            names = [ast.unparse(node.target)]
+        case _:
+            return ()
+    is_sentence = _words(text) >= SENTENCE and FULL.fullmatch(text)
+    return [name for name in names if name.isupper() and is_sentence]
 
 
 def _is_words(node: ast.AST, fields: AbstractSet[str], aliases: AbstractSet[str]) -> bool:
@@ -63,8 +74,10 @@ def _is_words(node: ast.AST, fields: AbstractSet[str], aliases: AbstractSet[str]
             | ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=name), *_])
         ):
             return name in fields
-        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
-            return f"str({name})" in aliases
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]) if (
+            f"str({name})" in aliases
+        ):
+            return True
     return any(_is_words(part, fields, aliases) for part in _parts(node))
 
 
@@ -76,6 +89,7 @@ def _parts(node: ast.AST) -> Sequence[ast.AST]:
             | ast.NamedExpr(value=value)
             | ast.FormattedValue(value=value)
             | ast.Starred(value=value)
+            | ast.Call(func=ast.Name(id="str"), args=[value])
         ):
             return (value,)
         case ast.JoinedStr(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
@@ -151,7 +165,8 @@ def _compares(
     """Tell whether a text is sought in words, or words are compared with one that is not empty."""
     if isinstance(op, ast.In | ast.NotIn):
         listed = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else ()
-        sought = isinstance(left, ast.Call) or _is_text(left) or is_ours(left)
+        named = isinstance(left, ast.Name | ast.Attribute) and _is_one_text(right)
+        sought = named or isinstance(left, ast.Call) or _is_text(left) or is_ours(left)
         return (is_ours(right) and not listed and sought) or (
             is_ours(left) and (any(map(_is_prose, listed)) or _is_text(right))
         )
@@ -159,6 +174,11 @@ def _compares(
     return not isinstance(op, ast.Is | ast.IsNot) and any(
         is_ours(a) and _is_prose(b) for a, b in ends
     )
+
+
+def _is_one_text(node: ast.expr) -> bool:
+    """Tell whether a field holds one text, and not several."""
+    return isinstance(node, ast.Attribute) and node.attr not in SEVERAL
 
 
 def _is_prose(node: ast.expr) -> bool:
@@ -227,8 +247,17 @@ def _is_text(node: ast.expr) -> bool:
         ("verdict.reason == TooSmall(1)", False),
         ('verdict.reason == "too_small"', False),
         ('v.hint != ""', False),
+        ('"EFA" in str(v.notes[-1])', True),
+        ("name not in error.what", True),
+        ("name in v.notes", False),
         ('word in ("a", "b")', False),
         ("match v.hint:\n    case _ if v.low:\n        pass", False),
+        ('"[default: " not in flag.help', True),
+        ('A = "Give a file with hosts."\nB = A.replace("a file", "two files")', True),
+        ('A: Final = "Give a file with hosts."\nB = A.replace("a file", "two files")', True),
+        ('A = B = "Give a file with hosts."\nC = A.partition("file")', True),
+        ('A = "Give {} with the hosts."\nB = A.format("a file")', False),
+        ('def f(noun: str):\n    return noun.partition(" of ")', True),
     ],
 )
 def test_the_check_sees_a_decision_on_prose(line: str, decides: bool) -> None:  # noqa: FBT001

@@ -1,25 +1,20 @@
 """What `import cluster` gives, and what it costs."""
 
-from __future__ import annotations
-
 import inspect
 import pydoc
 import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from types import FunctionType
 
 import pytest
 
 import cluster
 from cluster.orchestration.bench.bench_methods import Bench
+from cluster.orchestration.bench.plan import RunOptions
 from cluster.runs.catalog import runs
 from tests.conftest import ROOT, answer, run
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from cluster.orchestration.bench.plan import RunOptions
 
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),
@@ -101,6 +96,21 @@ def test_help_and_signatures_work_and_show_nothing_else() -> None:
         assert inspect.signature(getattr(cluster, name)) is not None
         assert inspect.getdoc(getattr(cluster, name))
     assert dir(cluster) == sorted(FROZEN)
+
+
+def test_every_public_member_says_what_it_is() -> None:
+    """Without a docstring, the page of the Python interface leaves it out."""
+    kinds = [kind for name in cluster.__all__ if isinstance(kind := getattr(cluster, name), type)]
+    members = {
+        f"{kind.__name__}.{name}": member
+        for kind in kinds
+        for name, member in vars(kind).items()
+        if isinstance(member, property | FunctionType) and not name.startswith("_")
+        if not any(hasattr(base, name) for base in kind.__mro__[1:])
+    }
+
+    assert len(members) > 100
+    assert [name for name, member in members.items() if not inspect.getdoc(member)] == []
 
 
 def examples() -> dict[str, list[str]]:

@@ -1,24 +1,19 @@
 """A second job on a cluster: refused with who runs what, or told to take over, from any process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import cluster
-from cluster.core import claims, journal
 from cluster.core.errors import InUse
+from cluster.core.state import claims, journal
 from tests.background import Background, hanging_run, no_rank_is_left, only_run, record
 from tests.conftest import answer, command, run, runs_folder, sessions, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("tools")
 SECOND = ("bench", "faulty", "hanging")
@@ -170,7 +165,7 @@ def test_a_command_keeps_the_cluster_between_its_jobs() -> None:
 def test_a_claim_ends_with_its_process() -> None:
     book = cluster.launch("mine", hosts=2).disk.journal
     script = (
-        "import os, signal\nfrom cluster.core import claims, journal\n"
+        "import os, signal\nfrom cluster.core.state import claims, journal\n"
         "with claims.claim(journal.for_cluster('mine')):\n"
         "    print('mine', flush=True)\n    signal.pause()\n"
     )

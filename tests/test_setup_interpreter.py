@@ -1,16 +1,11 @@
 """`scripts/setup` makes .venv with the interpreter that was asked for, and only when it must."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INTERPRETER = """#!/bin/sh
 case "$*" in

@@ -1,20 +1,15 @@
 """docs/ as a site: it builds without a warning, loads nothing from elsewhere, and is complete."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from cluster.core.environment_variables import VARIABLES
+from cluster.cli.overview import FAILED, GATE_HIT, INTERRUPTED, REFUSED, TERMINATED, UNDECIDED
 from tests.conftest import ROOT, run
 from tests.test_house import trees
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Set by cluster for its own processes on the hosts; nobody else sets them.
 INTERNAL = {
@@ -23,7 +18,8 @@ INTERNAL = {
         *("ADDRESSES", "FOLDER", "HOST_FOLDER", "HOSTS", "NAMES"),
         *("PATH", "RANKS", "REACH", "SSH_CONFIG", "TASK"),
         *("NAME", "JOB", "NODE_RANK", "NUM_NODES", "NODE_IPS", "HEAD_IP", "GROUP"),  # of a task
-        *("RESTART", "IPS_"),
+        *("RESTART", "IPS_", "IPS_WORKER"),
+        *("WATCH", "CHANGE"),  # of the command of a watch
         "COMMAND",  # of a command on hosts
         *("GATE_KEY", "GATE_NODE"),  # of the pods of a gate
     )
@@ -64,8 +60,6 @@ def test_the_reference_is_made_from_the_code(site: Path) -> None:
         "known-problems": "docker0",
         "hardware": "p4d.24xlarge",
         "json": "RunAnswer",
-        "exit-statuses": "130",
-        "environment-variables": "CLUSTER_STATE",
     }
 
     for name, word in expected.items():
@@ -86,17 +80,25 @@ def test_every_json_answer_has_its_schema(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_every_environment_variable_of_ours_is_described() -> None:
-    """Each string of the code that is the name of one."""
-    used = {
+    """Each string of the code, and each word of its scripts, that is the name of one."""
+    page = (ROOT / "docs" / "reference" / "environment-variables.md").read_text()
+    texts = "\n".join(
         node.value
         for tree in trees().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if re.fullmatch(r"CLUSTER_[A-Z_]+", node.value)
-    }
-    described = {name for name in VARIABLES if name.startswith("CLUSTER_")}
+    )
+    scripts = "".join(path.read_text() for path in (ROOT / "cluster").rglob("*.sh"))
+    used = set(re.findall(r"\bCLUSTER_[A-Z_]+", texts + scripts)) - INTERNAL
 
-    assert used - INTERNAL == described
+    assert used == set(re.findall(r"^\| `(CLUSTER_[A-Z_]+)`", page, re.MULTILINE))
+
+
+def test_every_exit_status_is_described() -> None:
+    page = (ROOT / "docs" / "reference" / "exit-statuses.md").read_text()
+    described = {int(status) for status in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+
+    assert described == {0, FAILED, REFUSED, GATE_HIT, UNDECIDED, INTERRUPTED, TERMINATED}
 
 
 def test_the_messages_of_the_troubleshooting_page_are_ours() -> None:

@@ -16,6 +16,8 @@ from tests.forked import put_command
 from tests.in_process import run_here
 
 ENDS = "n = int(sys.argv[2]); os.kill(os.getpid(), -n) if n < 0 else sys.exit(n)"
+READ_ONLY = 'mount -t tmpfs -o ro tmpfs /sys/fs/cgroup && exec "$@"'
+WITHOUT_GROUPS = ("unshare", "--mount", "sh", "-c", READ_ONLY, "sh")
 ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -118,10 +120,11 @@ def test_what_namespaces_did_not_take_is_ended_by_its_mark() -> None:
 PYTEST = """#!/bin/sh
 case "$*" in
   *tests.clean*) exit 0 ;;
-  *"-m not serial"*) exit $SIDE_BY_SIDE ;;
+  *"-m not ("*) exit $SIDE_BY_SIDE ;;
   *"-m network"*) exit $NETWORK ;;
   *"-m timed"*) exit $TIMED ;;
-  *) exit $SERIAL ;;
+  *"-m serial"*) exit $SERIAL ;;
+  *) exit $ALONE ;;
 esac
 """
 
@@ -129,19 +132,27 @@ esac
 @pytest.mark.parametrize(
     ("by_pytest", "status"),
     [
-        ((5, 5, 5, 5), 5),  # `-k` with a typo
-        ((0, 5, 5, 5), 0),
-        ((5, 0, 5, 5), 0),
-        ((5, 5, 5, 0), 0),
-        ((1, 0, 5, 0), 1),
-        ((5, 2, 0, 5), 2),
-        ((0, 0, 0, 1), 1),
+        ((5, 5, 5, 5, 5), 5),  # `-k` with a typo
+        ((0, 5, 5, 5, 5), 0),
+        ((5, 0, 5, 5, 5), 0),
+        ((5, 5, 0, 5, 5), 0),
+        ((5, 5, 5, 0, 5), 0),
+        ((5, 5, 5, 5, 0), 0),
+        ((1, 0, 5, 0, 0), 1),
+        ((5, 2, 0, 5, 5), 2),
+        ((0, 0, 0, 1, 5), 1),
+        ((0, 0, 1, 0, 5), 1),
+        ((0, 5, 5, 5, 1), 1),
     ],
 )
+@pytest.mark.parametrize("without", [(), WITHOUT_GROUPS], ids=["groups", "no groups"])
 def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
-    tmp_path: Path, by_pytest: tuple[int, ...], status: int
+    tmp_path: Path, by_pytest: tuple[int, ...], status: int, without: tuple[str, ...]
 ) -> None:
-    """5 is what pytest says where it finds no test; here each of the four says what it should."""
+    """5 is what pytest says where it finds no test; here each of the five says what it should.
+
+    It is the same where no control group can be made: parts then come after the others.
+    """
     for path, text in (
         ("scripts/test", (ROOT / "scripts" / "test").read_text()),
         ("scripts/setup", "#!/bin/sh"),
@@ -151,10 +162,11 @@ def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
         (tmp_path / path).chmod(0o755)
-    names = ("SIDE_BY_SIDE", "NETWORK", "TIMED", "SERIAL")
+    names = ("SIDE_BY_SIDE", "NETWORK", "TIMED", "SERIAL", "ALONE")
     said = dict(zip(names, map(str, by_pytest), strict=True))
 
-    done = run(
-        str(tmp_path / "scripts" / "test"), "-k", "x", env={**os.environ, **said}, status=None
-    )
+    words = (*without, str(tmp_path / "scripts" / "test"), "-k", "x")
+    if without and run(*without, "true", status=None).returncode != 0:
+        pytest.skip("it needs mounts of its own")
+    done = run(*words, env={**os.environ, **said}, status=None)
     assert done.returncode == status

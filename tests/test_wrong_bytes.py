@@ -1,18 +1,13 @@
 """A message that arrives wrong or not at all fails the run; a latency is half of a round trip."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.background import only_run, record
 from tests.conftest import answer, command
 from tests.one_file import one_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("tools")
 
@@ -67,8 +62,8 @@ def test_a_wrong_byte_fails_the_run(
     """The real benchmark, with one byte that differs after one message in the middle arrived."""
     if kernel == "c" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler: apt-get install gcc")
-    in_c = "compiled_loops", BEFORE_C, IN_C.replace("METRIC", repr(metric))
-    altered(home, monkeypatch, *(in_c if kernel == "c" else ("mpi_loops", *FLIPS[metric])))
+    in_c = "loops", BEFORE_C, IN_C.replace("METRIC", repr(metric))
+    altered(home, monkeypatch, *(in_c if kernel == "c" else ("loops", *FLIPS[metric])))
 
     words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100", f"--kernel={kernel}")
     done = command("bench", "altered", *words, status=1)
@@ -81,7 +76,7 @@ def test_a_message_that_lands_nowhere_fails_the_run(
 ) -> None:
     """What is left of an earlier message is not taken for the one that did not arrive."""
     after = "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
-    altered(home, monkeypatch, "mpi_loops", after, "            incoming = incoming.copy()\n")
+    altered(home, monkeypatch, "loops", after, "            incoming = incoming.copy()\n")
 
     words = ("--metrics=latency", "--sizes=64", "--iters=300", "--warm-up=0", "--kernel=python")
     assert "WrongDataError: latency of" in command("bench", "altered", *words, status=1).stderr
@@ -94,7 +89,7 @@ def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.Monke
         "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
         "            receive(incoming, peer, TAG_DATA)\n"
     )
-    altered(home, monkeypatch, "mpi_loops", after, "            __import__('time').sleep(0.02)\n")
+    altered(home, monkeypatch, "loops", after, "            __import__('time').sleep(0.02)\n")
 
     words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1", "--kernel=python")
     [summary] = answer("bench", "altered", *words)["summaries"]

@@ -11,27 +11,30 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import ClassVar
 
-from cluster.benchmarks.collectives.compiled_loops import MOST_AT_ONCE, CompiledLoops
-from cluster.benchmarks.collectives.loops import CollectiveLoops
-from cluster.benchmarks.collectives.mpi_loops import MpiLoops
-from cluster.benchmarks.collectives.nccl_loops import NcclLoops
+from cluster.benchmarks.collectives.loops import (
+    MOST_AT_ONCE,
+    CollectiveLoops,
+    CompiledLoops,
+    MpiLoops,
+    NcclLoops,
+    TorchLoops,
+)
 from cluster.benchmarks.collectives.operations import (
     BARRIER,
     NAMED,
     TIMED,
     Collective,
+    CollectiveSeries,
     Transport,
     rates,
     timed,
 )
-from cluster.benchmarks.collectives.series import CollectiveSeries
-from cluster.benchmarks.collectives.torch_loops import TorchLoops
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Definition, Planned
-from cluster.core.units import Sizes, format_value
+from cluster.core.model.results.measurements import Definition, Planned
+from cluster.core.text.units import Sizes, format_value
 from cluster.measure.benchmark import Benchmark
+from cluster.measure.groups import INSTEAD
 from cluster.measure.kernels import Choice, definitions_for, load
-from cluster.measure.nccl_group import INSTEAD
 from cluster.measure.rank import Rank
 from cluster.measure.repetitions import Repetitions, samples
 
@@ -57,13 +60,15 @@ class CollectivesParams(Repetitions, frozen=True, kw_only=True):
     kernel: Choice = "auto"
 
 
+def _with_rates(bases: Iterable[Definition]) -> tuple[Definition, ...]:
+    return tuple(definition for base in bases for definition in (base, *rates(base)))
+
+
 class Collectives(Benchmark[CollectivesParams]):
     """Collective operations of all ranks."""
 
     Params = CollectivesParams
-    metrics: ClassVar[tuple[Definition, ...]] = tuple(
-        definition for base in TIMED.values() for definition in (base, *rates(base))
-    )
+    metrics: ClassVar[tuple[Definition, ...]] = _with_rates(TIMED.values())
 
     def check(self, params: CollectivesParams, ranks: int) -> None:
         unknown = [name for name in params.operations if name not in NAMED]
@@ -113,7 +118,6 @@ class Collectives(Benchmark[CollectivesParams]):
         return ranks_per_host if params.transport in ON_GPUS else 0
 
     def instead_of_gpus(self, params: CollectivesParams) -> str:
-        del params
         return INSTEAD
 
     def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
@@ -128,16 +132,35 @@ class Collectives(Benchmark[CollectivesParams]):
             for name in dict.fromkeys(params.operations)
             for size in _sizes(NAMED[name], params.sizes, rank.size)
         ]
-        loops = _loops(rank, params)
+        loops: CollectiveLoops
+        if params.transport == "nccl4py":
+            loops = NcclLoops(rank)
+        elif params.transport != "mpi":
+            loops = TorchLoops(rank, params.transport)
+        else:
+            library = load(rank, "collectives", params.kernel)
+            loops = MpiLoops() if library is None else CompiledLoops(rank.comm.Dup(), library)
         for number, cell in enumerate(cells):
             rank.progress(number, len(cells), cell.what)
-            _series(rank, params, loops, cell)
+            counts = params.counts(100, 1_000) if cell.size <= LARGE else params.counts(10, 100)
+            cell.fill()
+            repeat = loops.prepared(cell)
+            definition = loops.defined(timed(cell.operation, params.transport))
+            most = max(1, min(MOST_AT_ONCE, AT_ONCE // max(1, cell.size)))
+            values = rank.begin(definition, cell.point, size=cell.size)
+            for _ in samples(repeat, counts, most, rank.comm, values):
+                pass
+            rank.end()
+            slowest = rank.comm.reduce(values, lambda a, b: list(map(max, a, b)))
+            if slowest is not None:
+                middle = median(slowest)
+                rank.print_line(
+                    f"Process 0 {cell.what}: {format_value(middle, 's')}"
+                    + (f", {format_value(cell.size / middle, 'B/s')}" if cell.size else "")
+                    + f" (n={len(values)}, slowest of {rank.size} ranks)"
+                )
         rank.progress(len(cells), len(cells), cells[-1].what)
         loops.close()
-
-
-def _with_rates(bases: Iterable[Definition]) -> tuple[Definition, ...]:
-    return tuple(definition for base in bases for definition in (base, *rates(base)))
 
 
 def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:
@@ -145,35 +168,3 @@ def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:
     if operation.name == BARRIER:
         return [0]
     return list(dict.fromkeys(operation.real(size, ranks) for size in sizes))
-
-
-def _series(
-    rank: Rank, params: CollectivesParams, loops: CollectiveLoops, cell: CollectiveSeries
-) -> None:
-    small = cell.size <= LARGE
-    counts = params.counts(100, 1_000) if small else params.counts(10, 100)
-    cell.fill()
-    repeat = loops.prepared(cell)
-    definition = loops.defined(timed(cell.operation, params.transport))
-    most = max(1, min(MOST_AT_ONCE, AT_ONCE // max(1, cell.size)))
-    values = rank.begin(definition, cell.point, size=cell.size)
-    for _ in samples(repeat, counts, most, rank.comm, values):
-        pass
-    rank.end()
-    slowest = rank.comm.reduce(values, lambda a, b: list(map(max, a, b)))
-    if slowest is not None:
-        middle = median(slowest)
-        rank.print_line(
-            f"Process 0 {cell.what}: {format_value(middle, 's')}"
-            + (f", {format_value(cell.size / middle, 'B/s')}" if cell.size else "")
-            + f" (n={len(values)}, slowest of {rank.size} ranks)"
-        )
-
-
-def _loops(rank: Rank, params: CollectivesParams) -> CollectiveLoops:
-    if params.transport == "nccl4py":
-        return NcclLoops(rank)
-    if params.transport != "mpi":
-        return TorchLoops(rank, params.transport)
-    library = load(rank, "collectives", params.kernel)
-    return MpiLoops() if library is None else CompiledLoops(rank.comm.Dup(), library)

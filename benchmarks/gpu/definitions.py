@@ -1,8 +1,25 @@
-"""The metrics of `gpu`."""
+"""The parameters and metrics of `gpu`."""
 
 from functools import partial
 
-from cluster.core.definitions import define
+from cluster.core.model.results.measurements import define
+from cluster.core.model.value import Value
+from cluster.core.text.units import Sizes
+
+
+class GpuParams(Value, frozen=True, kw_only=True):
+    """The parameters of `gpu`.
+
+    Args:
+        sizes: Bytes of a copy, such as 4,1GiB.
+        iterations: Copies of each kind and size; 0 for 20, and 200 below 1 MiB.
+        kernels: That are launched to time it, and pairs of events.
+    """
+
+    sizes: Sizes = Sizes.parse("4,64KiB,1MiB,64MiB,1GiB")
+    iterations: int = 0
+    kernels: int = 1000
+
 
 _gpu = partial(define, "gpu")
 _copies = partial(

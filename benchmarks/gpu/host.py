@@ -9,16 +9,16 @@ from statistics import median
 from threading import Event, Thread
 from typing import Any
 
-from cluster.agent.gpus import GpuState, ask_gpus
-from cluster.benchmarks.gpu import GpuParams, definitions
-from cluster.core import pcie
-from cluster.core.errors import ClusterError
-from cluster.core.model.measurements import Definition
+from cluster.agent.hardware.gpus import GpuState, ask_gpus
+from cluster.benchmarks.gpu import definitions
+from cluster.benchmarks.gpu.definitions import GpuParams
+from cluster.core.model.results.limits import slot_bandwidth
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.measure.gpu.copies import CudaCopies, CudaLaunches
-from cluster.measure.gpu_requirements import missing_gpus_error
+from cluster.measure.gpu import CudaCopies, CudaLaunches, missing_gpus_error
+from cluster.measure.groups import import_torch
 from cluster.measure.rank import Rank
-from cluster.measure.within.processors import numa_nodes, usable_cpus
+from cluster.measure.within import numa_nodes, usable_cpus
 
 SMALL = 1 << 20  # bytes; below it the latency of a copy decides, which takes more copies to know
 MANY, FEW = 200, 20
@@ -41,14 +41,7 @@ def measure_host(rank: Rank, params: GpuParams) -> None:
 
 
 def _torch() -> Any:  # noqa: ANN401 - a module that is optional
-    try:
-        import torch  # noqa: PLC0415 - gigabytes
-    except ImportError as error:
-        raise ClusterError(
-            f"torch is missing for the ranks on {platform.node()}.",
-            means="It makes the copies.",
-            remedy="Name a Python there that has torch: --option python=PATH",
-        ) from error
+    torch = import_torch("The benchmark gpu")
     if torch.cuda.is_available():
         return torch
     built = "" if torch.version.cuda else f": torch {torch.__version__} comes without CUDA"
@@ -65,16 +58,36 @@ class _GpuHost:
             rank.note(f"NUMA node {node} has no core that the rank may use: not tested.")
 
     def measure_gpu(self, gpu: int) -> None:
-        """Measure what one GPU does with the host and by itself."""
-        self._hardware(gpu)
+        # The link and the clock of the memory during copies are the bounds.
+        state = state_under_load(self._torch, gpu)
+        properties = self._torch.cuda.get_device_properties(gpu)
+        point: dict[str, Scalar] = {"gpu": gpu, "model": str(properties.name)}
+        slot = slot_bandwidth(state.slot) if state else None
+        if state is None or slot is None:
+            self._rank.note(
+                f"GPU {gpu}: nvidia-smi does not say which PCIe link it uses, so its copies have "
+                "no bound."
+            )
+        else:
+            self._record_rate(definitions.LINK, {**point, "slot": state.slot}, slot.rate)
+        bits = getattr(properties, "memory_bus_width", 0)
+        if state is None or not state.memory_clock or not bits:
+            self._rank.note(
+                f"GPU {gpu}: the clock or the width of its memory is not known; its bound is that "
+                "of the data sheet, if we have one."
+            )
+        else:
+            peak = memory_rate(state.memory_clock, bits)
+            megahertz = round(state.memory_clock / 1e6)
+            self._record_rate(definitions.MEMORY, {**point, "MHz": megahertz, "bits": bits}, peak)
         for node in self._nodes:
             with _on_cpu(node.cpu):
                 for size in self._params.sizes:
                     self._with_host(gpu, node.number, size)
         for size in self._params.sizes:
             copies = CudaCopies(self._torch, gpu, size)
-            point: dict[str, Scalar] = {"gpu": gpu, "size": size}
-            self._series(definitions.WITHIN_GPU, point, 2 * size, copies.within)
+            sized: dict[str, Scalar] = {"gpu": gpu, "size": size}
+            self._series(definitions.WITHIN_GPU, sized, 2 * size, copies.within)
         launches = CudaLaunches(self._torch, gpu)
         for own, times in (
             (definitions.LAUNCH, launches.launch),
@@ -94,30 +107,6 @@ class _GpuHost:
                 point["p2p"] = "on" if direct else "off"
                 self._series(definitions.BETWEEN_GPUS, point, size, partial(copies.to_peer, other))
 
-    def _hardware(self, gpu: int) -> None:
-        """Record the link and the clock of the memory during copies; they are the bounds."""
-        state = state_under_load(self._torch, gpu)
-        properties = self._torch.cuda.get_device_properties(gpu)
-        point: dict[str, Scalar] = {"gpu": gpu, "model": str(properties.name)}
-        slot = pcie.slot_bandwidth(state.slot) if state else None
-        if state is None or slot is None:
-            self._rank.note(
-                f"GPU {gpu}: nvidia-smi does not say which PCIe link it uses, so its copies have "
-                "no bound."
-            )
-        else:
-            self._record_rate(definitions.LINK, {**point, "slot": state.slot}, slot.rate)
-        bits = getattr(properties, "memory_bus_width", 0)
-        if state is None or not state.memory_clock or not bits:
-            self._rank.note(
-                f"GPU {gpu}: the clock or the width of its memory is not known; its bound is that "
-                "of the data sheet, if we have one."
-            )
-        else:
-            peak = memory_rate(state.memory_clock, bits)
-            megahertz = round(state.memory_clock / 1e6)
-            self._record_rate(definitions.MEMORY, {**point, "MHz": megahertz, "bits": bits}, peak)
-
     def _with_host(self, gpu: int, node: int, size: int) -> None:
         copies = CudaCopies(self._torch, gpu, size)
         point: dict[str, Scalar] = {"gpu": gpu, "numa": node, "size": size}
@@ -131,18 +120,15 @@ class _GpuHost:
         point_of_both = {**point, "memory": "pinned"}
         self._series(definitions.BOTH_WAYS, point_of_both, 2 * size, copies.both_ways)
         if size == max(self._params.sizes):
-            self._check_clocks(gpu, copies, size)
-
-    def _check_clocks(self, gpu: int, copies: CudaCopies, size: int) -> None:
-        """Note it if CUDA's events and the wall clock disagree on the largest copy."""
-        events = median(copies.from_host(FEW, pinned=True))
-        wall = median(copies.wall_clock(FEW))
-        difference = abs(wall - events) / wall
-        if difference > AGREE:
-            self._rank.note(
-                f"GPU {gpu}: a copy of {size} B takes {events:.4g} s by CUDA's events and "
-                f"{wall:.4g} s by the wall clock, {difference:.0%} apart: do not trust its rates."
-            )
+            events = median(copies.from_host(FEW, pinned=True))
+            wall = median(copies.wall_clock(FEW))
+            difference = abs(wall - events) / wall
+            if difference > AGREE:
+                self._rank.note(
+                    f"GPU {gpu}: a copy of {size} B takes {events:.4g} s by CUDA's events and "
+                    f"{wall:.4g} s by the wall clock, {difference:.0%} apart: do not trust its "
+                    "rates."
+                )
 
     def _series(
         self,

@@ -4,10 +4,8 @@ The numbers of iterations and warm-ups, and the window of 64, are those of the O
 7.4 (c/util/osu_util.h), where messages above 8192 B are "large".
 """
 
-from collections.abc import Iterator
 from typing import ClassVar
 
-from cluster.benchmarks.p2p.compiled_loops import CompiledPairLoops
 from cluster.benchmarks.p2p.definitions import (
     BANDWIDTH,
     BIDIRECTIONAL,
@@ -15,15 +13,14 @@ from cluster.benchmarks.p2p.definitions import (
     LATENCY,
     ONEWAY,
     RECEIVED,
+    P2PParams,
     series_of,
 )
 from cluster.benchmarks.p2p.exchange import Exchange
-from cluster.benchmarks.p2p.memory import PairMemory
-from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
-from cluster.benchmarks.p2p.params import P2PParams
+from cluster.benchmarks.p2p.loops import CompiledPairLoops, MpiPairLoops, PairMemory
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts
-from cluster.core.model.measurements import Definition, Planned
+from cluster.core.model.results.measurements import Definition, Planned
 from cluster.measure.benchmark import Benchmark, check_pair
 from cluster.measure.buffers import on_gpus, open_memory
 from cluster.measure.kernels import definitions_for, load
@@ -75,7 +72,6 @@ class P2P(Benchmark[P2PParams]):
 
     def transport(self, params: P2PParams) -> str:
         """MPI sends its messages, from whatever memory."""
-        del params
         return "mpi"
 
     def gpus(self, params: P2PParams, ranks_per_host: int) -> int:
@@ -86,7 +82,6 @@ class P2P(Benchmark[P2PParams]):
         return 2 if first == second else 1
 
     def notes(self, params: P2PParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
-        del facts
         if params.buffer == "cpu" or COPY.metric not in params.metrics:
             return ()
         return ("memory_copy is left out: it measures host memory.",)
@@ -102,7 +97,6 @@ class P2P(Benchmark[P2PParams]):
             Exchange(rank, data, loops, params).run(self.selected(params))
         rank.barrier()
 
-    def planned(self, params: P2PParams, ranks: int) -> Iterator[Planned]:
-        del ranks
-        for definition, size in series_of(self.selected(params), params):
-            yield Planned(metric=definition.metric, params={"size": size})
+    def planned(self, params: P2PParams, ranks: int) -> list[Planned]:
+        series = series_of(self.selected(params), params)
+        return [Planned(metric=own.metric, params={"size": size}) for own, size in series]

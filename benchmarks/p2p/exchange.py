@@ -2,17 +2,29 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 
 from msgspec import structs
 
-from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
-from cluster.benchmarks.p2p.definitions import BLOCKING, COPY, LARGE, LATENCY, WINDOWED, series_of
-from cluster.benchmarks.p2p.memory import Messages, PairMemory
-from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
-from cluster.benchmarks.p2p.params import P2PParams
-from cluster.core.model.measurements import Definition
-from cluster.core.units import format_seconds, format_size, format_value
+from cluster.benchmarks.p2p.definitions import (
+    BLOCKING,
+    COPY,
+    LARGE,
+    LATENCY,
+    WINDOWED,
+    P2PParams,
+    series_of,
+)
+from cluster.benchmarks.p2p.loops import (
+    MOST_AT_ONCE,
+    CompiledPairLoops,
+    Messages,
+    MpiPairLoops,
+    PairMemory,
+)
+from cluster.core.model.results.measurements import Definition
+from cluster.core.text.units import format_seconds, format_size, format_value
 from cluster.measure.rank import Rank
 from cluster.measure.repetitions import BUDGET, FEWEST, WARMING, Counts, samples
 
@@ -25,31 +37,25 @@ LONG = 40.0  # seconds, from which series are shortened, and the user is told ho
 SHORTEST = BUDGET / 8  # seconds of a series, unless FEWEST values take longer
 
 
+@dataclass
 class Exchange:
     """One rank's half of all exchanges."""
 
-    def __init__(
-        self,
-        rank: Rank,
-        data: PairMemory,
-        loops: MpiPairLoops | CompiledPairLoops,
-        params: P2PParams,
-    ) -> None:
-        self.rank = rank
-        self.data = data
-        self.loops = loops
-        self.params = params
-        self._budget = BUDGET  # seconds of a series
+    rank: Rank
+    data: PairMemory
+    loops: MpiPairLoops | CompiledPairLoops
+    params: P2PParams
+    _budget: float = BUDGET  # seconds of a series
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
         cells = series_of(definitions, self.params)
         sizes = self.params.sizes
         start, whole = self._probe(LATENCY, min(sizes)), self._probe(LATENCY, max(sizes))
-        each = max(1e-15, whole - start) / max(sizes)
-        self.data.lead = min(self.data.lead, int(LEAD_WITHIN / each))
+        cost = max(1e-15, whole - start) / max(sizes)
+        self.data.lead = min(self.data.lead, int(LEAD_WITHIN / cost))
         if self.data.lead < max(sizes) and LATENCY in definitions:
             self.rank.note("latency: untimed round trips are shorter, as whole ones take too long.")
-        while (seconds := self._estimate(cells, start, each)) > LONG and self._budget > SHORTEST:
+        while (seconds := self._estimate(cells, start, cost)) > LONG and self._budget > SHORTEST:
             self._budget /= 2
         if self._budget < BUDGET or seconds > LONG:
             about = f"{seconds:.0f} s" if seconds < 2 * LONG else format_seconds(seconds)
@@ -84,9 +90,17 @@ class Exchange:
         most = 1 if definition in BLOCKING else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
         values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
         for result, seconds in samples(repeat, counts, most, self.data.comm, values):
-            self._print_oneway(definition, size, seconds, report, result / counts.values)
+            if definition in BLOCKING:
+                for value in seconds:
+                    self.rank.print_line(oneway_line(self.rank.number, size, value))
+                report(result / counts.values)
         self.rank.end()
-        self._print_median(definition, size, values)
+        if values and self.data.first and definition not in BLOCKING:
+            middle = median(values)
+            value = moved / middle if definition.unit == "B/s" else middle
+            label = f"{definition.metric} {format_size(size)}"
+            text = format_value(value, definition.unit)
+            self.rank.print_line(f"Process {self.rank.number} {label}: {text} (n={len(values)})")
 
     def _probe(self, definition: Definition, size: int) -> float:
         """Return the seconds of an exchange, the same on both ranks."""
@@ -98,21 +112,21 @@ class Exchange:
             seconds += repeat(1) or [0.0]
         return float(self.data.comm.bcast(min(seconds)))
 
-    def _estimate(self, cells: list[tuple[Definition, int]], start: float, each: float) -> float:
+    def _estimate(self, cells: list[tuple[Definition, int]], start: float, cost: float) -> float:
         """Estimate the seconds of all series, from those of a round trip, and of each byte more."""
         total = 0.0
         for definition, size in cells:
             if definition is COPY:
                 continue
             counts = self._counts(definition, size)
-            moved = self.data.moved(definition, size) * each
+            moved = self.data.moved(definition, size) * cost
             fewest = FEWEST + 1  # the first warms up
             if counts.seconds and definition in WINDOWED and size > LARGE:
-                moved = min(moved, max(WINDOW_WITHIN, size * each))  # windows are shortened
-                total += PROBES * size * each
+                moved = min(moved, max(WINDOW_WITHIN, size * cost))  # windows are shortened
+                total += PROBES * size * cost
             value = 2 * start + moved
             if definition is LATENCY:  # answered, and mostly followed by what is not timed
-                untimed = (start + min(size, self.data.lead) * each) if size > LARGE else 0.0
+                untimed = (start + min(size, self.data.lead) * cost) if size > LARGE else 0.0
                 value = 2 * (start + moved + untimed)
             most = (counts.values + counts.warm_up) * value
             budget = counts.seconds * (1 + WARMING)
@@ -129,30 +143,6 @@ class Exchange:
             warm_up, values = (10, 100) if small else (2, 20)
         counts = self.params.counts(warm_up, values)
         return structs.replace(counts, seconds=self._budget) if counts.seconds else counts
-
-    def _print_oneway(
-        self,
-        definition: Definition,
-        size: int,
-        seconds: list[float],
-        report: Callable[[float], None],
-        part: float,
-    ) -> None:
-        """Print each one-way time as it is measured, and report the progress."""
-        if definition in BLOCKING:
-            for value in seconds:
-                self.rank.print_line(oneway_line(self.rank.number, size, value))
-            report(part)
-
-    def _print_median(self, definition: Definition, size: int, values: list[float]) -> None:
-        if definition in BLOCKING or not values or not self.data.first:
-            return
-        middle = median(values)
-        moved = self.data.moved(definition, size)
-        value = moved / middle if definition.unit == "B/s" else middle
-        label = f"{definition.metric} {format_size(size)}"
-        text = format_value(value, definition.unit)
-        self.rank.print_line(f"Process {self.rank.number} {label}: {text} (n={len(values)})")
 
 
 def oneway_line(rank: int, size: int, seconds: float) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from cluster.benchmarks.training import definitions
-from cluster.benchmarks.training.params import TrainingParams
-from cluster.core.model.measurements import Definition, Planned
+from cluster.benchmarks.training.definitions import TrainingParams
+from cluster.core.model.results.measurements import Definition, Planned
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.rank import Rank
 from cluster.measure.training.digits import Digits
@@ -55,7 +55,6 @@ class Training(Benchmark[TrainingParams]):
         return ranks_per_host if params.device == "cuda" else 0
 
     def instead_of_gpus(self, params: TrainingParams) -> str:
-        del params
         return "the processors: --device cpu"
 
     def transport(self, params: TrainingParams) -> str:

@@ -1,27 +1,28 @@
-"""What each rank of `training` does: rounds of steps, probes of each stage, a verdict."""
+"""What each rank of `training` does: rounds, probes of each stage, an accuracy, a verdict."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
-from statistics import median
+from statistics import fmean, median
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from cluster.analysis.limits.hardware import peak_flops
 from cluster.analysis.models.step_limits import WORK, Trained, judge
 from cluster.benchmarks.training import definitions
-from cluster.benchmarks.training.accuracy import train_to_accuracy
-from cluster.benchmarks.training.params import TrainingParams
-from cluster.benchmarks.training.utilisation import Utilisation
-from cluster.core.model.measurements import Definition
-from cluster.core.units import format_bytes
-from cluster.measure import torch_group
+from cluster.benchmarks.training.definitions import TrainingParams
+from cluster.core.model.results.measurements import Definition
+from cluster.core.text.units import format_bytes
+from cluster.measure import groups
 from cluster.measure.buffers import place_on_host
+from cluster.measure.gpu import BusySampler
 from cluster.measure.rank import Rank
 from cluster.measure.training import digits, sources
 from cluster.measure.training.digits import Digits
-from cluster.measure.training.loader import Batch, Loader, Stages
-from cluster.measure.training.sources import MemorySource, ShardSource
+from cluster.measure.training.sources import Batch, Loader, MemorySource, ShardSource, Stages
 from cluster.measure.training.trainer import Trainer
 from cluster.reports.words.step_limits import training_answer
 
@@ -30,6 +31,58 @@ SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its l
 LOADED = ("fetch", "preparation")  # the parts of a step that end when its batch is there
 OWN = (*WORK, "exchange")
 PROBED = 3  # exchanges per round, without any computing
+ON_CPU = (
+    "GPU utilisation and model FLOPs utilisation are not given: processors trained, and no list "
+    "has their peak. With GPUs: --device cuda."
+)
+GLOBAL_BATCH = 64  # samples of a step of all ranks: the same training on any number of them
+
+
+class Utilisation:
+    """The utilisation of one rank's GPU; nothing is recorded on a processor."""
+
+    def __init__(self, rank: Rank, torch: Any, device: str, phases: tuple[str, ...]) -> None:  # noqa: ANN401
+        self._rank = rank
+        self._sampler: BusySampler | None = None
+        self._peak: float | None = None
+        self._busy: dict[str, list[float]] = {}
+        self._share: dict[str, list[float]] = {}
+        if device == "cpu":
+            rank.note(ON_CPU)
+            return
+        properties = torch.cuda.get_device_properties(device)
+        peak = peak_flops(str(properties.name))
+        if peak is None:
+            rank.note(
+                f"Model FLOPs utilisation is not given: gpus.toml has no peak of {properties.name}."
+            )
+        else:
+            self._peak = peak.rate
+            rank.note(
+                f"Model FLOPs utilisation is of {peak.rate / 1e12:.3g} TFLOP/s: {peak.source}."
+            )
+        uuid = getattr(properties, "uuid", None)
+        self._sampler = BusySampler(f"GPU-{uuid}" if uuid else device.partition(":")[2])
+        self._busy = {phase: self._series(definitions.GPU_BUSY, phase) for phase in phases}
+        if rank.number == 0 and self._peak:
+            self._share = {phase: self._series(definitions.MODEL_FLOPS, phase) for phase in phases}
+
+    def trained(self, phase: str, begin: float, end: float) -> None:
+        """Record the driver's samples of a round's timed steps, by `time.perf_counter`."""
+        if self._sampler is not None:
+            self._busy[phase] += self._sampler.between(begin, end)
+
+    def computed(self, phase: str, rate: float, flops: int) -> None:
+        """Record a round's share of the peak, from the samples per second of all ranks."""
+        if phase in self._share and self._peak:
+            self._share[phase].append(100 * rate * flops / (self._peak * self._rank.size))
+
+    def close(self) -> None:
+        if self._sampler is not None:
+            self._sampler.close()
+
+    def _series(self, own: Definition, phase: str) -> list[float]:
+        return self._rank.begin(own, {"data": phase}, unit=own.unit, is_beside=True)
 
 
 class _Setting(NamedTuple):
@@ -58,48 +111,23 @@ class _Phase(NamedTuple):
 def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits]) -> None:
     """Train on this rank (ClusterError: a library is missing, or the data cannot be read)."""
     backend = "nccl" if params.device == "cuda" else "gloo"
-    torch = torch_group.require_torch(backend, "training")
-    device = torch_group.choose_gpu(rank, torch) if params.device == "cuda" else "cpu"
-    torch.set_num_threads(max(1, _unbound() // place_on_host(rank.comm)[1]))
+    torch = groups.require_torch(backend, "training")
+    device = groups.choose_gpu(rank, torch) if params.device == "cuda" else "cpu"
+    # Use every core that the job may use: mpirun binds a rank to one, and this one has threads. The
+    # parent is mpirun itself, or its daemon on this host, and is not bound.
+    cores = os.sched_getaffinity(os.getppid())
+    os.sched_setaffinity(0, cores)
+    torch.set_num_threads(max(1, len(cores) // place_on_host(rank.comm)[1]))
     if params.device == "cuda":  # the peak that counts is that of single precision
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    torch_group.join(rank, torch, backend)
+    groups.join_torch(rank, torch, backend)
     real, tested = digits.load()
     trainer = Trainer(torch, device, params.width, params.seed)
     utilisation = Utilisation(rank, torch, device, params.phases)
-    setting = _set_up(rank, params, trainer, real, prepare, utilisation)
-    _add_notes(setting, torch)
-    _rounds(setting)
-    utilisation.close()
-    if params.target:
-        train_to_accuracy(rank, params, lambda seed: Trainer(torch, device, params.width, seed),
-                          prepare(real), prepare(tested))  # fmt: skip
-    torch.distributed.destroy_process_group()
 
-
-def _unbound() -> int:
-    """Use every core that the job may use: mpirun binds a rank to one, and this one has threads.
-
-    The parent is mpirun itself, or its daemon on this host, and is not bound.
-    """
-    cores = os.sched_getaffinity(os.getppid())
-    os.sched_setaffinity(0, cores)
-    return len(cores)
-
-
-def _set_up(
-    rank: Rank,
-    params: TrainingParams,
-    trainer: Trainer,
-    real: Digits,
-    prepare: Callable[[Digits], Digits],
-    utilisation: Utilisation,
-) -> _Setting:
-    """Write the data where they are asked for, and keep this rank's first shards in memory."""
+    # Write the data where they are asked for, and keep this rank's first shards in memory.
     memory = MemorySource()
-    shard_source = (
-        sources.opened(rank, params.source, params.folder, real, params.dataset) or memory
-    )
+    shard_source = sources.opened(rank, params.source, params.folder, real, params.dataset)
     names = [digits.shard_name(n) for n in range(rank.number, params.dataset.shards, rank.size)]
     in_memory = names[:KEPT]
     resident = []
@@ -109,15 +137,21 @@ def _set_up(
         for start in range(0, params.shard, params.batch):
             ready = digits.prepared(samples.part(start, start + params.batch))
             resident.append(trainer.place(ready))
-    chosen = in_memory if shard_source is memory else names
-    return _Setting(
-        rank, params, trainer, shard_source, memory, chosen, in_memory, resident,
+    setting = _Setting(
+        rank, params, trainer, shard_source or memory, memory,
+        names if shard_source else in_memory, in_memory, resident,
         lambda source: Stages(source, prepare, params.batch), utilisation,
     )  # fmt: skip
+    _add_notes(setting, torch)
+    _rounds(setting)
+    utilisation.close()
+    if params.target:
+        train_to_accuracy(rank, params, lambda seed: Trainer(torch, device, params.width, seed),
+                          prepare(real), prepare(tested))  # fmt: skip
+    torch.distributed.destroy_process_group()
 
 
 def _add_notes(setting: _Setting, torch: Any) -> None:  # noqa: ANN401
-    """Note what a reader of the values must know."""
     rank, params, trainer = setting.rank, setting.params, setting.trainer
     rank.note(
         f"torch {torch.__version__} trained {trainer.parameters} parameters with "
@@ -162,7 +196,30 @@ def _rounds(setting: _Setting) -> None:
         rank.begin(own, {}, unit=own.unit, is_beside=True).append(value)
     rank.end()
     rank.progress(params.rounds, params.rounds, "rounds")
-    _conclude(setting, results, phases)
+
+    resident = phases[0].parts
+    works = [sum(parts) for parts in zip(*(resident[part] for part in WORK), strict=True)]
+    busy = rank.comm.gather(_by_rounds(works, params.steps))
+    exchanges = rank.comm.gather(resident["exchange"])
+    if busy is None or exchanges is None:
+        return
+    last = [min(waits) for waits in zip(*exchanges, strict=True)]
+    link = results.rate(definitions.LINK_RATE)
+    size = len(setting.memory.fetch(setting.in_memory[0])) / params.shard
+    trained = Trained(
+        samples=params.batch * rank.size,
+        resident=results.steps("resident"),
+        memory=results.steps("memory"),
+        actual=results.steps(params.phases[-1]),
+        busy=tuple(busy),
+        exposed=_by_rounds(last, params.steps),
+        fetch=None if link is None else link / size,
+        preparation=results.rate(definitions.PREPARATION_RATE),
+        exchange=results.rate(definitions.EXCHANGE_RATE),
+    )
+    note = f"{training_answer(judge(trained))}."
+    rank.note(note)
+    rank.print_line(f"with data {params.phases[-1]}: {note}")
 
 
 def _phase(rank: Rank, name: str) -> _Phase:
@@ -264,7 +321,6 @@ class _Results:
         self.probes.setdefault(own.metric, []).append(rate)
 
     def steps(self, phase: str) -> tuple[float, ...]:
-        """Return the seconds of a step, by rounds."""
         return tuple(seconds / self.params.steps for seconds in self.seconds[phase])
 
     def rate(self, own: Definition) -> float | None:
@@ -274,8 +330,7 @@ class _Results:
 
 
 def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
-    """Return the median of each round's steps."""
-    return tuple(median(values[at : at + steps]) for at in range(0, len(values), steps))
+    return tuple(median(values[start : start + steps]) for start in range(0, len(values), steps))
 
 
 def _probe(setting: _Setting, results: _Results, number: int) -> None:
@@ -305,28 +360,52 @@ def _probe(setting: _Setting, results: _Results, number: int) -> None:
         results.probed(definitions.EXCHANGE_RATE, params.batch, shortest)
 
 
-def _conclude(setting: _Setting, results: _Results, phases: Sequence[_Phase]) -> None:
-    rank, params = setting.rank, setting.params
-    own = phases[0].parts
-    works = [sum(parts) for parts in zip(*(own[part] for part in WORK), strict=True)]
-    busy = rank.comm.gather(_by_rounds(works, params.steps))
-    exchanges = rank.comm.gather(own["exchange"])
-    if busy is None or exchanges is None:
-        return
-    last = [min(waits) for waits in zip(*exchanges, strict=True)]
-    link = results.rate(definitions.LINK_RATE)
-    size = len(setting.memory.fetch(setting.in_memory[0])) / params.shard
-    trained = Trained(
-        samples=params.batch * rank.size,
-        resident=results.steps("resident"),
-        memory=results.steps("memory"),
-        actual=results.steps(params.phases[-1]),
-        busy=tuple(busy),
-        exposed=_by_rounds(last, params.steps),
-        fetch=None if link is None else link / size,
-        preparation=results.rate(definitions.PREPARATION_RATE),
-        exchange=results.rate(definitions.EXCHANGE_RATE),
+def train_to_accuracy(
+    rank: Rank,
+    params: TrainingParams,
+    trainer: Callable[[int], Trainer],
+    real: Digits,
+    tested: Digits,
+) -> None:
+    """Train several times, each time with other weights and another order, until a target."""
+    point = {"target": 100 * params.target}
+    times, accuracies, losses = (
+        rank.begin(own, {**point}, unit=own.unit, is_beside=True) if rank.number == 0 else []
+        for own in definitions.ACCURACY
     )
-    note = f"{training_answer(judge(trained))}."
-    rank.note(note)
-    rank.print_line(f"with data {params.phases[-1]}: {note}")
+    failed = 0
+    for number in range(params.seeds):
+        rank.progress(number, params.seeds, f"to {params.target:.0%} accuracy")
+        seed = params.seed + number
+        model = trainer(seed)
+        spent, accuracy, loss = 0.0, 0.0, 0.0
+        for epoch in range(params.epochs):
+            begin = perf_counter()
+            own = [model.step(batch)[1] for batch in _batches(rank, real, seed, epoch)]
+            spent += perf_counter() - begin
+            loss = fmean(own)
+            accuracy = model.accuracy(tested)
+            if accuracy >= params.target:
+                break
+        seconds = max(rank.comm.allgather(spent))
+        accuracies.append(100 * accuracy)
+        losses.append(fmean(rank.comm.allgather(loss)))
+        if accuracy >= params.target:
+            times.append(seconds)
+        else:
+            failed += 1
+    rank.end()
+    rank.note(
+        f"{params.seeds - failed} of {params.seeds} seeds reached {params.target:.1%} accuracy "
+        f"within {params.epochs} epochs, with {GLOBAL_BATCH} samples per step of all ranks."
+    )
+
+
+def _batches(rank: Rank, real: Digits, seed: int, epoch: int) -> Iterator[Digits]:
+    """Return this rank's part of each global batch of an epoch."""
+    order = np.random.default_rng([seed, epoch]).permutation(len(real))
+    own = GLOBAL_BATCH // rank.size
+    for start in range(0, len(real) - GLOBAL_BATCH + 1, GLOBAL_BATCH):
+        first = start + rank.number * own
+        chosen = order[first : first + own]
+        yield Digits(images=real.images[chosen], labels=real.labels[chosen])

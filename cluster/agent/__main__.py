@@ -11,6 +11,8 @@ sweep                     remove what ended jobs left in this host's shared memo
 hang FOLDER SECONDS [native]  what the ranks of a job do now, and after a pause
 usage SECONDS N FOLDER ADDRESS...  what this host does, each interval, N times or for ever
 results FOLDER            leave only results in the copy of a user's folder that a job ran in
+run SECONDS COMMAND...    start the ranks, for a job's own script in the job's folder; end them when
+                          the time is up or on a signal
 
 task FOLDER               run a task of a job, in a tmux pane
 task-close FOLDER         end what is left of it, and record that its supervisor was killed
@@ -18,11 +20,6 @@ task-begun FOLDER         the state of a task once its command was started
 task-states FOLDER...     the states of tasks
 task-follow FOLDER N      what a task prints after its first N bytes, until it ends; then its state
 task-stop FOLDER REASON   end all processes of a task
-
-One verb is used by the job's own script, in the job's folder:
-
-run SECONDS COMMAND...    run the command that starts the ranks; end them when the time is up or on
-                          a signal
 """
 
 import sys
@@ -32,40 +29,38 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cluster.agent.follow import follow_job, job_state, print_event
-from cluster.agent.scratch import sweep
-from cluster.agent.supervise import kill_ranks, run_job, stop_job
 
 
 def main(verb: str, *words: str) -> int:
     if verb == "run":
+        from cluster.agent.supervise import run_job  # noqa: PLC0415 - a verb starts often, everywhere
+
         return run_job(float(words[0]), list(words[1:]))
     if verb.startswith("task"):
-        from cluster.agent import task  # noqa: PLC0415 - not needed for the ranks of a benchmark
+        from cluster.agent import task  # noqa: PLC0415
 
         return task.main(verb, *words)
     if verb == "hang":
-        from cluster.agent.hang import report  # noqa: PLC0415 - only when a job hangs
+        from cluster.agent.hang import report  # noqa: PLC0415
 
-        folder, native = Path(words[0]).absolute(), words[2:] == ("native",)
-        print_event(report(folder, native=native))
-        time.sleep(float(words[1]))
-        print_event(report(folder, native=native))
-        return 0
-    if verb == "usage":
-        from cluster.agent.counters import watch  # noqa: PLC0415 - not needed to follow a job
+        for pause in (0.0, float(words[1])):
+            time.sleep(pause)
+            print_event(report(Path(words[0]).absolute(), native=words[2:] == ("native",)))
+    elif verb == "usage":
+        from cluster.agent.hardware.counters import watch  # noqa: PLC0415
         from cluster.agent.task import running_jobs  # noqa: PLC0415
 
         for usage in watch(float(words[0]), int(words[1]), words[3:]):
             print_event(replace(usage, jobs=running_jobs(Path(words[2]).absolute())))
-        return 0
-    _answer(verb, words)
+    else:
+        _answer(verb, words)
     return 0
 
 
 def _answer(verb: str, words: tuple[str, ...]) -> None:
     match verb:
         case "facts":
-            from cluster.agent.facts import host_facts  # noqa: PLC0415 - not needed to follow a job
+            from cluster.agent.facts import host_facts  # noqa: PLC0415
 
             print_event(host_facts(*words[1:], folder=Path(words[0])))
         case "look":
@@ -73,13 +68,19 @@ def _answer(verb: str, words: tuple[str, ...]) -> None:
         case "watch":
             print_event(follow_job(Path(words[0])))
         case "stop":
+            from cluster.agent.supervise import stop_job  # noqa: PLC0415
+
             print_event(stop_job(Path(words[0])))
         case "halt":
+            from cluster.agent.supervise import kill_ranks  # noqa: PLC0415
+
             kill_ranks(Path(words[0]))
         case "sweep":
+            from cluster.agent.scratch import sweep  # noqa: PLC0415
+
             sweep()
         case "results":
-            from cluster.agent.working_copy import remove_unchanged  # noqa: PLC0415 - few jobs copy
+            from cluster.agent.scratch import remove_unchanged  # noqa: PLC0415
 
             remove_unchanged(Path(words[0]))
 

@@ -7,10 +7,10 @@ import re
 import sys
 from pathlib import Path
 
-from cluster.agent import gpus, processes
+from cluster.agent import processes
 from cluster.agent.commands import find_program, version_of
-from cluster.agent.interfaces import list_interfaces
-from cluster.agent.kernel_files import cgroup_folders, read_text
+from cluster.agent.hardware import cgroup_folders, gpus, read_text
+from cluster.agent.hardware.interfaces import list_interfaces
 from cluster.agent.processes import parse_cpu_list
 from cluster.agent.protocol import VARIABLE_NAMES, VARIABLE_PREFIXES
 from cluster.core.model.hosts import Facts, Tuning
@@ -68,7 +68,11 @@ def host_facts(*programs: str, folder: Path = Path()) -> Facts:
         libraries={
             name: v for name in (*LIBRARIES, *gpus.PACKAGES) if (v := version_of_library(name))
         },
-        variables={k: v for k, v in sorted(os.environ.items()) if _is_allowed(k)},
+        variables={
+            k: v
+            for k, v in sorted(os.environ.items())
+            if k in VARIABLE_NAMES or k.startswith(VARIABLE_PREFIXES)
+        },
         interfaces=tuple(list_interfaces()),
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
         boot=read_text(Path("/proc/sys/kernel/random/boot_id")),
@@ -86,11 +90,7 @@ def host_facts(*programs: str, folder: Path = Path()) -> Facts:
     )
 
 
-def _is_allowed(variable: str) -> bool:
-    return variable in VARIABLE_NAMES or variable.startswith(VARIABLE_PREFIXES)
-
-
-def _first(pattern: str, path: Path) -> str:
+def _first(pattern: str | re.Pattern[str], path: Path) -> str:
     match = re.search(pattern, read_text(path))
     return match[1].strip() if match else ""
 
@@ -136,17 +136,24 @@ def cgroup_memory(root: Path = Path("/")) -> int | None:
 
 def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
     """Read the settings of this host; empty where the kernel does not report them."""
+    governors = {
+        read_text(path) for path in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")
+    }
+    siblings = read_text(root / CPUS / "cpu0/topology/thread_siblings_list")
+    nodes = sorted(
+        (root / "sys/devices/system/node").glob("node[0-9]*/cpulist"),
+        key=lambda path: int(path.parent.name.removeprefix("node")),
+    )
+    settings = {name: read_text(root / "proc/sys" / name.replace(".", "/")) for name in SYSCTLS}
     return Tuning(
-        governor=_governors(root),
-        threads=_threads(root),
-        numa=_nodes(root),
-        huge_pages=_first_word(
-            CHOSEN, read_text(root / "sys/kernel/mm/transparent_hugepage/enabled")
-        ),
-        sysctls={name: value for name in SYSCTLS if (value := _sysctl(root, name))},
+        governor=" | ".join(sorted(governors - {""})),
+        threads=len(parse_cpu_list(siblings)) if siblings else 0,  # of the first core
+        numa={path.parent.name: read_text(path) for path in nodes},
+        huge_pages=_first(CHOSEN, root / "sys/kernel/mm/transparent_hugepage/enabled"),
+        sysctls={name: " ".join(text.split()) for name, text in settings.items() if text},
         board=_joined(root, "sys_vendor", "product_name"),
         firmware=_joined(root, "bios_vendor", "bios_version"),
-        microcode=_first_word(MICROCODE, read_text(root / "proc/cpuinfo")),
+        microcode=_first(MICROCODE, root / "proc/cpuinfo"),
         storage=storage(folder, root),
         virtual=VIRTUAL.search(read_text(root / "proc/cpuinfo")) is not None,
     )
@@ -172,35 +179,5 @@ def _unescaped(path: str) -> str:
     return ESCAPED.sub(lambda match: chr(int(match[1], 8)), path)
 
 
-def _governors(root: Path) -> str:
-    governors = {
-        read_text(path) for path in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")
-    }
-    return " | ".join(sorted(governors - {""}))
-
-
-def _threads(root: Path) -> int:
-    """Count the hardware threads of the first core: 2 where simultaneous threads are on."""
-    siblings = read_text(root / CPUS / "cpu0/topology/thread_siblings_list")
-    return len(parse_cpu_list(siblings)) if siblings else 0
-
-
-def _nodes(root: Path) -> dict[str, str]:
-    lists = sorted(
-        (root / "sys/devices/system/node").glob("node[0-9]*/cpulist"),
-        key=lambda path: int(path.parent.name.removeprefix("node")),
-    )
-    return {path.parent.name: read_text(path) for path in lists}
-
-
-def _sysctl(root: Path, name: str) -> str:
-    return " ".join(read_text(root / "proc/sys" / name.replace(".", "/")).split())
-
-
 def _joined(root: Path, *names: str) -> str:
     return " ".join(filter(None, (read_text(root / "sys/class/dmi/id" / name) for name in names)))
-
-
-def _first_word(pattern: re.Pattern[str], text: str) -> str:
-    match = pattern.search(text)
-    return match[1] if match else ""

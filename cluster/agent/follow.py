@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
 from cluster.agent.protocol import FOLLOWED, HEARTBEAT, Ended, Event, Lost, Running, Wrote
 from cluster.core.model.hang import HostReport
 from cluster.core.model.hosts import Facts, HostUsage
@@ -93,6 +93,5 @@ def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
 
 
 def print_event(answer: Facts | Event | HostReport | TaskOutput | TaskState | HostUsage) -> None:
-    """Print an answer as one line of JSON, at once."""
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.agent.interfaces import list_interfaces
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
+from cluster.agent.hardware.interfaces import list_interfaces
 from cluster.agent.supervise import find_ranks
 from cluster.agent.task import marked
 from cluster.core.model import hang
@@ -106,7 +106,8 @@ def _ranks(pids: set[int]) -> list[_FoundRank]:
 def _below_wrappers(pid: int, parents: dict[int, int]) -> int:
     """Return the process that works: not a shell or another that only waits for its child."""
     children = [child for child, parent in parents.items() if parent == pid]
-    waits = _name(pid) in WRAPPERS or read_text(Path(f"/proc/{pid}/wchan")) == "do_wait"
+    proc = Path(f"/proc/{pid}")
+    waits = read_text(proc / "comm") in WRAPPERS or read_text(proc / "wchan") == "do_wait"
     return _below_wrappers(children[0], parents) if waits and len(children) == 1 else pid
 
 
@@ -117,10 +118,6 @@ def _environment(pid: int) -> dict[str, str]:
         return {}
     pairs = (word.partition("=") for word in os.fsdecode(raw).split("\0"))
     return {name: value for name, _, value in pairs if name}
-
-
-def _name(pid: int) -> str:
-    return read_text(Path(f"/proc/{pid}/comm"))
 
 
 def _stat(pid: int) -> list[str]:
@@ -214,7 +211,12 @@ def _records(rank: _FoundRank) -> list[hang.DumpFile]:
     for name in named:
         path = Path(name)
         if path.is_file() and path.stat().st_mtime >= began:
-            return _dump(f"trace_rank_{rank.rank}", path)
+            with contextlib.suppress(OSError):
+                if path.stat().st_size <= LARGEST:
+                    content, mtime = path.read_bytes(), path.stat().st_mtime
+                    file = hang.DumpFile(name=f"trace_rank_{rank.rank}", content=content, at=mtime)
+                    return [file]
+            return []
     return []
 
 
@@ -232,15 +234,8 @@ def _inspected(rank: _FoundRank) -> list[hang.DumpFile]:
             file.seek(start)
             content = file.read(LATEST)
             whole = content.partition(b"\n")[2] if start else content
-            at = link.stat().st_mtime
-            return [hang.DumpFile(name=f"inspector_rank{rank.rank}.jsonl", content=whole, at=at)]
-    return []
-
-
-def _dump(name: str, path: Path) -> list[hang.DumpFile]:
-    with contextlib.suppress(OSError):
-        if path.stat().st_size <= LARGEST:
-            return [hang.DumpFile(name=name, content=path.read_bytes(), at=path.stat().st_mtime)]
+            mtime = link.stat().st_mtime
+            return [hang.DumpFile(name=f"inspector_rank{rank.rank}.jsonl", content=whole, at=mtime)]
     return []
 
 

@@ -77,7 +77,6 @@ class Peers:
         }
 
     def kill_ranks(self, seconds: float) -> None:
-        """End the job's ranks on all peers that can be reached."""
         words = [sys.executable, *AGENT, "halt", str(self._folder)]
         lost = self.lost()
         commands = [

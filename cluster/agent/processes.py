@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from cluster.agent.counters import interface_counters
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
+from cluster.agent.hardware.counters import interface_counters
 from cluster.core.model.hosts import Connection, ProcessorTimes, RankProcess
 
 PROCESSORS = Path("/sys/devices/system/cpu")
@@ -26,9 +26,9 @@ ESTABLISHED = "01"  # include/net/tcp_states.h
 WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ipv4.c)
 
 
-def processor_times(stat: Path = STAT) -> ProcessorTimes:
+def processor_times() -> ProcessorTimes:
     """Read how the processors of this host spent their time since it started (proc(5))."""
-    words = read_text(stat).partition("\n")[0].split()[1:]
+    words = read_text(STAT).partition("\n")[0].split()[1:]
     spent = [int(word) / os.sysconf("SC_CLK_TCK") for word in words]
     return ProcessorTimes(
         took=time.monotonic(),
@@ -57,11 +57,7 @@ def sent_bytes() -> dict[str, int]:
 
 
 def process_info(
-    rank: int,
-    began: ProcessorTimes,
-    before: ProcessorTimes,
-    sent: Mapping[str, int],
-    folder: Path = SELF,
+    rank: int, began: ProcessorTimes, before: ProcessorTimes, sent: Mapping[str, int]
 ) -> RankProcess:
     """Describe this process; `began` and `sent` are of when it began to measure."""
     return RankProcess(
@@ -69,7 +65,7 @@ def process_info(
         host=platform.node(),
         boot=read_text(BOOT),
         processors=tuple(sorted(os.sched_getaffinity(0))),
-        connections=connections(folder),
+        connections=connections(),
         sent=tuple((name, value - sent.get(name, value)) for name, value in sent_bytes().items()),
         times=times_since(began),
         before=before,
@@ -122,7 +118,7 @@ def _endpoint(text: str) -> str:
     """Read an endpoint of a connection as the kernel writes it: hexadecimal address and port."""
     address, _, port = text.partition(":")
     raw = bytes.fromhex(address)
-    words = (raw[at : at + WORD] for at in range(0, len(raw), WORD))
+    words = (raw[start : start + WORD] for start in range(0, len(raw), WORD))
     whole = b"".join(int.from_bytes(word).to_bytes(WORD, sys.byteorder) for word in words)
     if len(whole) == WORD:
         return f"{IPv4Address(whole)}:{int(port, 16)}"

@@ -1,4 +1,4 @@
-"""A job's own folder in shared memory, on each of its hosts, and what is left of jobs that ended.
+"""What a job leaves on its hosts: a folder in shared memory, and a copy of the user's folder.
 
 MPI leaves its segments and its session behind when mpirun and the ranks are killed. A later job
 removes them, but only a folder that is provably cluster's: it belongs to this user, a file in it
@@ -6,18 +6,22 @@ names the job's folder, and its own name is the hash of that path.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
+from cluster.agent.protocol import COPIED, WORKDIR
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its names are checked, see `_is_of_cluster`
 PREFIX = "cluster-"
 OWNER = "job"  # the file in it that names the job's folder
 START_LIMIT = 600.0  # seconds within which a job begins on each of its hosts
+CACHES = ("__pycache__", "node_modules")  # folders that are neither copied nor results
 
 
 def scratch_of(folder: str) -> str:
@@ -33,7 +37,6 @@ def orphaned(root: Path = SHARED_MEMORY) -> tuple[Path, ...]:
 
 
 def job_of(path: Path) -> Path:
-    """Return the folder of the job that a scratch folder belongs to."""
     return Path(read_text(path / OWNER))
 
 
@@ -45,7 +48,6 @@ def remove(path: Path) -> bool:
 
 
 def sweep() -> None:
-    """Remove all scratch folders of jobs that are over."""
     for path in orphaned():
         remove(path)
 
@@ -77,3 +79,32 @@ def _uses(process: Path, path: Path, folder: Path) -> bool:
         return os.fsencode(path) in (process / "environ").read_bytes()
     except OSError:  # it ended meanwhile, or is somebody else's
         return False
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_unchanged(folder: Path) -> None:
+    """Remove caches and files that did not change, so that only results are left to download.
+
+    Files are compared by their content: the clock of a new machine may be set back while it runs.
+    """
+    copy, listed = folder / WORKDIR, folder / COPIED
+    try:
+        digests = json.loads(listed.read_bytes())
+    except FileNotFoundError:
+        return
+    for name, digest in digests.items():
+        path = copy / name
+        with suppress(FileNotFoundError):  # removed by the program, or before under another name
+            if path.is_file() and not path.is_symlink() and sha256(path) == digest:
+                path.unlink()
+    for inside, folders, _ in os.walk(copy):
+        for name in {*folders} & {*CACHES}:
+            shutil.rmtree(Path(inside) / name, ignore_errors=True)
+    for inside, _, _ in os.walk(copy, topdown=False):
+        with suppress(OSError):  # it has results
+            Path(inside).rmdir()
+    listed.unlink(missing_ok=True)  # it names the user's files, and is not a result

@@ -14,9 +14,9 @@ import msgspec
 
 from cluster.agent import protocol
 from cluster.agent.follow import GRACE, POLL, is_alive, job_end, job_state
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
 from cluster.agent.peers import Peers
-from cluster.core.model.measurements import Progress
+from cluster.core.model.results.measurements import Progress
 
 RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
 LOST_GRACE = 2.0  # seconds for the starter if a host is lost: srun waits for it
@@ -42,21 +42,17 @@ def stop_job(folder: Path, grace: float = STOP_GRACE) -> protocol.Ended | protoc
         _signal(int(pid), signal.SIGTERM)
     end = _wait(folder, grace)
     if end is None:
-        _force(folder, int(pid) if pid else None)
+        # Keep killing until no process is left: survivors may fork meanwhile.
+        deadline = time.monotonic() + GRACE
+        while time.monotonic() < deadline:
+            alive = {*(_session(int(pid)) if pid else ()), *find_ranks(folder)}
+            if not alive:
+                break
+            for straggler in alive:
+                _signal(straggler, signal.SIGKILL)
+            time.sleep(POLL)
         end = _wait(folder, GRACE) or protocol.Lost(reason="its processes could not be ended")
     return end
-
-
-def _force(folder: Path, leader: int | None) -> None:
-    """Keep killing until no process is left: survivors may fork meanwhile."""
-    deadline = time.monotonic() + GRACE
-    while time.monotonic() < deadline:
-        alive = {*(_session(leader) if leader else ()), *find_ranks(folder)}
-        if not alive:
-            return
-        for straggler in alive:
-            _signal(straggler, signal.SIGKILL)
-        time.sleep(POLL)
 
 
 def _wait(folder: Path, seconds: float) -> protocol.Ended | protocol.Lost | None:
@@ -90,7 +86,12 @@ def run_job(seconds: float, argv: list[str]) -> int:
         elif any(number in stop_signals for number in os.read(reader, 64)):
             status = protocol.BY_SIGNAL + signal.SIGTERM
         elif process.poll() is None and (lost := peers.lost()):
-            _report_lost(lost)
+            # Report lost hosts before the other ranks are ended, which takes a while.
+            reason = "; ".join(f"{n} does not answer any more ({why})" for n, why in lost.items())
+            Path(protocol.REASON).write_text(reason)
+            Path(protocol.LOST_HOSTS).write_text("\n".join(lost))
+            sys.stderr.write(f"{protocol.NOTICE}{reason}\n")
+            sys.stderr.flush()
             status = protocol.HOST_LOST
     if status is not None:
         _end_cleanly(process, peers, lost=status == protocol.HOST_LOST)
@@ -100,15 +101,6 @@ def run_job(seconds: float, argv: list[str]) -> int:
     return (
         process.returncode if process.returncode >= 0 else protocol.BY_SIGNAL - process.returncode
     )
-
-
-def _report_lost(lost: dict[str, str]) -> None:
-    """Report lost hosts before the other ranks are ended, which takes a while."""
-    reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
-    Path(protocol.REASON).write_text(reason)
-    Path(protocol.LOST_HOSTS).write_text("\n".join(lost))
-    sys.stderr.write(f"{protocol.NOTICE}{reason}\n")
-    sys.stderr.flush()
 
 
 def _has_begun(argv: list[str]) -> bool:
@@ -125,24 +117,16 @@ def _time_up(argv: list[str], limit: float, seconds: float) -> int | None:
         )
     elif limit < seconds:
         return None
-    else:
-        _report_time_up()
+    elif lines := read_text(Path(protocol.PROGRESS)).splitlines():
+        # How much of the job was done when its time was up, and when it last made progress.
+        last = msgspec.json.decode(lines[-1], type=Progress)
+        idle = max(0.0, time.time() - Path(protocol.PROGRESS).stat().st_mtime)
+        Path(protocol.REASON).write_text(
+            "It did not end within --timeout, and all ranks were stopped. "
+            f"{last.done / last.total:.0%} was done; the last progress, of {last.what}, was "
+            f"{idle:.0f} s before the end."
+        )
     return protocol.TIMED_OUT
-
-
-def _report_time_up() -> None:
-    """Write how much of the job was done when its time was up, and when it last made progress."""
-    path = Path(protocol.PROGRESS)
-    lines = read_text(path).splitlines()
-    if not lines:
-        return
-    last = msgspec.json.decode(lines[-1], type=Progress)
-    idle = max(0.0, time.time() - path.stat().st_mtime)
-    Path(protocol.REASON).write_text(
-        "It did not end within --timeout, and all ranks were stopped. "
-        f"{last.done / last.total:.0%} was done; the last progress, of {last.what}, was "
-        f"{idle:.0f} s before the end."
-    )
 
 
 def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, lost: bool) -> None:

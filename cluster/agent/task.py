@@ -13,6 +13,7 @@ them for the process that ends them once the supervisor itself was killed.
 import contextlib
 import ctypes
 import errno
+import math
 import os
 import selectors
 import shlex
@@ -24,9 +25,9 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.agent.counters import EVERY, UsageMeter
 from cluster.agent.follow import print_event
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
+from cluster.agent.hardware.counters import EVERY, UsageMeter
 from cluster.agent.protocol import BY_SIGNAL, HEARTBEAT, TIMED_OUT
 from cluster.core.model.jobs import State, TaskEnd, TaskOutput, TaskSpec, TaskState
 
@@ -94,7 +95,15 @@ def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
     cwd = Path.home() / spec.cwd
     if not cwd.is_dir():
         raise FileNotFoundError(errno.ENOENT, f"{cwd} is no folder on this host.")
-    _check_line(spec.line, cwd, env)
+    try:
+        word = next(iter(shlex.split(spec.line, comments=True)), "")
+    except ValueError:
+        word = ""  # the shell says what is wrong
+    # An assignment, a group or an expansion is no command that could be missing.
+    if word and all(c.isalnum() or c in "._-+/" for c in word):
+        look = ["sh", "-c", 'command -v -- "$1"', "sh", word]
+        if subprocess.run(look, cwd=cwd, env=env, capture_output=True, check=False).returncode:
+            raise FileNotFoundError(errno.ENOENT, f"{word}: command not found.")
     try:
         return subprocess.Popen(
             spec.argv,
@@ -109,19 +118,6 @@ def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
     except OSError as error:
         reason = "command not found" if error.errno == errno.ENOENT else error.strerror
         raise type(error)(error.errno, f"{spec.argv[0]}: {reason}.") from error
-
-
-def _check_line(line: str, cwd: Path, env: dict[str, str]) -> None:
-    """Refuse a line of shell whose first word is no command (FileNotFoundError)."""
-    try:
-        word = next(iter(shlex.split(line, comments=True)), "")
-    except ValueError:  # the shell says what is wrong
-        return
-    if not word or not all(c.isalnum() or c in "._-+/" for c in word):
-        return  # an assignment, a group, an expansion
-    look = ["sh", "-c", 'command -v -- "$1"', "sh", word]
-    if subprocess.run(look, cwd=cwd, env=env, capture_output=True, check=False).returncode:
-        raise FileNotFoundError(errno.ENOENT, f"{word}: command not found.")
 
 
 class _Output:
@@ -218,8 +214,8 @@ class _Supervisor:
 
     def watch(self) -> TaskEnd:
         """Return how the command ended, once none of its processes runs."""
-        limit = self._spec.timeout
-        deadline = time.monotonic() + limit if limit is not None else float("inf")
+        limit = math.inf if self._spec.timeout is None else self._spec.timeout
+        deadline = time.monotonic() + limit
         signalled, meter = False, UsageMeter()
         while self._process.poll() is None and not signalled:
             remaining = deadline - time.monotonic()
@@ -238,21 +234,19 @@ class _Supervisor:
         status = self._process.poll()
         status = -1 if status is None else status if status >= 0 else BY_SIGNAL - status
         state: State = "stopped" if signalled else "failed" if status or late else "done"
-        reason = self._reason(ended, is_requested=signalled, late=late)
+        if signalled:
+            reason = read_text(self._folder / STOPPING)
+        elif late:
+            reason = f"It did not end within {limit:g} s."
+        else:
+            names = ", ".join(ended)
+            reason = f"It left processes behind, which were ended: {names}." if names else ""
         if survivors:
             reason = (
                 f"{reason} The kernel holds {', '.join(survivors)}: SIGKILL did not end it.".strip()
             )
         number = TIMED_OUT if late else status
         return TaskEnd(exit_status=number, state=state, at=0.0, reason=reason, usage=usage)
-
-    def _reason(self, ended: list[str], *, is_requested: bool, late: bool) -> str:
-        if is_requested:
-            return read_text(self._folder / STOPPING)
-        if late:
-            return f"It did not end within {self._spec.timeout or 0:g} s."
-        names = ", ".join(ended)
-        return f"It left processes behind, which were ended: {names}." if names else ""
 
     def _read(self, seconds: float) -> str:
         """Take what comes within some time: `output`, a `signal` to end, or nothing."""
@@ -355,14 +349,23 @@ def task_state(folder: Path) -> TaskState:
         reason = "its folder is gone"
     else:
         pid, _, began = read_text(folder / PID).partition(" ")
-        is_supervised = bool(pid) and _supervises(int(pid), folder)
+        is_supervised = False
+        with contextlib.suppress(OSError):  # by its command line: process ids are reused
+            words = Path(f"/proc/{int(pid or 0)}/cmdline").read_bytes().split(b"\0")
+            is_supervised = os.fsencode(folder) in words
         if end := read_text(folder / END):  # after the look for its supervisor, which ends with it
             ended = msgspec.json.decode(end, type=TaskEnd)
             began = read_text(folder / PID).partition(" ")[2]
             return TaskState(state=ended.state, began=float(began or 0), end=ended)
         if is_supervised:
+            changed = []
+            for part in folder.glob(f"{OUTPUT}.*"):
+                with contextlib.suppress(FileNotFoundError):  # the oldest may go meanwhile
+                    changed.append(part.stat().st_mtime)
+            now = time.time()
             state: State = "running" if float(began) else "starting"
-            return TaskState(state=state, began=float(began), quiet=_quiet(folder))
+            quiet = max(0.0, now - max(changed, default=now))
+            return TaskState(state=state, began=float(began), quiet=quiet)
         if not pid and time.time() - (folder / SPEC).stat().st_mtime < BEGINS_WITHIN:
             return TaskState(state="starting")
         reason = "its supervisor was killed, or the host was restarted" if pid else "it never began"
@@ -382,22 +385,6 @@ def running_jobs(folder: Path) -> dict[str, float]:
         for task, state in states.items()
         if state.state == "running"
     }
-
-
-def _quiet(folder: Path) -> float:
-    """Return since how many seconds a task has printed nothing."""
-    changed = []
-    for part in folder.glob(f"{OUTPUT}.*"):
-        with contextlib.suppress(FileNotFoundError):  # the oldest part goes when a new one begins
-            changed.append(part.stat().st_mtime)
-    return max(0.0, time.time() - max(changed, default=time.time()))
-
-
-def _supervises(pid: int, folder: Path) -> bool:
-    """Compare the command line: process ids are reused."""
-    with contextlib.suppress(OSError):
-        return os.fsencode(folder) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    return False
 
 
 def stop_task(folder: Path, reason: str) -> TaskState:
@@ -475,8 +462,8 @@ def main(verb: str, first: str, *words: str) -> int:
         case "task-begun":
             print_event(begun(folder))
         case "task-states":
-            for each in (first, *words):
-                print_event(task_state(Path(each).absolute()))
+            for word in (first, *words):
+                print_event(task_state(Path(word).absolute()))
         case "task-follow":
             follow_task(folder, int(words[0]), to_end=words[1:] == ())
         case "task-stop":

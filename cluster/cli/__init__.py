@@ -12,7 +12,6 @@ from cluster.cli import overview
 
 
 def main() -> NoReturn:
-    """Run the `cluster` command."""
     text = overview.answer(sys.argv[1:])
     if text is not None:
         print(text)  # noqa: T201 - also where standard output is closed

@@ -18,10 +18,9 @@ from click.shell_completion import get_completion_class, shell_complete
 from cluster.cli import overview, signals, terminal
 from cluster.cli.flags import CommandGroup, call, make_command
 from cluster.cli.overview import FAILED, INTERRUPTED, REFUSED, TERMINATED
-from cluster.cli.terminal import write_log
+from cluster.cli.terminal import printable, write_log
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
-from cluster.core.printable import printable
 from cluster.core.version import __version__
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -83,12 +82,9 @@ def _call(app: click.Command, how_much: int) -> NoReturn:
     except Abort:
         sys.stderr.write("Aborted.\n")
         sys.exit(FAILED)
-    except ClusterError as error:
-        print_error(str(error))
+    except (ClusterError, OSError) as error:
+        print_error(error_words(error))
         sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
-    except OSError as error:
-        print_error(f"{error.strerror or error}: {error.filename or 'output'}")
-        sys.exit(FAILED)
 
 
 def _status(app: click.Command) -> int:
@@ -106,19 +102,22 @@ def canonical_arguments(argv: Sequence[str]) -> list[str]:
     """Return arguments, up to `--`, in the current spelling of flags: `--iterations=5`."""
     end = list(argv).index("--") if "--" in argv else len(argv)
     following = [*argv[1:end], ""]
-    spelled = [
-        _canonical_argument(word, after) for word, after in zip(argv, following, strict=False)
-    ]
+    spelled = []
+    for word, after in zip(argv, following, strict=False):
+        flag, equals, value = word.partition("=")
+        meaning, beginning = BARE_FLAGS.get(word, ("", ""))
+        if meaning and not re.match(beginning, after):
+            spelled.append(f"{word}={meaning}")
+        else:
+            spelled.append(OTHER_SPELLINGS.get(flag, flag) + equals + value)
     return [*spelled[:end], *argv[end:]]
 
 
-def _canonical_argument(word: str, after: str) -> str:
-    flag, equals, value = word.partition("=")
-    if word in BARE_FLAGS:
-        meaning, beginning = BARE_FLAGS[word]
-        if not re.match(beginning, after):
-            return f"{word}={meaning}"
-    return OTHER_SPELLINGS.get(flag, flag) + equals + value
+def error_words(error: Exception) -> str:
+    """Return what an error says, one of the system with its file."""
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or 'output'}"
+    return str(error)
 
 
 def print_error(text: str) -> None:
@@ -160,7 +159,7 @@ def print_misuse(error: click.ClickException) -> int:
     message = message.removeprefix("Invalid value for ")
     context = getattr(error, "ctx", None)
     name = context.info_name if context else ""
-    if name == "run" and "No such option" in message:
+    if name == "run" and isinstance(error, click.NoSuchOption):
         message += (
             "\nOptions of the command itself come after --, such as: cluster run mine -- uname -a"
         )
@@ -231,8 +230,8 @@ def _complete(ctx: click.Context, param: click.Parameter, value: bool) -> None: 
     if param.name == "show_completion":
         sys.stdout.write(text)
         raise Exit
-    where, settings = COMPLETIONS[shell]
-    script = Path.home() / where
+    path, settings = COMPLETIONS[shell]
+    script = Path.home() / path
     script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(text, encoding="utf-8")
     if settings:

@@ -5,12 +5,10 @@ from collections.abc import Callable
 
 import click
 
-from cluster.core import journal
-from cluster.core.errors import LargeDownload, ParseError, SpecError
+from cluster.core.errors import SpecError
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.units import format_seconds
-from cluster.orchestration.cluster import attach
+from cluster.core.text.units import format_seconds
 
 
 def confirm_cost(
@@ -24,7 +22,7 @@ def confirm_cost(
         show(line)
     if launches > 1:
         show(f"{launches} launches, one after another: {price}")
-    if yes or _is_running(spec):
+    if yes or plan.exists:
         return
     if not ask(f"Create {spec.name} for {price}?", price):
         raise SpecError("Nothing was created.", remedy="To see the plan again, add --plan.")
@@ -38,13 +36,6 @@ def ask(question: str, price: str) -> bool:
             remedy="To go on without a question, add --yes to the command.",
         )
     return click.confirm(question, err=True)
-
-
-def confirm_download(error: LargeDownload) -> bool:
-    """Say how much is downloaded and ask (LargeDownload: there is no terminal)."""
-    if not has_terminal():
-        raise error
-    return click.confirm(f"{error.what}\n{error.means}\nDownload them?", err=True)
 
 
 def has_terminal() -> bool:
@@ -62,13 +53,3 @@ def price_words(spec: ClusterSpec, plan: Plan, launches: int = 1) -> str:
     hourly = plan.price.hourly * spec.hosts
     most = "" if plan.ttl is None else f" (${launches * hourly * plan.ttl / 3600:.2f})"
     return f"${hourly:.4g} an hour {end}{most}"
-
-
-def _is_running(spec: ClusterSpec) -> bool:
-    """Tell whether this cluster was launched before: to use it again creates nothing."""
-    if not journal.for_cluster(spec.name).entries():
-        return False
-    try:
-        return attach(spec.name).state.was_launched_as(spec)
-    except ParseError:  # of another version
-        return False

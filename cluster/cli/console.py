@@ -5,8 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from cluster.cli.terminal import PrintableStream, is_quiet
-from cluster.core.printable import printable
+from cluster.cli.terminal import PrintableStream, is_quiet, printable
 
 
 class SafeConsole(Console):

@@ -1,6 +1,5 @@
 """Every flag that more than one command or launcher takes, declared once."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from inspect import Parameter, getdoc, signature
@@ -13,12 +12,13 @@ from click.core import ParameterSource
 from click.exceptions import Exit
 from click.shell_completion import CompletionItem
 
-from cluster.core import journal, plugins
+from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, Group, SpecOptions, parse_group
 from cluster.core.model.value import Value
-from cluster.core.options import help_of
-from cluster.core.units import Sizes, format_size, parse_seconds
+from cluster.core.state import journal
+from cluster.core.text.options import help_of
+from cluster.core.text.units import Sizes, format_size, parse_seconds
 from cluster.logs.parsers import Parser
 from cluster.measure.starters import Starter as StarterPlugin
 from cluster.providers import Provider as ProviderPlugin
@@ -32,6 +32,7 @@ class Flag(NamedTuple):
     help: str = ""
     metavar: str | None = None
     show_default: bool | str = True
+    usual: str = ""  # what a field of `SpecOptions` is by default, in words
     parser: Callable[[str], object] | None = None  # reads its text; its type does, if there is none
     autocompletion: Callable[[], Iterable[str]] = tuple  # the values that a shell suggests
     callback: Callable[[Any], object] | None = None  # checks or replaces its value
@@ -45,7 +46,6 @@ def option(typed: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN40
 
 
 def argument(metavar: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN401
-    """Declare an argument of a command, inside `Annotated`."""
     return Flag((), help, metavar, **how)
 
 
@@ -118,15 +118,15 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
     if get_origin(annotation) is Annotated:
         kind, flag = get_args(annotation)
     if type(None) in get_args(kind):
-        [kind] = [member for member in get_args(kind) if member is not type(None)]
+        [kind] = {*get_args(kind)} - {type(None)}
     many = get_origin(kind) is list
     [kind] = get_args(kind) if many else [kind]
     how: dict[str, Any] = {"required": default is Parameter.empty, "type": _Type(kind, flag)}
     if default is not Parameter.empty and not many:
         how["default"] = default
-    check = flag.callback
-    if many or check:
-        how["callback"] = lambda _ctx, _param, value: _checked(value, check, many=many)
+    check = flag.callback or (lambda value: value)
+    if many or flag.callback:
+        how["callback"] = lambda _, __, value: check((list(value) or None) if many else value)
     if not flag.names:
         type_name = f"list[{kind.__name__}]" if many else how["type"].name
         return _Argument(name, flag, type_name, nargs=-1 if many else 1, **how)
@@ -143,12 +143,6 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
     )
 
 
-def _checked(value: Any, check: Callable[[Any], object] | None, *, many: bool) -> Any:  # noqa: ANN401
-    """Return a list for several values, and None for no value."""
-    value = (list(value) or None) if many else value
-    return check(value) if check else value
-
-
 def group(make: Callable[..., Any], names: str = "") -> ParameterGroup:
     hints, parameters = get_type_hints(make, include_extras=True), signature(make).parameters
     chosen = names.split() or parameters
@@ -161,6 +155,14 @@ def refuse_unused(names: Collection[str | None], case: str, remedy: str = "Leave
     """Refuse options of the command that were typed and have no effect (SpecError)."""
     for flag in typed_values(names):
         raise SpecError(f"{flag} has no effect {case}.", remedy=remedy)
+
+
+def refuse_together(flag: str, why: str, typed: Mapping[str, object]) -> None:
+    """Refuse the first of these flags that has a value beside another flag (SpecError)."""
+    for other in (name for name, value in typed.items() if value):
+        raise SpecError(
+            f"{other} does not go with {flag}, which {why}.", remedy="Leave one of them out."
+        )
 
 
 def typed_values(names: Collection[str | None]) -> dict[str, str]:
@@ -211,7 +213,14 @@ def make_command(
     **settings: Any,  # noqa: ANN401 - as click has them
 ) -> Command:
     """Make a command of a function; without `parts`, its annotations declare the parameters."""
-    flags = _parts(function) if parts is None else parts
+    if parts is None:
+        hints = get_type_hints(function, include_extras=True)
+        parts = {
+            name: next((x for x in get_args(hints[name]) if isinstance(x, ParameterGroup)), None)
+            or parameter(name, hints[name], declaration.default)
+            for name, declaration in signature(function).parameters.items()
+        }
+    flags = parts
     flat = [
         p
         for part in flags.values()
@@ -219,29 +228,19 @@ def make_command(
     ]
 
     def callback(**values: Any) -> object:  # noqa: ANN401 - each flag has its own type
-        return function(**{key: _value(part, values) for key, part in flags.items()})
+        own: dict[str, Any] = {}
+        for key, part in flags.items():
+            if isinstance(part, ParameterGroup):
+                own[key] = part.make(
+                    **{p.name or "": values[p.name or ""] for p in part.parameters}
+                )
+            else:
+                own[key] = values[part.name or ""]
+        return function(**own)
 
     return kind(name, params=flat, callback=callback, help=help_ or getdoc(function), **settings)
 
 
-def _parts(function: Callable[..., object]) -> dict[str, ParameterGroup | click.Parameter]:
-    hints = get_type_hints(function, include_extras=True)
-    parts: dict[str, ParameterGroup | click.Parameter] = {}
-    for name, declaration in signature(function).parameters.items():
-        declared = next((x for x in get_args(hints[name]) if isinstance(x, ParameterGroup)), None)
-        parts[name] = declared or parameter(name, hints[name], declaration.default)
-    return parts
-
-
-def _value(part: ParameterGroup | click.Parameter, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    if isinstance(part, ParameterGroup):
-        return part.make(
-            **{parameter.name or "": values[parameter.name or ""] for parameter in part.parameters}
-        )
-    return values[part.name or ""]
-
-
-DEFAULT_IN_HELP = re.compile(r"\[default: [^]]*\]")
 DEFAULT_PROVIDER = SpecOptions().provider  # of every command; launchers name their own
 
 
@@ -382,11 +381,13 @@ SPELLINGS: dict[str, tuple[Any, Flag]] = {  # of fields whose flags are not as d
         str | None,
         option(
             "--provider NAME",
-            f" {', '.join(providers())}.  [default: local, or the running cluster's]",
+            f" {', '.join(providers())}.",
+            show_default=False,
+            usual="local, or the running cluster's",
             autocompletion=providers,
         ),
     ),
-    "hosts": (int | None, option("--hosts N", "  [default: 2, or all named]")),
+    "hosts": (int | None, option("--hosts N", usual="2, or all named", show_default=False)),
     "ranks_per_host": (int, option("--ranks-per-host N")),
     "placement": (int, option("--placement [0|1]", " Bare: 1.", parser=_zero_or_one)),
     "accelerator": (str | None, option("--accelerator KIND:N")),
@@ -402,16 +403,21 @@ SPELLINGS: dict[str, tuple[Any, Flag]] = {  # of fields whose flags are not as d
 
 
 def _spec_flags() -> Iterator[click.Parameter]:
-    about = help_of(SpecOptions)
     for field in msgspec.structs.fields(SpecOptions):
         usual = field.type, option(f"--{field.name.replace('_', '-')}")
         kind, flag = SPELLINGS.get(field.name, usual)
-        declared = flag._replace(
-            help=about[field.name] + flag.help, show_default="[default: " not in flag.help
-        )
+        declared = flag._replace(help=_spec_help(field.name, flag.usual))
         default = None if type(None) in get_args(kind) else field.default
         default = int(field.default) if kind is int else default
         yield parameter(field.name, Annotated[kind, declared], default)
+
+
+HELP = help_of(SpecOptions)
+
+
+def _spec_help(name: str, usual: object) -> str:
+    about = HELP[name] + (SPELLINGS[name][1].help if name in SPELLINGS else "")
+    return f"{about}  [default: {usual}]" if usual else about
 
 
 SPEC: dict[str, click.Parameter] = {flag.name or "": flag for flag in _spec_flags()}
@@ -428,7 +434,7 @@ def with_default(name: str, default: object, *, words: str = "") -> click.Parame
     own = copy(SPEC[name])
     own.default = default
     if isinstance(own, click.Option):
-        own.help = DEFAULT_IN_HELP.sub(f"[default: {words or default}]", own.help or "")
+        own.help = _spec_help(name, words or default)
     return own
 
 
@@ -455,7 +461,7 @@ def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fill in flags from the running cluster of this name, or the default provider."""
     from cluster.orchestration.cluster import attach  # noqa: PLC0415 - most commands read files
 
-    state = attach(name).state if name in journal.names() else None
+    state = attach(name).state if journal.exists(name) else None
     if state is None or not state.launched:
         return {**values, "provider": DEFAULT_PROVIDER}
     running = msgspec.structs.asdict(state.spec)
@@ -501,22 +507,16 @@ def param_flags(params: type[Value]) -> tuple[click.Parameter, ...]:
 
 def _param_flag(field: msgspec.structs.FieldInfo, about: str) -> click.Parameter:
     kind, default, default_text = _flag_type(field.type, field.default)
+    words: dict[Any, str | None] = {bool: None, int: "N", int | None: "N", float: "X", str: "TEXT"}
+    choices = get_args(field.type) if get_origin(field.type) is Literal else ()
     declared = Flag(
         (f"--{field.name.replace('_', '-')}",),
         help=about,
-        metavar=_metavar(field.type),
+        metavar="WORD" if choices else words.get(field.type, "LIST"),
         show_default=default_text,
-        autocompletion=lambda: get_args(field.type) if get_origin(field.type) is Literal else (),
+        autocompletion=lambda: choices,
     )
     return parameter(field.name, Annotated[kind, declared], default)
-
-
-def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
-    if kind is bool:
-        return None
-    if get_origin(kind) is Literal:
-        return "WORD"
-    return {int: "N", int | None: "N", float: "X", str: "TEXT"}.get(kind, "LIST")
 
 
 def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401

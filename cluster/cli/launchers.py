@@ -1,10 +1,7 @@
 """The founding comparisons: launch a cluster, measure a few conditions, plot them, clean up."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
-from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,12 +11,11 @@ import msgspec
 from cluster.cli import flags, measurement
 from cluster.cli.commands import down, plot, up
 from cluster.cli.flags import option
-from cluster.cli.repeat import LAUNCHER, BenchOptions
-from cluster.core import journal
+from cluster.cli.measurement import BenchOptions, Request
 from cluster.core.errors import ClusterError, SpecError, on_failure
-from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.units import format_size, parse_size
+from cluster.core.state import journal
+from cluster.core.text.units import format_size, parse_size
 from cluster.orchestration.ab_test import Trial
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import plan_spec
@@ -101,7 +97,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
             *(
                 make(
                     condition.verb,
-                    partial(_measure_again, condition),
+                    partial(_measure, condition),
                     condition.what,
                     {"name": name, "measured": measured, "json": json},
                 )
@@ -134,29 +130,30 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         spec = flags.spec(name=name, **machines)
         conditions = [condition.trial for condition in self.conditions]
         options = BenchOptions(timeout=measured.timeout)
-        check_machines = measurement.check(spec, BENCHMARK, _params(measured), options, conditions)
+        check_machines = measurement.check(
+            spec, Request(BENCHMARK, _params(measured), options), conditions
+        )
         check_machines(plan_spec(spec)[1])
-        with _cleaned_up(spec.name):
+        # A cluster is taken down at the end; an earlier error is the one that is reported.
+        with on_failure(lambda: _down_after_failure(spec.name)):
             up.command(name, machines=machines, preparation=up.Preparation(), yes=yes)
             for condition in self.conditions:
-                _measure(spec, condition, measured, as_json=False)
+                _measure(condition, spec.name, measured, json=False)
+        down.command([spec.name])
 
     def _plot(self, name: str, out: Path, root: str | None) -> None:
-        folders = [str(folder) for folder in self._finished_runs(store.root(root), name)]
+        names = [condition.verb for condition in self.conditions]
+        folders = []
+        for folder in store.all_of(store.root(root), name):
+            record = store.record(folder)
+            if record.status == "done" and record.condition in names:
+                folders.append(str(folder))
         if not folders:
-            names = " or ".join(condition.verb for condition in self.conditions)
             raise SpecError(
-                f"None of the runs of {name} is of {names} and finished.",
+                f"None of the runs of {name} is of {' or '.join(names)} and finished.",
                 remedy="Measure them first; runs are listed by: cluster runs",
             )
         plot.command(folders, root=root, options=plot.PlotOptions(out=out, metric=METRIC))
-
-    def _finished_runs(self, where: Path, name: str) -> Iterator[Path]:
-        names = {condition.verb for condition in self.conditions}
-        for folder in store.all_of(where, name):
-            record = store.record(folder)
-            if record.status == "done" and record.condition in names:
-                yield folder
 
 
 def _params(measured: Measured) -> dict[str, object]:
@@ -164,88 +161,23 @@ def _params(measured: Measured) -> dict[str, object]:
     return {"metrics": [METRIC], "sizes": sizes, "iterations": measured.iterations}
 
 
-def _measure_again(
-    condition: ComparedCondition, name: str, measured: Measured, *, json: bool
-) -> None:
-    _measure(attach(name).spec, condition, measured, as_json=json)
-
-
-def _measure(
-    spec: ClusterSpec, condition: ComparedCondition, measured: Measured, *, as_json: bool
-) -> None:
+def _measure(condition: ComparedCondition, name: str, measured: Measured, *, json: bool) -> None:
     options = BenchOptions(
         runs=measured.runs,
         timeout=measured.timeout,
         keep=True,
-        json=as_json,
+        json=json,
         launches=1,
         founding=True,
     )
-    measurement.measure(spec, BENCHMARK, _params(measured), options, condition.trial)
-
-
-@contextmanager
-def _cleaned_up(name: str) -> Iterator[None]:
-    """Take a cluster down at the end; an earlier error is the one that is reported."""
-    with on_failure(lambda: _down_after_failure(name)):
-        yield
-    down.command([name])
+    bench = Request(BENCHMARK, _params(measured), options)
+    measurement.measure(attach(name).spec, bench, condition.trial)
 
 
 def _down_after_failure(name: str) -> None:
-    if name not in journal.names():
+    if not journal.exists(name):
         return
     try:
         down.command([name])
     except ClusterError as error:
         sys.stderr.write(f"Error: {error}\n")
-
-
-def launcher(
-    benchmark: str,
-    params: Callable[..., Mapping[str, object]],
-    *,
-    name: str,
-    provider: str,
-    instance: str | None = None,
-    launcher_values: Mapping[str, object] | None = None,
-) -> click.Command:
-    """Make a founding program: one benchmark, with few flags of its own, for `cluster.cli.start`.
-
-    `name`, `provider` and `instance` count unless their flags are given; `launcher_values` are
-    parameters in place of those of `params` if all ranks are on this machine.
-    """
-
-    def command(
-        machines: dict[str, Any],
-        chosen_params: Mapping[str, object],
-        options: BenchOptions,
-        **more: object,
-    ) -> None:
-        values: dict[str, Any] = {**machines, **more}
-        chosen = flags.choose_provider(
-            values.pop("provider"), run_local=values.pop("run_local"), default=provider
-        )
-        if chosen == "local":
-            chosen_params = {**chosen_params, **(launcher_values or {})}
-        if chosen == provider:
-            values["instance"] = values["instance"] or instance
-        options = msgspec.structs.replace(options, launches=1, founding=True)
-        measurement.measure(
-            flags.spec(provider=chosen, **values), benchmark, chosen_params, options
-        )
-
-    return flags.make_command(
-        params.__name__,
-        command,
-        getdoc(params),
-        {
-            "name": flags.parameter("name", flags.Name, name),
-            "run_local": flags.parameter("run_local", flags.RunLocal, False),
-            "provider": flags.with_default("provider", None, words=provider),
-            "hosts": flags.SPEC["hosts"],
-            "chosen_params": flags.group(params),
-            "machines": flags.ParameterGroup(flags.MACHINES),
-            "options": flags.group(BenchOptions, LAUNCHER),
-        },
-    )

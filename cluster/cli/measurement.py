@@ -1,54 +1,110 @@
 """Launch a cluster, measure, show the results, and delete what costs money."""
 
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from inspect import getdoc
+from typing import Any, NamedTuple
 
+import click
 import msgspec
 from click.exceptions import Exit
 
-from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
-from cluster.cli.confirm import confirm_cost
-from cluster.cli.gates import report_cases
-from cluster.cli.progress.hosts import HostProgress
-from cluster.cli.progress.jobs import JobProgress
-from cluster.cli.repeat import BenchOptions, alternate, check_count, run_launches
-from cluster.cli.show import receipt_lines, show_plan
-from cluster.core import journal, plugins
-from cluster.core.errors import InUse, SpecError
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison
+from cluster.cli import flags, show
+from cluster.cli.confirm import confirm_cost, has_terminal
+from cluster.cli.gates import Case, Gates, comparison_cases, judgement_cases, report_cases
+from cluster.cli.progress import HostProgress, JobProgress
+from cluster.core import plugins
+from cluster.core.errors import ClusterError, InUse, JobError, LargeDownload, SpecError
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.units import parse_expected
+from cluster.core.model.value import Value
+from cluster.core.state import journal
+from cluster.core.text.units import parse_expected
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration import ab_test
-from cluster.orchestration.bench.plan import check_bench, check_plan, host_order
-from cluster.orchestration.bench.starter import check_starter
+from cluster.orchestration.ab_test import PLAIN, Trial, compare_conditions, run_alternating
+from cluster.orchestration.bench.bench import TIMEOUT, variable
+from cluster.orchestration.bench.plan import check_bench, check_plan, check_starter, host_order
+from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
-from cluster.reports.ci import Case
+from cluster.reports.formats.terminal import wrapped
+from cluster.reports.tables import comparison_tables
+from cluster.reports.words.comparison import headline, with_words
+from cluster.runs.run import Run
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
+LAUNCHES = "CLUSTER_LAUNCHES"  # the environment variable
 
-def measure(
-    spec: ClusterSpec,
-    benchmark: str,
-    params: Mapping[str, object],
-    options: BenchOptions,
-    trial: ab_test.Trial = ab_test.PLAIN,
-) -> None:
+
+class BenchOptions(Value, frozen=True, kw_only=True):
+    """The options of a benchmark's command: the flags of the same names."""
+
+    keep: flags.Keep = None
+    detach: flags.Detach = False
+    timeout: flags.Timeout = TIMEOUT
+    plan: flags.PlanOnly = False
+    runs: flags.Runs = None
+    replace: flags.Replace = False
+    busy: flags.Busy = False
+    yes: flags.Yes = False
+    json: flags.Json = False
+    ab: flags.Ab = None
+    launches: flags.Launches = None
+    lottery: flags.Lottery = None
+    mca: flags.Mca = None
+    env: flags.Env = None
+    profile: flags.Profile = None
+    order: flags.Order = "given"
+    starter: flags.Starter = ""
+    describe: flags.Describe = ""
+    expect: flags.Expect = ""
+    gates: Gates = Gates()
+    founding: bool = False  # print the lines of the founding programs; only launchers do
+    # the folder, in a copy of which the ranks run; only `cluster run --mpi` has it
+    workdir: WorkingFolder | None = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        groups = (("mca", self.mca or ()), ("env", self.env or ()))
+        return dict(
+            variable(kind, *flags.pair(kind, text)) for kind, texts in groups for text in texts
+        )
+
+
+LAUNCHER = "keep detach timeout plan runs replace yes json"
+"""The flags of every founding program."""
+FLAGS = f"{LAUNCHER} busy ab launches lottery mca env profile order starter describe expect"
+"""The flags of `cluster bench`."""
+
+
+class Request(NamedTuple):
+    """What a command runs, once or several times."""
+
+    benchmark: str
+    params: Mapping[str, Any]
+    options: BenchOptions
+
+
+def measure(spec: ClusterSpec, bench: Request, trial: Trial = PLAIN) -> None:
     """Launch a cluster, benchmark it and show the results, also those until a failure."""
+    options = bench.options
     _check_how(spec, options)
-    pair = ab_test.trials(options.ab, benchmark, spec.provider) if options.ab else None
+    pair = ab_test.trials(options.ab, bench.benchmark, spec.provider) if options.ab else None
     conditions = pair or (trial,)
     spec = msgspec.structs.replace(spec, options={**spec.options, **conditions[0].options})
-    check_machines = check(spec, benchmark, params, options, conditions)
-    _check_order(spec.name, benchmark, options)
+    check_machines = check(spec, bench, conditions)
+    _check_order(spec.name, bench)
     if options.plan:
         plan = plan_spec(spec)[1]
         check_machines(plan)
-        show_plan(plan, as_json=options.json)
+        show.show_plan(plan, as_json=options.json)
         return
     live = JobProgress(stderr=options.json)
     cluster = _launch(spec, check_machines, live, options)
@@ -59,9 +115,9 @@ def measure(
             if pair:
                 with _sharing(cluster, pair[1], live, options) as second:
                     clusters = {pair[0].name: cluster, pair[1].name: second}
-                    alternate(clusters, benchmark, pair, params, options, cases)
+                    alternate(clusters, bench, pair, cases)
             else:
-                run_launches(cluster, benchmark, params, options, trial, cases)
+                run_launches(cluster, bench, trial, cases)
     except InUse:
         options = msgspec.structs.replace(options, keep=True)
         raise
@@ -81,7 +137,7 @@ def measure(
 
 @contextmanager
 def _sharing(
-    cluster: Cluster, trial: ab_test.Trial, live: JobProgress, options: BenchOptions
+    cluster: Cluster, trial: Trial, live: JobProgress, options: BenchOptions
 ) -> Iterator[Cluster]:
     """Launch a cluster for the second condition on the same machines, if it has options."""
     spec = ab_test.sharing_spec(cluster, trial)
@@ -97,11 +153,10 @@ def _sharing(
 
 
 @contextmanager
-def launched(
-    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
-) -> Iterator[Cluster]:
+def launched(spec: ClusterSpec, bench: Request) -> Iterator[Cluster]:
     """Launch a cluster for a benchmark, and take it down afterwards if it costs money."""
-    check_machines = check(spec, benchmark, params, options, (ab_test.PLAIN,))
+    options = bench.options
+    check_machines = check(spec, bench, (PLAIN,))
     live = JobProgress(stderr=options.json)
     cluster = _launch(spec, check_machines, live, options)
     try:
@@ -114,15 +169,9 @@ def launched(
         _leave(cluster, options, live)
 
 
-def check(
-    spec: ClusterSpec,
-    benchmark: str,
-    params: Mapping[str, object],
-    options: BenchOptions,
-    conditions: Iterable[ab_test.Trial],
-) -> Callable[[Plan], None]:
+def check(spec: ClusterSpec, bench: Request, conditions: Sequence[Trial]) -> Callable[[Plan], None]:
     """Refuse what cannot be measured; return a check of the plan's machines (ClusterError)."""
-    conditions = tuple(conditions)
+    benchmark, params, options = bench
     checked = [
         check_bench(spec, benchmark, {**params, **trial.params}, options.timeout)
         for trial in conditions
@@ -137,6 +186,52 @@ def check(
             check_plan(chosen, own, spec, plan)
 
     return check_machines
+
+
+def launcher(
+    benchmark: str,
+    params: Callable[..., Mapping[str, object]],
+    *,
+    name: str,
+    provider: str,
+    instance: str | None = None,
+    launcher_values: Mapping[str, object] | None = None,
+) -> click.Command:
+    """Make a founding program: one benchmark, with few flags of its own, for `cluster.cli.start`.
+
+    `name`, `provider` and `instance` count unless their flags are given; `launcher_values` are
+    parameters in place of those of `params` if all ranks are on this machine.
+    """
+
+    def command(
+        machines: dict[str, Any], own_params: dict[str, Any], options: BenchOptions, **more: object
+    ) -> None:
+        values: dict[str, Any] = {**machines, **more}
+        chosen = flags.choose_provider(
+            values.pop("provider"), run_local=values.pop("run_local"), default=provider
+        )
+        if chosen == "local":
+            own_params = {**own_params, **(launcher_values or {})}
+        if chosen == provider:
+            values["instance"] = values["instance"] or instance
+        options = msgspec.structs.replace(options, launches=1, founding=True)
+        bench = Request(benchmark, own_params, options)
+        measure(flags.spec(provider=chosen, **values), bench)
+
+    return flags.make_command(
+        params.__name__,
+        command,
+        getdoc(params),
+        {
+            "name": flags.parameter("name", flags.Name, name),
+            "run_local": flags.parameter("run_local", flags.RunLocal, False),
+            "provider": flags.with_default("provider", None, words=provider),
+            "hosts": flags.SPEC["hosts"],
+            "own_params": flags.group(params),
+            "machines": flags.ParameterGroup(flags.MACHINES),
+            "options": flags.group(BenchOptions, LAUNCHER),
+        },
+    )
 
 
 def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
@@ -159,33 +254,31 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
             )
 
 
-def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
+def _check_order(name: str, bench: Request) -> None:
     """Refuse an order that nobody measured, before anything is launched."""
+    options = bench.options
     if options.order == "given":
         return
-    if name not in journal.names():
+    if not journal.exists(name):
         raise SpecError(
             f"--order near needs a placement, and the cluster {name} does not run.",
             means="Which of its hosts are near one another is not known before they exist.",
             remedy=f"Type: cluster up {name}; cluster check {name} --near; then this again",
         )
-    chosen = plugins.load(Benchmark, benchmark)
+    chosen = plugins.load(Benchmark, bench.benchmark)
     host_order(options.order, chosen, runs_root(options.runs), attach(name).state)
 
 
 def _launch(
-    spec: ClusterSpec,
-    check_machines: Callable[[Plan], None],
-    live: JobProgress,
-    options: BenchOptions,
+    spec: ClusterSpec, refuse: Callable[[Plan], None], live: JobProgress, options: BenchOptions
 ) -> Cluster:
     """Ask before it costs money, launch, and show the progress of each host."""
 
     def confirm(plan: Plan) -> None:
-        check_machines(plan)
+        refuse(plan)
         make_root(runs_root(options.runs))
-        show = partial(live.console.print, soft_wrap=True)
-        confirm_cost(spec, plan, show, yes=options.yes)
+        print_line = partial(live.console.print, soft_wrap=True)
+        confirm_cost(spec, plan, print_line, yes=options.yes)
 
     with HostProgress(live.console) as waiting:
         return launch_spec(spec, waiting, confirm=confirm, replace=options.replace)
@@ -193,7 +286,11 @@ def _launch(
 
 def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
     """Take the cluster down and print its receipt; or leave it up and print what it costs."""
-    if _stays(cluster, options):
+    # It also stays if its hosts are not ready, to find out why; what stood before is its user's,
+    # and what another process has taken over is that one's.
+    stood_before = "launch" not in cluster.phases
+    stays = stood_before or not cluster.costs or (options.detach and bool(cluster.state.jobs))
+    if cluster.bench_jobs.superseded or (stays if options.keep is None else options.keep):
         if cluster.costs:
             price = cluster.price and f"${cluster.price.hourly * len(cluster.machines):.4g}"
             sys.stderr.write(
@@ -202,18 +299,151 @@ def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
             )
         return
     cluster.down()
-    for line in receipt_lines(cluster):
+    for line in show.receipt_lines(cluster):
         live.console.print(line, soft_wrap=True)
 
 
-def _stays(cluster: Cluster, options: BenchOptions) -> bool:
-    """Tell whether a cluster is left up: also if its hosts are not ready, to find out why.
+class AbAnswer(Value, frozen=True, kw_only=True):
+    """What `--ab ... --json` prints."""
 
-    What another process has taken over is its own; what stood before, its user's.
-    """
-    if cluster.bench_jobs.superseded:
-        return True
-    if options.keep is not None:
-        return options.keep
-    stood_before = "launch" not in cluster.phases
-    return stood_before or not cluster.costs or (options.detach and bool(cluster.state.jobs))
+    runs: tuple[str, ...]
+    comparison: Comparison
+
+
+def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
+    """Choose --launches, CLUSTER_LAUNCHES, the benchmark's own on one host, or 1 (SpecError)."""
+    if options.launches is not None or options.detach or options.profile is not None:
+        return check_count(1 if options.launches is None else options.launches, "--launches")
+    number = os.environ.get(LAUNCHES)
+    if number:
+        return check_count(int(number) if number.isdecimal() else 0, LAUNCHES)
+    if len({machine.address for machine in cluster.machines}) > 1:
+        return 1
+    return plugins.find(Benchmark, benchmark).launches_on_one_host
+
+
+def check_count(launches: int, label: str) -> int:
+    if launches < 1:
+        raise SpecError(
+            f"{label} is not a number of launches.", remedy="Give a whole number, 1 or more."
+        )
+    return launches
+
+
+def run_launches(
+    cluster: Cluster, bench: Request, trial: Trial = PLAIN, cases: list[Case] | None = None
+) -> None:
+    """Launch a benchmark once or several times, and show the results, also of a failed run."""
+    as_json, total = bench.options.json, count_launches(cluster, bench.benchmark, bench.options)
+    launch_of = f"{time.time():.3f}" if total > 1 else ""
+    ran: list[Run] = []
+    judged = None
+    try:
+        with _progress(bench.options, total) as live:
+            for _ in range(total):
+                run = launch_once(cluster, bench, trial, live, launch_of)
+                ran.append(run)
+                if total > 1:
+                    text = run.judge().answer
+                    lines = wrapped(f"Launch {len(ran)} of {total}: {text}", show.screen_width())
+                    live.console.print("\n".join(lines), soft_wrap=True)
+    except (JobError, KeyboardInterrupt):
+        newest = show.show_newest_run(cluster, as_json=as_json and not ran)
+        judged = newest if total == 1 else None
+        raise
+    finally:
+        if ran:
+            judged = (
+                show.show_launches(ran, as_json=as_json)
+                if total > 1
+                else show.show_run(ran[0], as_json=as_json)
+            )
+        if cases is not None and judged is not None:
+            cases += judgement_cases(cluster.name, judged)
+
+
+def _progress(options: BenchOptions, launches: int) -> JobProgress:
+    return JobProgress(stderr=options.json, founding=options.founding, launches=launches)
+
+
+def launch_once(
+    cluster: Cluster, bench: Request, trial: Trial, live: JobProgress, launch_of: str
+) -> Run:
+    """Run a benchmark once; `launch_of` is what all launches of one command share."""
+    variables = {**bench.options.variables, **trial.variables}
+    own = {**bench.params, **trial.params}
+    about = {"variables": variables, "condition": trial.name, "launch_of": launch_of}
+    return _bench(cluster, bench.options, live, bench.benchmark, **about, **own)
+
+
+def _bench(
+    cluster: Cluster,
+    options: BenchOptions,
+    live: JobProgress,
+    benchmark: str,
+    /,
+    **more: Any,  # noqa: ANN401 - parameters have their own types
+) -> Run:
+    fields = ("runs", "timeout", "detach", "profile", "describe", "expect", "workdir", "order")
+    own = {name: getattr(options, name) for name in (*fields, "starter", "replace", "busy")}
+    bench = partial(cluster.bench, benchmark, listener=live, **own, **more)
+    try:
+        return bench(yes=options.yes)
+    except LargeDownload as error:
+        live.end_waiting()
+        question = f"{error.what}\n{error.means}\nDownload them?"
+        if not (has_terminal() and click.confirm(question, err=True)):
+            raise
+        return bench(yes=True)
+
+
+def alternate(
+    clusters: Mapping[str, Cluster], bench: Request, pair: tuple[Trial, Trial], cases: list[Case]
+) -> None:
+    """Run both conditions in turn, each on its cluster, and compare the launches so far."""
+    benchmark, params, options = bench
+    per_condition = options.launches or ENOUGH_LAUNCHES
+    ran: list[tuple[Trial, Run]] = []
+    try:
+        with _progress(options, 2 * per_condition) as live:
+            launches = run_alternating(
+                lambda name, **more: _bench(
+                    clusters[more["condition"]], options, live, name, **more
+                ),
+                benchmark,
+                pair,
+                launches=per_condition,
+                variables=options.variables,
+                **params,
+            )
+            for trial, run in launches:
+                ran.append((trial, run))
+                line = f"Launch {len(ran)} of {2 * per_condition} done: {trial.name}"
+                line += "; both in turn, ABBA" if len(ran) == 1 else ""
+                live.console.print(line, soft_wrap=True)
+    except KeyboardInterrupt:
+        show.print_lines(
+            f"{len(ran)} of {2 * per_condition} launches are done: too few to compare. "
+            "Each is a run: cluster runs"
+        )
+        raise
+    except ClusterError:
+        if ran:
+            _show_alternated(pair, ran, cases, as_json=options.json)
+        raise
+    _show_alternated(pair, ran, cases, as_json=options.json)
+
+
+def _show_alternated(
+    pair: tuple[Trial, Trial], ran: list[tuple[Trial, Run]], cases: list[Case], *, as_json: bool
+) -> None:
+    comparison = compare_conditions(pair, ran)
+    cases += comparison_cases(comparison)
+    if as_json:
+        folders = tuple(str(run.folder) for _, run in ran)
+        show.print_json(AbAnswer(runs=folders, comparison=with_words(comparison)))
+        return
+    show.show_tables(comparison_tables(comparison), "terminal")
+    for _, run in ran:
+        sys.stdout.write(f"Run folder: {show.relative_path(run.folder)} ({run.record.condition})\n")
+    show.print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")

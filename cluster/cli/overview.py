@@ -8,24 +8,8 @@ from pathlib import Path
 
 from cluster.core.version import __version__
 
-FAILED = 1
-REFUSED = 2
-GATE_HIT = 3
-UNDECIDED = 75
-INTERRUPTED = 130
-TERMINATED = 143
-STATUSES = {
-    0: "success",
-    FAILED: "the command failed; a verdict is FAILED or IMPOSSIBLE (`judge` always; `bench`, "
-    "`report` and `compare` with `--fail-on`, `--junit` or `--github`); `doctor` found a "
-    "problem, or `hang` a hang",
-    REFUSED: "wrong usage, or refused before anything was created",
-    GATE_HIT: "a verdict that `--fail-on` names; or an alarm of `cluster watch`",
-    UNDECIDED: "`check --gate` could not decide in its time; a status of 1 says that a part is bad",
-    INTERRUPTED: "interrupted by Ctrl-C",
-    TERMINATED: "ended by SIGTERM",
-}
-"""What each exit status of the command means; the page of exit statuses is made from it."""
+# exit statuses; docs/reference/exit-statuses.md says what each means
+FAILED, REFUSED, GATE_HIT, UNDECIDED, INTERRUPTED, TERMINATED = 1, 2, 3, 75, 130, 143
 FOLDER = Path(__file__).with_name("commands")
 GROUPS = {
     "Measure": (

@@ -13,43 +13,33 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from rich.text import Text
 
-from cluster.agent.gpus import BUILT
+from cluster.agent.hardware.gpus import BUILT
 from cluster.cli import flags
 from cluster.cli.console import console
-from cluster.core import plugins
+from cluster.cli.terminal import json_printable, printable
+from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.hang import HangAnswer
-from cluster.core.model.hosts import Facts
-from cluster.core.model.measurements import Planned, Summary
-from cluster.core.model.records import Status
 from cluster.core.model.resources import Plan
+from cluster.core.model.results.measurements import Planned, Summary
+from cluster.core.model.results.records import Status
 from cluster.core.model.value import Value
-from cluster.core.money import dollars
-from cluster.core.printable import json_printable, printable
-from cluster.core.units import format_seconds
-from cluster.orchestration.bench.mpi_profile import FILES as PROFILES
-from cluster.orchestration.bench.mpi_profile import PRELOAD
+from cluster.core.text.units import dollars, format_seconds
 from cluster.reports.formats import Report
-from cluster.reports.formats.csv import table_csv
-from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
-from cluster.reports.html_page import Page, PageSection, render_page
 from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Columns, Table, make_table
-from cluster.reports.tables import launches_table
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
 from cluster.reports.words.hang import answer_line
-from cluster.reports.words.launches import launch_notes
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.notes import note_words
 from cluster.reports.words.verdict import Answer, SummaryAnswer, answer, summary_answers
-from cluster.runs.dumps import kept_answers
-from cluster.runs.run import RAW, Run
+from cluster.runs.dumps import newest_hang
+from cluster.runs.run import PROFILES, RAW, Run, judge_launches
 from cluster.runs.store import read
 
 if TYPE_CHECKING:
     from cluster.analysis.verdict.evidence import Sign
-    from cluster.core.model.limits import Hardware
     from cluster.orchestration.cluster import Cluster
 
 
@@ -97,9 +87,8 @@ def show_run(
         sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
         sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
         return None
-    summaries = run.summary()
-    signs = run.findings(summaries)
-    judged = answer(run.judgement(summaries, signs))
+    summaries, signs, judgement = judge_launches([run])
+    judged = answer(judgement)
     if as_json:
         run_answer = RunAnswer(
             verdict=judged.word,
@@ -111,7 +100,7 @@ def show_run(
             findings=tuple(map(finding_words, signs)),
             missing=run.missing,
             summaries=summary_answers(summaries),
-            hang=newest_hang(run)[1],
+            hang=newest_hang(run.folder)[1],
         )
         print_json(run_answer)
         return judged
@@ -141,12 +130,21 @@ def _show_on_screen(
     width = None if wide else screen_width()
     sys.stdout.write(summaries_text(summaries[:MOST_ROWS], notes_of(run, summaries), width))
     if len(summaries) > MOST_ROWS:
-        name = "/".join(run.folder.parts[-2:])
         print_lines(
-            f"These are {MOST_ROWS} of {len(summaries)} series. All of them: cluster show {name} "
-            "--json"
+            f"These are {MOST_ROWS} of {len(summaries)} series. All of them: cluster show "
+            f"{run.name} --json"
         )
-    print_lines(*_gpu_lines(run.record.environment), *finding_lines(signs))
+    hosts_by_gpus: dict[str, list[str]] = {}
+    for facts in run.record.environment:
+        if facts.gpus:
+            models = ", ".join(f"{count} x {model}" for model, count in Counter(facts.gpus).items())
+            builds = {"true": "MPI with CUDA", "false": "MPI without CUDA"}
+            mpi = builds.get(facts.mpi_flags.get(BUILT, ""), "")
+            words = (models, f"driver {facts.gpu_driver}", *facts.gpu_modules, mpi)
+            text = ", ".join(filter(None, (*words, "paths in raw/topology.*.txt")))
+            hosts_by_gpus.setdefault(text, []).append(facts.host)
+    print_lines(*(f"GPUs of {', '.join(hosts)}: {text}" for text, hosts in hosts_by_gpus.items()))
+    print_lines(*finding_lines(signs))
     reason = f": {run.record.reason}" if run.record.reason else ""
     print_lines(f"{place} ({run.status}{reason})")
     _show_profiles(run)
@@ -162,13 +160,8 @@ def _show_on_screen(
 
 def hang_lines(run: Run) -> list[str]:
     """Say which rank the others waited for when somebody last looked."""
-    time, answer = newest_hang(run)
+    time, answer = newest_hang(run.folder)
     return [printable(f"cluster hang, {time}: {answer_line(answer)}")] if answer else []
-
-
-def newest_hang(run: Run) -> tuple[str, HangAnswer | None]:
-    """Return the answer of the newest look at the ranks of a run, with its time; none without."""
-    return next(reversed(kept_answers(run.folder).items()), ("", None))
 
 
 def screen_width() -> int | None:
@@ -179,22 +172,16 @@ def screen_width() -> int | None:
 def print_lines(*lines: str) -> None:
     """Print lines; on a terminal they wrap between words, so that no number is split."""
     width = screen_width()
-    for line in lines:
-        sys.stdout.write("".join(f"{part}\n" for part in wrapped(line, width)))
+    parts = [part for line in lines for part in wrapped(line, width)]
+    sys.stdout.write("".join(f"{part}\n" for part in parts))
 
 
 def _show_profiles(run: Run) -> None:
     profiles = len(list((run.folder / RAW).rglob(PROFILES)))
     if profiles:
-        name = "/".join(run.folder.parts[-2:])
-        print_lines(f"MPI profiles: {profiles}; show them: cluster more profile {name}")
-    elif PRELOAD in run.record.variables:
+        print_lines(f"MPI profiles: {profiles}; show them: cluster more profile {run.name}")
+    elif "LD_PRELOAD" in run.record.variables:
         print_lines("No MPI profile was written: no rank came to MPI_Finalize.")
-
-
-def judgement(run: Run, summaries: tuple[Summary, ...]) -> Answer:
-    """Judge a run: the same for `show`, `report`, `judge` and `bench`."""
-    return answer(run.judgement(summaries, run.findings(summaries)))
 
 
 def print_judgement(judged: Answer) -> None:
@@ -211,23 +198,6 @@ def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     return (*notes, *run.warnings, *lacking, *doubt_notes(summaries), *expected)
 
 
-def _gpu_lines(environment: Sequence[Facts]) -> list[str]:
-    """Describe the hosts' GPUs and the access to their memory: a line for equal hosts."""
-    hosts_by_gpus: dict[str, list[str]] = {}
-    for facts in environment:
-        if facts.gpus:
-            hosts_by_gpus.setdefault(_gpus(facts), []).append(facts.host)
-    return [f"GPUs of {', '.join(hosts)}: {words}" for words, hosts in hosts_by_gpus.items()]
-
-
-def _gpus(facts: Facts) -> str:
-    models = ", ".join(f"{count} x {model}" for model, count in Counter(facts.gpus).items())
-    builds = {"true": "MPI with CUDA", "false": "MPI without CUDA"}
-    mpi = builds.get(facts.mpi_flags.get(BUILT, ""), "")
-    words = (f"driver {facts.gpu_driver}", *facts.gpu_modules, mpi, "paths in raw/topology.*.txt")
-    return ", ".join(filter(None, (models, *words)))
-
-
 def relative_path(path: Path) -> Path:
     """Return an absolute path as a user would type it: relative below the working directory."""
     folder = Path.cwd()
@@ -242,10 +212,14 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
 
 
 def receipt_lines(cluster: Cluster) -> list[str]:
-    """Return the receipt of a cluster: its time and cost, and that nothing is left."""
+    """Return the receipt of a cluster: what was proven; its cost, if any, and that 0 are left."""
     receipt = cluster.receipt()
     if receipt is None:
         return []
+    proof = (f"Proven: {receipt.proven} host(s) before the first job, {receipt.replaced} replaced",)
+    proven = proof if receipt.proven else ()
+    if not cluster.costs:
+        return [*proven]
     phases = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in cluster.phases.items())
     existed = f"{receipt.hosts} machine(s) for {format_seconds(receipt.seconds)}"
     if receipt.price is None or receipt.dollars is None:
@@ -265,14 +239,11 @@ def receipt_lines(cluster: Cluster) -> list[str]:
         if (price := cluster.state.prices.get(part.group))
     )
     answer = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."
-    proof = (f"Proven: {receipt.proven} host(s) before the first job, {receipt.replaced} replaced",)
-    proven = proof if receipt.proven else ()
     return [f"Receipt: {phases}", f"Cost: {cost}", *groups, *proven, answer]
 
 
 def print_json(value: object) -> None:
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    sys.stdout.write(json_printable(text) + "\n")
+    sys.stdout.write(json_printable(decoders.encode_indented(value).decode()))
 
 
 def show_rows(
@@ -319,9 +290,13 @@ class LaunchesAnswer(Value, frozen=True, kw_only=True):
 
 def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
     """Show the launches of one command, the oldest first, together: medians and one verdict."""
+    from cluster.reports.tables import launches_table  # noqa: PLC0415 - for several only
+    from cluster.reports.words.launches import launch_notes  # noqa: PLC0415
+
     newest = ran[-1]
     record = newest.record
-    pooled, judged = judge_launches(ran)
+    pooled, signs, judgement = judge_launches(ran)
+    judged = answer(judgement)
     hosts = len({machine.address for machine in record.machines}) or 1
     ranks = record.spec.hosts * record.spec.ranks_per_host // hosts
     notes = tuple(launch_notes(pooled, len(ran), ranks, record.environment))
@@ -343,28 +318,11 @@ def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
     print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
     for number, run in enumerate(ran, 1):
         print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
-    for sign in newest.findings(pooled)[:1]:
+    for sign in signs[:1]:
         name = finding_words(sign).name
         print_lines(f"What to look at: {name}. Details: cluster judge {newest.folder.name}")
     print_judgement(judged)
     return judged
-
-
-def judge_launches(
-    ran: Sequence[Run], hardware: Hardware | None = None
-) -> tuple[tuple[Summary, ...], Answer]:
-    """Judge the medians over the launches of one command, the oldest first, or one run."""
-    from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
-    from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
-    from cluster.analysis.verdict.evidence import OtherLoad  # noqa: PLC0415
-
-    launches = [run.summary() for run in ran]
-    pooled, newest = pool_launches(launches), ran[-1]
-    loads = (sign for run in ran[:-1] for sign in run.findings(()) if isinstance(sign, OtherLoad))
-    signs = (*newest.findings(pooled), *loads)
-    if len(launches) == 1 or newest.fleet is not None:
-        return pooled, answer(newest.judgement(pooled, signs, hardware))
-    return pooled, answer(judgement.judge_launches(launches, newest.record, signs, hardware))
 
 
 def show_tables(tables: Sequence[Table], report: str, answer: object = None) -> None:
@@ -375,11 +333,21 @@ def show_tables(tables: Sequence[Table], report: str, answer: object = None) -> 
         return
     match report:
         case "html":
+            from cluster.reports.html_page import (  # noqa: PLC0415 - slow: it imports all plots
+                Page,
+                PageSection,
+                render_page,
+            )
+
             sections = tuple(PageSection(title=t.title, tables=(t,)) for t in tables)
             texts = [render_page(Page(title="cluster", verdicts=(), sections=sections))]
         case "csv":
+            from cluster.reports.formats.csv import table_csv  # noqa: PLC0415
+
             texts = [table_csv(table) for table in tables]
         case "markdown":
+            from cluster.reports.formats.markdown import table_markdown  # noqa: PLC0415
+
             texts = [table_markdown(table) for table in tables]
         case _:
             for number, table in enumerate(tables):

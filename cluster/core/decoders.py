@@ -1,23 +1,19 @@
-"""Decoding that several threads may do at once, one for each host or region.
+"""JSON: decoding that several threads may do at once, one for each host or region, and its form.
 
 msgspec reads the annotations of a type when the first value of it is decoded, and msgspec 0.22.0
 ends the process by a segmentation fault if another thread decodes one of the same type meanwhile.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import msgspec
 
-if TYPE_CHECKING:
-    Content = bytes | str | msgspec.Raw
-    Hook = Callable[[type, object], object]
-
+Content = bytes | str | msgspec.Raw
+Hook = Callable[[type, object], object]
 T = TypeVar("T")
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what damaged JSON raises
 _reading = threading.Lock()
@@ -35,7 +31,6 @@ def decode(content: Content, kind: Any, *, strict: bool = True) -> Any:
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Return what decodes many values of a type."""
     _prepare(kind)
     return msgspec.json.Decoder(kind)
 
@@ -46,6 +41,11 @@ def decode_file(path: Path, kind: type[T]) -> T | None:
         return decode(path.read_bytes(), kind)
     except (OSError, *UNREADABLE):
         return None
+
+
+def encode_indented(value: object) -> bytes:
+    """Encode a value as JSON that people read, with a newline at its end."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 def convert(

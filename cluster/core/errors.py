@@ -3,21 +3,19 @@
 ClusterError
 ├── SpecError          what was asked for cannot be done; nothing was created
 │   ├── InUse          another process uses the cluster; it is left alone
-│   └── LargeDownload  more would be downloaded than is done without a question
-├── ProvisionError     a provider could not give the machines
+│   └── LargeDownload  a download is too large to begin without a question
+├── ProvisionError     a provider could not provide the machines
 │   ├── Capacity       the zone has no room now; another zone or time may have
 │   ├── Quota          the account's limit is reached; ask for more
 │   ├── Denied         the account may not do this
-│   ├── Timeout        it did not happen in time
-│   └── LaunchLeft     the user left a request in a queue; the same command goes on
+│   ├── Timeout        something did not happen in time
+│   └── LaunchLeft     the user left a request in a queue; the same command continues it
 ├── ShellError         a command could not be run, or its connection broke
 │   └── Unreachable    there is no connection; carries how far connecting got
 ├── JobError           the job on the hosts failed; carries the tails of both streams
 ├── ParseError         a text is not in the format expected; carries the line
 └── HostErrors         several hosts failed; an ExceptionGroup with the error of each
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -41,14 +39,16 @@ class ClusterError(Exception):
     Args:
         what: what happened, one sentence.
         means: what that means for the user, if it is not obvious.
-        remedy: what to do next, best a command to type.
+        remedy: what to do next, ideally a command to type.
+        host: the machine that the error is about, if `what` names it.
     """
 
-    def __init__(self, what: str, *, means: str = "", remedy: str = "") -> None:
+    def __init__(self, what: str, *, means: str = "", remedy: str = "", host: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.means = means
         self.remedy = remedy
+        self.host = host
         self.file = ""  # of this machine, which the remedy names
 
     def __str__(self) -> str:
@@ -64,11 +64,11 @@ class InUse(SpecError):
 
 
 class LargeDownload(SpecError):
-    """More would be downloaded than is done without a question; nothing was."""
+    """A download is too large to begin without a question; nothing was downloaded."""
 
 
 class ProvisionError(ClusterError):
-    """A provider could not give the machines."""
+    """A provider could not provide the machines."""
 
 
 class Capacity(ProvisionError):
@@ -84,14 +84,11 @@ class Denied(ProvisionError):
 
 
 class Timeout(ProvisionError):
-    """The machines did not become ready in time."""
-
-    host: str = ""
-    """The name of the machine that is late, if it is one that does not answer."""
+    """The machines did not become ready in time; `host` is one that does not answer."""
 
 
 class LaunchLeft(ProvisionError):
-    """The user left a launch unfinished: the request stays, and the same command goes on."""
+    """The user left a launch unfinished: its request stays, and the same command continues it."""
 
 
 class ShellError(ClusterError):
@@ -104,18 +101,13 @@ class Unreachable(ShellError):
     Args:
         state: how far connecting got (one of `STATES`), or what ended it, such as `refused`.
         transient: whether waiting may help, because the host may still be booting.
+        parts: `means`, `remedy` and `host` of a `ClusterError`.
     """
 
     def __init__(
-        self,
-        what: str,
-        *,
-        state: str = "",
-        transient: bool = False,
-        means: str = "",
-        remedy: str = "",
+        self, what: str, *, state: str = "", transient: bool = False, **parts: str
     ) -> None:
-        super().__init__(what, means=means, remedy=remedy)
+        super().__init__(what, **parts)
         self.state = state
         self.transient = transient
 
@@ -126,12 +118,11 @@ class JobError(ClusterError):
     Args:
         stdout: the job's standard output, of which the tail is shown.
         stderr: the job's standard error, of which the tail is shown.
+        parts: `means`, `remedy` and `host` of a `ClusterError`.
     """
 
-    def __init__(
-        self, what: str, *, means: str = "", remedy: str = "", stdout: str = "", stderr: str = ""
-    ) -> None:
-        super().__init__(what, means=means, remedy=remedy)
+    def __init__(self, what: str, *, stdout: str = "", stderr: str = "", **parts: str) -> None:
+        super().__init__(what, **parts)
         self.stdout = tail(stdout)
         self.stderr = tail(stderr)
 
@@ -150,7 +141,7 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
 
     Args:
         what: what happened to how many, without a full stop.
-        errors: of each.
+        errors: the error of each.
     """
 
     def __new__(cls, what: str, errors: Sequence[ClusterError]) -> Self:
@@ -161,21 +152,26 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
         self.args = (what, errors)  # those of an ExceptionGroup
 
     def __str__(self) -> str:
-        each = "".join(f"\n- {error}" for error in self.exceptions)
-        return for_reader("\n".join(filter(None, (f"{self.what}.{each}", self.means, self.remedy))))
+        text = "".join(f"\n- {error}" for error in self.exceptions)
+        return for_reader("\n".join(filter(None, (f"{self.what}.{text}", self.means, self.remedy))))
 
-    def derive(self, errors: Sequence[ClusterError]) -> HostErrors:  # type: ignore[override]
+    def derive(self, errors: Sequence[ClusterError]) -> "HostErrors":  # type: ignore[override]
         return HostErrors(self.what, errors)
 
 
 def raise_all(errors: Sequence[ClusterError], what: str) -> None:
-    """Raise the only error, or several as one: their number, and `what`; nothing if there is none.
-
-    Raises:
-        HostErrors: there are several.
-    """
+    """Raise the only error, or HostErrors with the number of several; nothing if there is none."""
     if errors:
         raise errors[0] if len(errors) == 1 else HostErrors(f"{len(errors)} {what}", errors)
+
+
+@contextmanager
+def collected(errors: list[ClusterError]) -> Iterator[None]:
+    """Add the error of a block, if it fails, to others, and go on."""
+    try:
+        yield
+    except ClusterError as error:
+        errors.append(error)
 
 
 class ParseError(ClusterError):
@@ -197,7 +193,7 @@ def tail(text: str, lines: int = TAIL_LINES) -> str:
 
 @contextmanager
 def on_failure(clean_up: Callable[[], object]) -> Iterator[None]:
-    """Clean up if the block fails, also by Ctrl-C or SIGTERM, then re-raise its exception."""
+    """Clean up if the block fails, even by Ctrl-C or SIGTERM, then re-raise its exception."""
     with ExitStack() as stack:
         stack.callback(clean_up)
         yield

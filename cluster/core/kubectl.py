@@ -27,6 +27,6 @@ def parse_namespace(place: str) -> Namespace:
 
 def parse_pod(machine_id: str) -> tuple[str, Namespace]:
     """Read the id of a machine that is a pod: `POD.NAMESPACE@CONTEXT`."""
-    head, at, context = machine_id.partition("@")
+    head, separator, context = machine_id.partition("@")
     pod, _, namespace = head.rpartition(".")
-    return pod, parse_namespace(f"{namespace}{at}{context}")
+    return pod, parse_namespace(f"{namespace}{separator}{context}")

@@ -9,28 +9,12 @@ import shlex
 from collections.abc import Sequence
 
 from cluster.core.model.hosts import Access, ssh_command
+from cluster.core.state.files import load_script
 
 SSH_FAILED = 255  # exit status of ssh if it could not connect; a command's own becomes 1
 TERMINATES_WITHIN = 2  # seconds from SIGTERM to SIGKILL
 
-# The arguments are the command; it reads nothing. Nothing is ever sent, so that a `read` from
-# standard input returns when we are gone, or have closed it.
-SCRIPT = f"""\
-exec 3<&0
-"$@" < /dev/null 3<&- &
-command=$!
-(
-  read -r nothing <&3
-  kill "$command" && sleep {TERMINATES_WITHIN} && kill -9 "$command"
-) < /dev/null > /dev/null 2>&1 &
-waiting=$!
-exec 3<&-
-wait "$command"
-status=$?
-kill "$waiting"
-[ "$status" != {SSH_FAILED} ] || status=1
-exit "$status"
-"""
+SCRIPT = load_script(__file__, "login_host.sh", FAILED=SSH_FAILED, WITHIN=TERMINATES_WITHIN)
 
 
 def login_command(access: Access, argv: Sequence[str]) -> list[str]:

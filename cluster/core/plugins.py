@@ -56,9 +56,14 @@ def _changed(folder: str) -> int:
         return 0
 
 
-def source(kind: type[Plugin], name: str) -> str:
-    """Return the text of a plug-in's file, without importing it; empty if there is none."""
-    spec = importlib.util.find_spec(f"{kind.folder}.{name}")
+def sources(kind: type[Plugin]) -> dict[str, str]:
+    """Return the texts of all plug-ins' files by their names, without importing any."""
+    return {name: _source(f"{kind.folder}.{name}") for name in names(kind)}
+
+
+@lru_cache(maxsize=256)
+def _source(module: str) -> str:
+    spec = importlib.util.find_spec(module)
     loader = spec.loader if spec else None
     text = loader.get_source(spec.name) if spec and isinstance(loader, InspectLoader) else None
     return text or ""

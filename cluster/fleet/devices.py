@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from cluster.analysis.topology.gpu_paths import speed
-from cluster.core.model.fleet import (
+from cluster.analysis.topology import speed
+from cluster.core.model.network.fleet import (
     ClassShare,
     Fleet,
     FleetFinding,
@@ -50,11 +50,8 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     """Diagnose the GPUs, NICs or NUMA nodes of a host.
 
     If the paths are not known, a slow device may be that of another socket, and is undecided.
-
-    Args:
-        fleet: the devices; `GPU3` is not always the fourth of them. Between directed ones, such as
-            NUMA nodes, the cores of the source use the memory of the target.
-        tests: of their pairs, one after another, with the path of each.
+    `GPU3` is not always the fourth device. Between directed ones, such as NUMA nodes, the cores of
+    the source use the memory of the target. Pairs are tested one after another.
     """
     tests = believable(tests)
     base = _device_tests(fleet, tests)
@@ -102,7 +99,7 @@ def _findings(base: _DeviceTests) -> tuple[list[FleetFinding], list[Suspect]]:
         pairs = [t for t in compared if not _is_single(base, t)]
         solved = _solved(base, pairs) if pairs else None
         blamed = list(_blamed(base, solved)) if solved else []
-        unclear = list(_suspects(base, solved)) if solved else []
+        unclear = list(_suspects(solved)) if solved else []
         singles = [t for t in compared if _is_single(base, t)]
         sure, unsure = _single_devices(base, singles)
         findings += [*blamed, *sure] if is_known else []
@@ -158,7 +155,7 @@ def _blamed(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
         own = np.flatnonzero((solution.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
             yield FleetFinding(
-                place=_part(base, solution, culprit.part),
+                place=_part(solution, culprit.part),
                 kind="BAD",
                 capacity=_best(base, solution, own),
                 tests=culprit.tests,
@@ -167,17 +164,17 @@ def _blamed(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
                     low=culprit.tests,
                     of=len(own),
                     classes=_reached(base, solution, own),
-                    target=base.fleet.directed and culprit.part >= solution.parts.endpoints,
+                    target=base.fleet.directed and solution.way(culprit.part) == "rx",
                 ),
             )
     suspects = [culprit.part for culprit in solution.blame.undecided]
     clear = ~np.isin(solution.parts.paths, suspects).any(axis=1)
-    for at in np.flatnonzero(
+    for position in np.flatnonzero(
         solution.blame.unexplained & clear & (solution.table.rates < 1 - LOSS)
     ):
-        index = np.array([at])
+        index = np.array([position])
         yield FleetFinding(
-            place=_pair(base.fleet, solution.table.tests[at]),
+            place=_pair(base.fleet, solution.table.tests[position]),
             kind="LINK",
             capacity=_best(base, solution, index),
             tests=1,
@@ -242,24 +239,24 @@ def _in_unit(fleet: Fleet, rate: float) -> float:
 def _best(base: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> float:
     """Return the best value of some tests, in the unit of the metric."""
     usual = base.usual
-    rates = [float(solution.table.rates[at]) * usual[solution.table.tests[at].path] for at in own]
+    rates = [float(solution.table.rates[i]) * usual[solution.table.tests[i].path] for i in own]
     return _in_unit(base.fleet, max(rates))
 
 
 def _reached(base: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> tuple[ClassShare, ...]:
     """Return what some pairs reach at best, class by class."""
     best: dict[str, float] = {}
-    for at in own:
-        path = solution.table.tests[at].path
-        best[path] = max(best.get(path, 0.0), float(solution.table.rates[at]))
+    for index in own:
+        path = solution.table.tests[index].path
+        best[path] = max(best.get(path, 0.0), float(solution.table.rates[index]))
     return tuple(
         ClassShare(path=path, rate=share * base.usual[path], share=share)
         for path, share in best.items()
     )
 
 
-def _part(base: _DeviceTests, solution: Diagnosed, part: int) -> Part:
-    return Part(kind="device", device=base.fleet.names[part % solution.parts.endpoints])
+def _part(solution: Diagnosed, part: int) -> Part:
+    return Part(kind="device", device=solution.fleet.names[solution.host(part)])
 
 
 def _pair(fleet: Fleet, test: PairTest) -> Part:
@@ -268,14 +265,14 @@ def _pair(fleet: Fleet, test: PairTest) -> Part:
     return Part(kind="pair", device=source, other="" if source == target else target)
 
 
-def _suspects(base: _DeviceTests, solution: Diagnosed) -> Iterator[Suspect]:
+def _suspects(solution: Diagnosed) -> Iterator[Suspect]:
     """Return devices of which it is not clear whether they or their partners are slow."""
     for culprit in solution.blame.undecided:
         if culprit.capacity < 1 - LOSS:
             yield Suspect(
-                place=_part(base, solution, culprit.part),
+                place=_part(solution, culprit.part),
                 reason=Reason(code="few_pairs", low=culprit.tests),
-                twins=tuple((_part(base, solution, twin), "") for twin in culprit.twins),
+                twins=tuple((_part(solution, twin), "") for twin in culprit.twins),
             )
 
 

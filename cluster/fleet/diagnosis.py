@@ -1,11 +1,9 @@
 """The verdict on a fleet: the parts that are blamed, and why."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-from cluster.core.model.fleet import (
+from cluster.core.model.network.fleet import (
     FindingKind,
     Fleet,
     FleetFinding,
@@ -16,35 +14,41 @@ from cluster.core.model.fleet import (
     Suspect,
 )
 from cluster.fleet import pair_table
-from cluster.fleet.findings import (
+from cluster.fleet.findings.fabric import (
     alone_between,
-    bad_groups,
-    bad_hosts,
     bad_links,
-    bad_pairs,
-    crowded_groups,
     crowded_hosts,
+    shared_fabric,
+    silent_flows,
+)
+from cluster.fleet.findings.groups import (
+    bad_groups,
+    crowded_groups,
+    doubtful_groups,
     is_across,
     is_of_group,
-    shared_fabric,
-    short_hosts,
-    silent_flows,
     slow_groups,
     undecided_groups,
+)
+from cluster.fleet.findings.hosts import (
+    bad_hosts,
+    short_hosts,
     undecided_hosts,
     unproven_hosts,
     untested_hosts,
 )
-from cluster.fleet.instability import (
+from cluster.fleet.findings.instability import (
     doubtful_hosts,
     halved_hosts,
     unrepeated_hosts,
     unstable_hosts,
 )
+from cluster.fleet.findings.pairs import bad_pairs, stubborn_pairs
 from cluster.fleet.simulation import FleetSimulator
-from cluster.fleet.solver import HOST, rounds_needed
+from cluster.fleet.solver import rounds_needed
 
 USUAL = 0.8  # of the limit: what healthy hosts reach
+BELIEVED = 1.25  # of a limit: more says that it is none
 ORDER = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE", "SHARED", "UNTESTED")
 FAULTS: tuple[FindingKind, ...] = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
 
@@ -52,7 +56,6 @@ FAULTS: tuple[FindingKind, ...] = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
 def diagnose(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None = None
 ) -> FleetVerdict:
-    """Diagnose a fleet."""
     tests = pair_table.believable(tests)
     first_alone = min((test.round for test in tests if test.alone), default=math.inf)
     rounds = len({test.round for test in tests if not test.alone and test.round < first_alone})
@@ -61,17 +64,17 @@ def diagnose(
     if not table.tests or not (table.rates > 0).any():
         return no_values(fleet, tests, rounds, untested)
     solution = pair_table.diagnosed(table, routes if fleet.metric == "bandwidth" else None)
-    findings = in_order([*_findings(fleet, solution), *untested])
+    findings = in_order([*_findings(solution), *untested])
     blamed, observations = by_fault(findings)
-    suspects = _suspects(fleet, solution, findings)
-    reference = pair_table.unit_value(fleet, solution, float(solution.blame.references[HOST]))
-    between = alone_between(fleet, solution)
+    suspects = _suspects(solution, findings)
+    reference = pair_table.unit_value(solution, solution.reference)
+    between = alone_between(solution)
     word = _word(fleet, findings, suspects, reference, between)
-    reason = _reason(word, findings, suspects, fleet, solution)
+    reason = _reason(word, findings, suspects, solution)
     if word == "LOW" and between < USUAL:
         reason = Reason(code="slow_alone", share=between)
     if word == "UNDECIDED":
-        suspects += tuple(undecided_groups(fleet, solution))
+        suspects += tuple(undecided_groups(solution))
     return FleetVerdict(
         verdict=word,
         rounds=rounds,
@@ -81,8 +84,8 @@ def diagnose(
         tests=int((table.rates > 0).sum()),
         failed=sum(1 for test in tests if not test.value),
         limited=int((table.limited & (table.rates > 0)).sum()),
-        unproven=unproven_hosts(fleet, solution),
-        reference=reference if math.isfinite(solution.blame.references[HOST]) else None,
+        unproven=unproven_hosts(solution),
+        reference=reference if math.isfinite(solution.reference) else None,
         best=float(table.rates.max()),
         limit=fleet.limit,
         tolerance=float(solution.blame.tolerance),
@@ -93,33 +96,34 @@ def diagnose(
 
 
 def _suspects(
-    fleet: Fleet, solution: pair_table.Diagnosed, findings: Sequence[FleetFinding]
+    solution: pair_table.Diagnosed, findings: Sequence[FleetFinding]
 ) -> tuple[Suspect, ...]:
     """Return each host in doubt once, and none of a slow group."""
     slow = {host for f in findings if f.kind == "GROUP" for host in f.reason.hosts}
-    doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
-    undecided = {s.place: s for doubt in doubts for s in doubt(fleet, solution)}
+    doubts = (undecided_hosts, unrepeated_hosts, halved_hosts, doubtful_groups)
+    undecided = {s.place: s for doubt in doubts for s in doubt(solution)}
     in_doubt = (s for s in undecided.values() if s.place.host not in slow)
-    return (*in_doubt, *silent_flows(solution, findings))
+    pairs = stubborn_pairs(solution, doubtful_hosts(solution), findings)
+    return (*in_doubt, *silent_flows(solution, findings), *pairs)
 
 
-def _findings(fleet: Fleet, solution: pair_table.Diagnosed) -> list[FleetFinding]:
+def _findings(solution: pair_table.Diagnosed) -> list[FleetFinding]:
     """Return what the tests that were tried show; of a slow group, not each host once more."""
-    slow = tuple(slow_groups(fleet, solution))
-    groups = (*slow, *bad_groups(fleet, solution), *crowded_groups(fleet, solution))
+    slow = tuple(slow_groups(solution))
+    groups = (*slow, *bad_groups(solution), *crowded_groups(solution))
     unstable = [
-        host for host in unstable_hosts(fleet, solution) if not is_of_group(fleet, host, groups)
+        host for host in unstable_hosts(solution) if not is_of_group(solution.fleet, host, groups)
     ]
-    pairs = bad_pairs(solution, doubtful_hosts(fleet, solution))
+    pairs = bad_pairs(solution, doubtful_hosts(solution))
     return [
         *groups,
-        *bad_hosts(fleet, solution, slow),
-        *bad_links(fleet, solution),
+        *bad_hosts(solution, slow),
+        *bad_links(solution),
         *unstable,
-        *(pair for pair in pairs if not is_across(fleet, pair, groups)),
-        *shared_fabric(fleet, solution),
-        *crowded_hosts(fleet, solution),
-        *short_hosts(fleet, solution),
+        *(pair for pair in pairs if not is_across(solution.fleet, pair, groups)),
+        *shared_fabric(solution),
+        *crowded_hosts(solution),
+        *short_hosts(solution),
     ]
 
 
@@ -143,7 +147,6 @@ def by_fault(
 def no_values(
     fleet: Fleet, tests: Sequence[PairTest], rounds: int, untested: tuple[FleetFinding, ...]
 ) -> FleetVerdict:
-    """Return the verdict if no pair gave a value."""
     blamed, observations = by_fault(untested)
     message = pair_table.most_common_reason(tests)
     return FleetVerdict(
@@ -177,7 +180,6 @@ def _reason(
     word: FleetWord,
     findings: Sequence[FleetFinding],
     suspects: Sequence[Suspect],
-    fleet: Fleet,
     solution: pair_table.Diagnosed,
 ) -> Reason:
     """Return why the verdict is this, and what is missing for another one."""
@@ -195,5 +197,5 @@ def _reason(
         return Reason(code="few_rounds", low=len(undecided), of=needed)
     if word == "LOW":
         return Reason(code="below_limit")
-    unproven = unproven_hosts(fleet, solution)
-    return Reason(code="alike", low=len(unproven), of=len(fleet.names), hosts=unproven)
+    unproven = unproven_hosts(solution)
+    return Reason(code="alike", low=len(unproven), of=len(solution.fleet.names), hosts=unproven)

@@ -1,44 +1,48 @@
-"""What explains a bad part: counters that went up in its low tests alone, settings of its own."""
+"""What confirms a bad part: tests again; and what explains it: counters, settings of its own."""
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median
 
 import msgspec
 import numpy as np
 
-from cluster.analysis.statistics.factors import IDENTITY, flat
-from cluster.core.model.fleet import (
+from cluster.analysis.statistics.factors import IDENTITY, NONE, flat
+from cluster.core.model.hosts import Facts
+from cluster.core.model.network.fleet import (
     CounterChange,
     Drift,
     FleetFinding,
     FleetVerdict,
     PairTest,
+    Part,
     Suspect,
     Way,
+    setting_name,
 )
-from cluster.core.model.hosts import Facts
-from cluster.core.units import format_rate
+from cluster.core.model.value import Value
+from cluster.core.text.units import format_rate, parse_rate
 
 Readings = Sequence[Mapping[str, float]]  # what went up in each test
 FEWEST = 3  # tests of each kind that can be compared
+FEWEST_AGAIN = 2  # tests alone that confirm a fault
 OFTEN, TIMES = 0.9, 3.0  # the share of good tests that stay below, and how often more is unusual
 LEAST = {"tcp.retransmitted": 0.002, "tcp.": 0.2, "cpu.": 0.05, "queue.": 0.5, "": 1.0}
 STEADY = 0.1  # by which the middle half of low tests may differ, if a rate limits them
 SHAPED = 0.02  # segments that a queue in front of a slow link loses, as senders find its rate
+EXACT, POLICED = 0.02, 0.1  # more of them, where low tests differ less than losses would let them
+LOSSES = "tcp.retransmitted"
 RATE = "rate"
 """The name of no counter: low tests that are equal, and met nothing that would slow them."""
 UNLIKE = {"physical_cores", "gpu_slots", "variables"}  # alike hosts number and set these otherwise
-MAY_LACK = ("libraries.", "programs.", "gpu_driver", "mtu of ")
-"""How the names begin of settings that a host may be without; others are unread if it has none."""
+MAY_LACK = ("libraries.", "programs.", "gpu_driver", "interfaces.mtu")
+"""How the paths begin of settings that a host may be without; others are unread if it has none."""
 LACKING = "none"
 GIB = 1 << 30
-SLOWING = (
-    *("mtu of ", "speed of ", "slot of ", "duplex of ", "usable_cores", "cgroup_cpus"),
-    *("tuning.governor", "tuning.sysctls.net."),
-)
-"""How the names of settings begin that can make a link or its tests slow."""
+SLOWING = ("interfaces.", "usable_cores", "cgroup_cpus", "tuning.governor", "tuning.sysctls.net.")
+"""How the paths of settings begin that can make a link or its tests slow."""
+FEWER = ("interfaces.mtu", "interfaces.speed", "usable_cores", "cgroup_cpus")  # smaller values can
 
 
 def blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding | Suspect) -> set[int]:
@@ -99,15 +103,65 @@ def _low_and_usual(
 
 
 def _blamed_tests(
-    verdict: FleetVerdict, finding: FleetFinding | Suspect, low: Sequence[PairTest]
+    verdict: FleetVerdict, finding: FleetFinding | Suspect, tests: Sequence[PairTest]
 ) -> tuple[set[int], list[PairTest]]:
-    """Return the hosts of a finding, both of a pair, and the low tests that pass them."""
+    """Return the hosts of a finding, both of a pair, and those tests that pass them."""
     hosts = blamed_hosts(verdict, finding)
-    own = [test for test in low if passes(test, hosts, finding.direction)]
+    own = [test for test in tests if passes(test, hosts, finding.direction)]
     if finding.place.kind == "pair":
         own = [test for test in own if finding.place.peer in (test.source, test.target)]
         hosts = hosts | {finding.place.peer}
     return hosts, own
+
+
+class Confirmation(Value, frozen=True, kw_only=True):
+    """What the last step of a check showed, which tests a blamed host again."""
+
+    low: int
+    tests: int
+    partners: tuple[int, ...]
+    others_good: bool = True  # most pairs of other hosts are good alone
+
+    @property
+    def holds(self) -> bool:
+        """Whether every test was low, and neither one partner nor what all share is the cause."""
+        return self.others_good and self.low == self.tests >= FEWEST_AGAIN
+
+
+def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part, Confirmation]:
+    """Return what the last step showed of each part that it tested again."""
+    last = max((test.round for test in tests), default=-1)
+    usual = verdict.reference or 0.0
+    again = [t for t in tests if t.round == last and t.alone and t.value is not None]
+    others_good = _are_good_alone(verdict, tests)
+    confirmed: dict[Part, Confirmation] = {}
+    for blamed in verdict.blamed if usual else ():
+        place = blamed.place
+        _, passing = _blamed_tests(verdict, blamed, again)
+        own = [test for test in passing if place.nic in (-1, test.nic)]
+        if own:
+            low = [test for test in own if is_low(verdict, test)]
+            ends = {host for test in own for host in (test.source, test.target)}
+            partners = tuple(sorted(ends - blamed_hosts(verdict, blamed)))
+            confirmed[place] = Confirmation(
+                low=len(low), tests=len(own), partners=partners, others_good=others_good
+            )
+    return confirmed
+
+
+def _are_good_alone(verdict: FleetVerdict, tests: Sequence[PairTest]) -> bool:
+    """Tell whether most pairs of the sample are good alone; with known groups, partners are near.
+
+    Where unknown links are shared, a low test says nothing of a host.
+    """
+    first = min((test.round for test in tests if test.alone), default=-1)
+    blamed = {host for finding in verdict.blamed for host in blamed_hosts(verdict, finding)}
+    sample = [
+        is_low(verdict, test)
+        for test in tests
+        if test.round == first and blamed.isdisjoint((test.source, test.target))
+    ]
+    return bool(verdict.groups) or 2 * sum(sample) <= len(sample)
 
 
 def _met(test: PairTest) -> tuple[Mapping[str, float], ...]:
@@ -132,12 +186,11 @@ def _changes(
     changes = sorted(risen, key=lambda change: -change.own / max(change.usual, 1e-6))
     low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
     is_steady = middle > 0 and high - low <= STEADY * middle
-    limits = [
-        c for c in changes if c.counter != "tcp.retransmitted" or c.own > SHAPED or not is_steady
-    ]
-    yield from limits
-    if is_steady and not limits:
+    limits = [c for c in changes if c.counter != LOSSES or c.own > SHAPED or not is_steady]
+    is_exact = high - low <= EXACT * middle
+    if is_steady and all(is_exact and c.counter == LOSSES and c.own < POLICED for c in limits):
         yield CounterChange(counter=RATE, own=round(float((high - low) / middle), 4), usual=STEADY)
+    yield from limits
 
 
 def _risen(own: Readings, good: Readings, own_good: Readings) -> Iterator[CounterChange]:
@@ -152,57 +205,86 @@ def _risen(own: Readings, good: Readings, own_good: Readings) -> Iterator[Counte
 
 def drifts(facts: Mapping[int, Facts]) -> tuple[Drift, ...]:
     """Return settings in which hosts, by their numbers, differ, also without a majority."""
-    values: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    values: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
     for host, fact in facts.items():
-        for name, value in _settings(fact):
-            values[name][host] = value
-    for name, by_host in values.items():
+        for path, interface, value in _settings(fact):
+            values[path, interface][host] = value
+    for (path, _), by_host in values.items():
         # what most hosts have; a bridge of one host alone, such as docker0, is no setting of all
-        if name.startswith(MAY_LACK) and 2 * len(by_host) > len(facts):
+        if path.startswith(MAY_LACK) and 2 * len(by_host) > len(facts):
             by_host |= {host: LACKING for host in facts if host not in by_host}
-    differences = (_drift(name, by_host) for name, by_host in values.items())
+    differences = (_drift(*place, by_host) for place, by_host in values.items())
     return tuple(sorted((d for d in differences if d), key=lambda d: (len(d.hosts), d.setting)))
 
 
-def _drift(setting: str, by_host: Mapping[int, str]) -> Drift | None:
+def _drift(path: str, interface: str, by_host: Mapping[int, str]) -> Drift | None:
     (usual, count), *_ = Counter(by_host.values()).most_common(1)
     odd = {host: value for host, value in by_host.items() if value != usual}
     if not odd:
         return None
     return Drift(
-        setting=setting,
+        path=path,
+        interface=interface,
+        setting=setting_name(path, interface),
         usual=usual,
         count=count,
         of=len(by_host),
         hosts=tuple(odd),
         values=tuple(odd.values()),
-        slows=setting.startswith(SLOWING),
+        slows=path.startswith(SLOWING),
     )
 
 
-def _settings(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Return the settings of a host that are the same on alike hosts."""
+def _settings(facts: Facts) -> Iterator[tuple[str, str, str]]:
+    """Return the settings of a host that are the same on alike hosts: path, interface, value."""
     settings = msgspec.to_builtins(facts)
     settings["memory"] = f"{facts.memory / GIB:.0f} GiB"
     for name, value in flat("", settings, leave=IDENTITY | UNLIKE):
         if value:
-            yield name, value
+            yield name, "", value
     for interface in facts.interfaces:
-        yield f"mtu of {interface.name}", str(interface.mtu)
-        if interface.speed:
-            yield f"speed of {interface.name}", format_rate(interface.speed)
-        for name in ("slot", "duplex"):
-            if value := getattr(interface, name):
-                yield f"{name} of {interface.name}", value
+        yield "interfaces.mtu", interface.name, str(interface.mtu)
+        speed = format_rate(interface.speed) if interface.speed else ""
+        for name, value in ("speed", speed), ("slot", interface.slot), ("duplex", interface.duplex):
+            if value:
+                yield f"interfaces.{name}", interface.name, value
 
 
-def causes(finding: FleetFinding, differences: Sequence[Drift]) -> tuple[Drift, ...]:
+def good_hosts(verdict: FleetVerdict, hosts: int) -> set[int]:
+    """Return the hosts that are proven, and not blamed."""
+    blamed = {host for finding in verdict.blamed for host in blamed_hosts(verdict, finding)}
+    return set(range(hosts if verdict.tests else 0)) - blamed - set(verdict.unproven)
+
+
+def causes(
+    finding: FleetFinding, differences: Sequence[Drift], good: Collection[int] = ()
+) -> tuple[Drift, ...]:
     """Return the settings that can make the hosts of a finding slow, and that only they have.
 
     No setting explains a host that does not answer; one explains slow hosts only where more than
-    half of the hosts have another value.
+    half of the hosts have another value, and none of the `good` hosts has theirs.
     """
     hosts = set(finding.reason.hosts or (finding.place.host,))
     is_lost = finding.reason.code == "lost"
     slowing = (d for d in differences if d.slows and 2 * d.count > d.of and not is_lost)
-    return tuple(d for d in slowing if hosts <= set(d.hosts))
+    return tuple(d for d in slowing if _explains(d, hosts, good))
+
+
+def _explains(drift: Drift, hosts: set[int], good: Collection[int]) -> bool:
+    values = dict(zip(drift.hosts, drift.values, strict=True))
+    own = {values.get(host, drift.usual) for host in hosts}
+    shared = own.intersection(values[host] for host in good if host in values)
+    return hosts <= values.keys() and not shared and all(_is_worse(drift, value) for value in own)
+
+
+def _is_worse(drift: Drift, value: str) -> bool:
+    """Tell whether a value can make a host slower than the usual one; of some, only a smaller."""
+    if not drift.path.startswith(FEWER) or value == LACKING:
+        return True
+    return drift.usual != LACKING and _number(value) < _number(drift.usual)
+
+
+def _number(text: str) -> float:
+    if text == NONE:  # no limit
+        return math.inf
+    return parse_rate(text) if text.endswith("bit") else float(text)

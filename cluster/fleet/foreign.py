@@ -1,16 +1,14 @@
 """The verdict on tests of other tools: whether they ran at the same time is not known."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from cluster.core.model.fleet import (
+from cluster.core.model.network.fleet import (
     FindingKind,
     Fleet,
     FleetFinding,
@@ -23,16 +21,19 @@ from cluster.core.model.fleet import (
     Suspect,
 )
 from cluster.fleet.diagnosis import USUAL, by_fault, in_order, no_values
-from cluster.fleet.findings import bad_groups, bad_hosts, undecided_hosts, untested_hosts
-from cluster.fleet.pair_table import Diagnosed, believable, diagnosed, pair_table, unit_value
+from cluster.fleet.findings.groups import bad_groups
+from cluster.fleet.findings.hosts import bad_hosts, undecided_hosts, untested_hosts
+from cluster.fleet.pair_table import (
+    Diagnosed,
+    Flags,
+    Values,
+    believable,
+    diagnosed,
+    pair_table,
+    unit_value,
+)
 from cluster.fleet.proximity import GAP, near_groups
-from cluster.fleet.solver import HOST, REFERENCE, blame_together
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Rates = NDArray[np.float64]
-    Flags = NDArray[np.bool_]
+from cluster.fleet.solver import REFERENCE, blame_together
 
 FAULTS: tuple[FindingKind, ...] = ("BAD", "HUNG", "GROUP")
 RARE = 0.01  # of all tests: stalls that healthy hosts have, too
@@ -40,9 +41,8 @@ COMPARED = 3  # hosts, of which one can differ from the others
 
 
 class _Comparison(NamedTuple):
-    """What the tests show: the hosts, the tests that tell hosts apart, and what others show."""
+    """What the tests show that tell hosts apart, and what others show."""
 
-    fleet: Fleet
     solution: Diagnosed
     further: tuple[FleetFinding, ...] = ()
     suspects: tuple[Suspect, ...] = ()
@@ -60,11 +60,11 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         count = len(tests) - failed
         return msgspec.structs.replace(verdict, reason=reason, tests=count, failed=failed)
     result = _compare(fleet, tests)
-    solution, fleet = result.solution, result.fleet
+    solution, fleet = result.solution, result.solution.fleet
     findings = _findings(result, untested)
     blamed, observations = by_fault(findings, FAULTS)
-    suspects = (*undecided_hosts(fleet, solution), *result.suspects, *_far_hosts(fleet, solution))
-    reference = unit_value(fleet, solution, float(solution.blame.references[HOST]))
+    suspects = (*undecided_hosts(solution), *result.suspects, *_far_hosts(solution))
+    reference = unit_value(solution, solution.reference)
     count = len(tests) - failed
     word, reason = _word(findings, suspects, count)
     is_low = fleet.metric == "bandwidth" and reference < USUAL * (fleet.limit or 0.0)
@@ -89,9 +89,9 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
 
 def _findings(result: _Comparison, untested: Sequence[FleetFinding]) -> list[FleetFinding]:
     """Return all findings; of latencies, none about a host, which may only be far away."""
-    fleet, solution = result.fleet, result.solution
-    hosts = bad_hosts(fleet, solution) if fleet.metric == "bandwidth" else ()
-    groups, pairs = bad_groups(fleet, solution), _unexplained(fleet, solution)
+    solution = result.solution
+    hosts = bad_hosts(solution) if solution.fleet.metric == "bandwidth" else ()
+    groups, pairs = bad_groups(solution), _unexplained(solution)
     return in_order([*hosts, *groups, *result.further, *pairs, *untested])
 
 
@@ -102,19 +102,18 @@ def _compare(fleet: Fleet, tests: Sequence[PairTest]) -> _Comparison:
     are compared with one another, too: distance is no fault.
     """
     solution = _solved(fleet, tests)
-    groups = fleet.groups if fleet.grouped else _groups(fleet, solution)
+    groups = fleet.groups if fleet.grouped else _groups(solution)
     if not groups:
-        return _Comparison(fleet, solution)
+        return _Comparison(solution)
     grouped = msgspec.structs.replace(fleet, groups=groups)
     whole = _solved(grouped, tests)
     if fleet.metric == "latency" or not _is_slow_between(whole):
-        return _Comparison(grouped, whole)
+        return _Comparison(whole)
     inside = [test for test in tests if groups[test.source] == groups[test.target]]
-    blamed = tuple(bad_hosts(fleet, solution))
+    blamed = tuple(bad_hosts(solution))
     return _Comparison(
-        grouped,
         _solved(grouped, inside),
-        (*blamed, _between_groups(grouped, whole)),
+        (*blamed, _between_groups(whole)),
         tuple(_single_hosts(grouped, {finding.place for finding in blamed})),
     )
 
@@ -132,22 +131,24 @@ def _solved(fleet: Fleet, tests: Sequence[PairTest]) -> Diagnosed:
     return solution._replace(blame=blame_together(solution.blame, solution.tests, len(fleet.names)))
 
 
-def _groups(fleet: Fleet, solution: Diagnosed) -> tuple[int, ...]:
+def _groups(solution: Diagnosed) -> tuple[int, ...]:
     """Find two or more groups of several hosts that are better with one another than with others.
 
     One host that differs from all others is a suspect, and no group. Tests that a suspect explains
     do not count; of latencies they do at first, as distance explains them, too.
     """
     explained = solution.blame.explained_by >= 0
-    left_out = [np.zeros_like(explained), explained] if fleet.metric == "latency" else [explained]
+    left_out = (
+        [np.zeros_like(explained), explained] if solution.fleet.metric == "latency" else [explained]
+    )
     for mask in left_out:
-        groups = near_groups(_times(len(fleet.names), solution, mask)).groups
+        groups = near_groups(_times(len(solution.fleet.names), solution, mask)).groups
         if sum(size > 1 for size in Counter(groups).values()) > 1:
             return groups
     return ()
 
 
-def _times(hosts: int, solution: Diagnosed, left_out: Flags) -> Rates:
+def _times(hosts: int, solution: Diagnosed, left_out: Flags) -> Values:
     """Return how long a byte takes between each two hosts, at best; NaN where it is not known."""
     table = solution.table
     times = np.full((hosts, hosts), np.nan)
@@ -159,21 +160,21 @@ def _times(hosts: int, solution: Diagnosed, left_out: Flags) -> Rates:
     return times
 
 
-def _between_groups(fleet: Fleet, solution: Diagnosed) -> FleetFinding:
+def _between_groups(solution: Diagnosed) -> FleetFinding:
     """Return that the groups share what is between them; the hosts are those of the smallest."""
-    table, groups = solution.table, np.array(fleet.groups)
+    table, groups = solution.table, np.array(solution.fleet.groups)
     rates, crossing = table.rates, table.between
     inside, outside = float(np.median(rates[~crossing])), float(np.median(rates[crossing]))
-    sizes = Counter(fleet.groups)
-    smallest = min(set(fleet.groups), key=lambda group: sizes[group])
+    sizes = Counter(solution.fleet.groups)
+    smallest = min(set(solution.fleet.groups), key=lambda group: sizes[group])
     return FleetFinding(
         place=Part(kind="fabric"),
         kind="SHARED",
-        capacity=unit_value(fleet, solution, outside),
+        capacity=unit_value(solution, outside),
         tests=int(table.between.sum()),
         reason=Reason(
             code="slow_between_groups",
-            usual=unit_value(fleet, solution, inside),
+            usual=unit_value(solution, inside),
             hosts=tuple(np.flatnonzero(groups == smallest).tolist()),
         ),
     )
@@ -187,19 +188,19 @@ def _single_hosts(fleet: Fleet, blamed: Collection[Part]) -> Iterator[Suspect]:
             yield Suspect(place=place, reason=Reason(code="in_no_group"))
 
 
-def _far_hosts(fleet: Fleet, solution: Diagnosed) -> Iterator[Suspect]:
+def _far_hosts(solution: Diagnosed) -> Iterator[Suspect]:
     """Return the hosts with long latencies to all others: they may only be far away."""
-    for host in bad_hosts(fleet, solution) if fleet.metric == "latency" else ():
+    for host in bad_hosts(solution) if solution.fleet.metric == "latency" else ():
         far = msgspec.structs.replace(host.reason, code="far")
         yield Suspect(
             place=host.place, direction=host.direction, capacity=host.capacity, reason=far
         )
 
 
-def _unexplained(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
+def _unexplained(solution: Diagnosed) -> Iterator[FleetFinding]:
     """List the low tests that no part explains; of latencies, none: distance is no fault."""
     table = solution.table
-    if fleet.metric == "latency":
+    if solution.fleet.metric == "latency":
         return
     suspects = [culprit.part for culprit in solution.blame.undecided]
     doubtful = np.isin(solution.parts.paths, suspects).any(axis=1)
@@ -209,13 +210,13 @@ def _unexplained(fleet: Fleet, solution: Diagnosed) -> Iterator[FleetFinding]:
     yield FleetFinding(
         place=Part(kind="pairs"),
         kind="UNSTABLE",
-        capacity=unit_value(fleet, solution, float(table.rates[odd].max())),
+        capacity=unit_value(solution, float(table.rates[odd].max())),
         tests=len(odd),
         reason=Reason(
             code="low_pairs",
             low=len(odd),
             of=len(table.tests),
-            pairs=tuple((int(table.source[at]), int(table.target[at])) for at in odd),
+            pairs=tuple((int(table.source[index]), int(table.target[index])) for index in odd),
         ),
     )
 

@@ -5,9 +5,10 @@ others, low pairs. What was not seen proves nothing: without a limit, hosts that
 look healthy.
 """
 
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, ReasonCode
-from cluster.core.model.gate import Gate, GateCode, GateWord
-from cluster.fleet.diagnosis import USUAL
+from cluster.core.model.network.fleet import FleetFinding, FleetVerdict, ReasonCode
+from cluster.core.model.network.gate import Gate, GateCode, GateWord
+from cluster.fleet.diagnosis import BELIEVED, USUAL
+from cluster.fleet.evidence import blamed_hosts
 
 FALSE_ALARMS = 0.002  # of healthy fleets, at most; docs/explanation/gate.md says how often it was
 LIMITED = 0.5  # of the tests: from this on, processors limit what most hosts reach, and no link
@@ -34,8 +35,10 @@ def decide(verdict: FleetVerdict, hosts: int, skipped: tuple[int, ...] = ()) -> 
         for finding in verdict.observations
         if finding.kind == "UNTESTED" and finding.place.host not in skipped
     ]
-    candidates = verdict.unproven if verdict.tests else range(hosts)
-    unproven = tuple(host for host in candidates if host not in skipped)
+    parts = [f for f in verdict.blamed if f.place.kind in ("host", "nic", "group")]
+    blamed = {host for finding in parts for host in blamed_hosts(verdict, finding)}
+    candidates = blamed.union(verdict.unproven if verdict.tests else range(hosts))
+    unproven = tuple(sorted(candidates.difference(skipped)))
     word, code = _word(verdict, bad, unproven, untried=len(unjudged) + len(skipped) == hosts)
     return Gate(
         verdict=word,
@@ -46,6 +49,7 @@ def decide(verdict: FleetVerdict, hosts: int, skipped: tuple[int, ...] = ()) -> 
         skipped=skipped,
         bad=bad,
         suspected=(*(finding for finding in verdict.blamed if finding not in bad), *unjudged),
+        doubtful=tuple(suspect.place for suspect in verdict.suspects),
         reference=verdict.reference,
         limit=verdict.limit,
         share=USUAL,
@@ -70,17 +74,19 @@ def _word(
 ) -> tuple[GateWord, GateCode]:
     reference, limit = verdict.reference, verdict.limit
     is_low = bool(reference and limit and reference < USUAL * limit)
+    has_limit = bool(limit and not (reference and reference > BELIEVED * limit))
     by_link = verdict.limited < LIMITED * verdict.tests
-    some = bool(limit and verdict.best >= USUAL * limit)  # then flows of others may slow the rest
+    # then flows of others may slow the rest
+    has_fast = bool(limit and verdict.best >= USUAL * limit)
     answers: tuple[tuple[bool, GateWord, GateCode], ...] = (
         (bool(bad), "BAD", "faults"),
         (verdict.reason.code == "one_machine", "UNDECIDED", "no_network"),
         (not verdict.tests and untried, "UNDECIDED", "no_time"),
         (not verdict.tests or reference is None, "UNDECIDED", "no_values"),
         (bool(verdict.blamed), "UNDECIDED", "unconfirmed"),
-        (limit is None, "UNDECIDED", "no_limit"),
+        (not has_limit, "UNDECIDED", "no_limit"),
         (is_low and not by_link, "UNDECIDED", "processor"),
-        (is_low and some, "UNDECIDED", "few_rounds"),
+        (is_low and has_fast, "UNDECIDED", "few_rounds"),
         (is_low, "BAD", "below_limit"),
         (verdict.reason.code == "slow_alone", "BAD", "slow_alone"),
         (verdict.reason.code in OPEN, "UNDECIDED", OPEN.get(verdict.reason.code, "unproven")),

@@ -8,7 +8,8 @@ from statistics import median
 from typing import NamedTuple
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import (
+from cluster.core.model.logs import Parsed
+from cluster.core.model.network.fleet import (
     LoggedPair,
     NoValue,
     PairAssumption,
@@ -16,9 +17,8 @@ from cluster.core.model.fleet import (
     PairMetric,
     PairTest,
 )
-from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Definition
-from cluster.core.units import format_size
+from cluster.core.model.results.measurements import Definition
+from cluster.core.text.units import format_size
 
 LATENCY_SIZE = 8  # bytes, of which latencies are compared, if the logs have them
 RIVAL = 0.5  # of the pairs of the most frequent test: with more, another test could be meant
@@ -42,11 +42,8 @@ class PairResult(NamedTuple):
 def pair_logs(results: Sequence[PairResult], metric: PairMetric, series: str = "") -> PairLogs:
     """Choose the test that most pairs have, and the size of message that most of its results have.
 
-    Returns:
-        A value per result of that test; results that failed have a reason instead.
-
-    Raises:
-        SpecError: no result has the metric, or several tests could be meant.
+    A result that failed has a reason in place of its value. SpecError: no result has the metric, or
+    several tests could be meant.
     """
     tests: defaultdict[str, list[PairResult]] = defaultdict(list)
     for result in results:
@@ -65,21 +62,19 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, series: str = "
         _logged(result, own, size, metric)
         for result, own in zip(titles[title], values, strict=True)
     )
-    at = f", {format_size(int(size))}" if size else ""
+    at_size = f", {format_size(int(size))}" if size else ""
     return PairLogs(
-        title=f"{title}{at}",
+        title=f"{title}{at_size}",
         metric=metric,
         pairs=pairs,
         assumptions=(BOTH_WAYS, *UNKNOWN),
-        left_out=tuple(
-            f"{len(own)} result(s) of {other}" for other, own in tests.items() if other != title
-        ),
+        others={other: len(own) for other, own in tests.items() if other != title},
     )
 
 
 def _all_failed(results: Sequence[PairResult], metric: PairMetric) -> PairLogs:
     pairs = tuple(_logged(result, {}, 0, metric) for result in results if result.result.failures)
-    return PairLogs(title="tests that failed", metric=metric, pairs=pairs)
+    return PairLogs(metric=metric, pairs=pairs)
 
 
 def _title(result: Parsed) -> str:
@@ -194,7 +189,7 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> Iterator[tuple[PairTest
         pairs have a log, the others are tests that were not tried. So are values far above all
         others.
     """
-    number = {name: at for at, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(names)}
     usual = median([pair.value for pair in logs.pairs if pair.value] or [0.0])
     turns: Counter[tuple[int, int]] = Counter()
     for pair in logs.pairs:

@@ -7,15 +7,16 @@ from statistics import median, median_high, median_low
 
 import msgspec
 
-from cluster.core.model.fleet import PairTest
-from cluster.core.model.measurements import Definition, Measurement
+from cluster.core.model.network.fleet import PairTest
+from cluster.core.model.results.measurements import Definition, Measurement
 from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
-LOST = re.compile(r"host:(\d+) is lost: (.*)", re.DOTALL)  # as `PairTest.why` writes it
+LOST = "lost"  # the number of the host that was lost, -1 for none, beside a reason
+LOST_WORDS = re.compile(r"host:(\d+) is lost: (.*)", re.DOTALL)  # of a run without that parameter
 OPTIONAL = ("nic", "port", "path", "source_busy", "target_busy")
 COUNTERS = ("source_counters", "target_counters")
-PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED, *COUNTERS)
+PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED, LOST, *COUNTERS)
 
 
 def measurements_of(
@@ -36,7 +37,8 @@ def _measurement(test: PairTest, definition: Definition, id_: str, host: str) ->
     params |= {name: getattr(test, name) for name in OPTIONAL if getattr(test, name)}
     params |= {name: _text(counts) for name in COUNTERS if (counts := getattr(test, name))}
     if not test.value:
-        params[SKIPPED if test.value is None else FAILED] = test.why
+        params[SKIPPED if test.value is None else FAILED] = test.reason
+        params[LOST] = test.lost
     return Measurement(
         metric=definition.metric,
         definition=id_,
@@ -49,7 +51,6 @@ def _measurement(test: PairTest, definition: Definition, id_: str, host: str) ->
 
 
 def pair_tests(measurements: Iterable[Measurement]) -> tuple[PairTest, ...]:
-    """Find the tests of pairs among measurements."""
     return tuple(
         _test(measurement)
         for measurement in measurements
@@ -61,14 +62,16 @@ def _test(measurement: Measurement) -> PairTest:
     places = measurement.params
     failed = 0.0 if FAILED in places else None
     reason = str(places.get(FAILED, places.get(SKIPPED, "")))
-    lost = LOST.fullmatch(reason)
+    lost = int(places.get(LOST, -1))
+    if LOST not in places and (words := LOST_WORDS.fullmatch(reason)):
+        lost, reason = int(words[1]), words[2]
     return PairTest(
         round=int(places["round"]),
         source=int(places["source"]),
         target=int(places["target"]),
         value=measurement.values[0] if measurement.values else failed,
-        reason=lost[2] if lost else reason,
-        lost=int(lost[1]) if lost else -1,
+        reason=reason,
+        lost=lost,
         alone=bool(places.get("alone", 0)),
         nic=int(places.get("nic", 0)),
         port=int(places.get("port", 0)),
@@ -109,18 +112,11 @@ FEWEST = 3  # hosts: of two, a slow pair does not say which
 
 
 def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
-    """Return the share of the fleet's median that each host reaches in a run.
+    """Return the share of the fleet's median that each host reaches in a run, by its number.
 
-    What changes for all hosts, such as an upgraded kernel, does not change these shares.
-
-    Args:
-        better: whether `higher` or `lower` values are better.
-
-    Returns:
-        By the number of each host, its worse direction over the median of all hosts; of that
-        direction, the median of its tests, so that a bad partner does not count: of an even number,
-        the better of the two in the middle, as one of two partners may be the bad one. Nothing of
-        fewer than three hosts.
+    What changes for all hosts, such as an upgraded kernel, does not change these shares. A host's
+    worse direction counts, by the median of its tests, so that a bad partner does not: of an even
+    number, the better of the two in the middle. Nothing of fewer than three hosts.
     """
     valued = [test for test in tests if test.value]
     together = [test for test in valued if not test.alone] or valued

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.core.model.fleet import Fleet, PairTest, Way
+from cluster.core.model.network.fleet import NO_FIGURE, SHORT, Fleet, PairTest, Way
 from cluster.fleet import solver
 from cluster.fleet.simulation import FabricLinks, FleetSimulator, max_min_rates
 
@@ -51,14 +51,10 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: boo
 def routed_parts(
     fabric_links: FabricLinks, source: Numbers, target: Numbers, paths: Numbers
 ) -> Parts:
-    """Return hosts, groups, links and spine switches, if the routes are known.
+    """Return hosts, groups, links and spine switches, if the links of each test are known.
 
-    Args:
-        paths: the links of each test, as `FabricLinks` numbers them.
-
-    Returns:
-        The parts; link l is part `l - 2 * endpoints + 2 * (endpoints + groups)`,
-        and the spine switches follow the links.
+    Link l of `paths` is part `l - 2 * endpoints + 2 * (endpoints + groups)`; the spine switches
+    follow the links.
     """
     n = fabric_links.endpoints
     parts = parts_of(source, target, fabric_links.leaf(np.arange(n)))
@@ -97,16 +93,21 @@ class PairTable(NamedTuple):
     alone: Flags
     between: Flags
     groups: Numbers
-    directed: bool = True
-    foreign: bool = False
+    fleet: Fleet
     # of the shape (2, tests): whether the processor of the source, and that of the target, limited
     # each test
     busy: Flags = NO_FLAGS
 
     @property
+    def hosts(self) -> Numbers:
+        """The hosts that sent, and those that received: of the shape (2, tests)."""
+        hosts: Numbers = np.stack([self.source, self.target]) // self.fleet.nics
+        return hosts
+
+    @property
     def one_group(self) -> bool:
         """Whether it is not known which hosts share a switch."""
-        return not self.foreign and not bool(self.between.any())
+        return not self.fleet.foreign and not bool(self.between.any())
 
     @property
     def limited(self) -> Flags:
@@ -118,21 +119,57 @@ class PairTable(NamedTuple):
 class Diagnosed(NamedTuple):
     """Tests, and the parts that are blamed for the low ones."""
 
+    fleet: Fleet
     table: PairTable
     parts: Parts
     tests: solver.PairTests
     blame: solver.Blame
     routes: FleetSimulator | None = None
 
+    @property
+    def suspects(self) -> tuple[solver.Culprit, ...]:
+        """What is blamed, then what is undecided."""
+        return (*self.blame.blamed, *self.blame.undecided)
+
+    @property
+    def reference(self) -> float:
+        """What most hosts reach, in the unit of the table's rates."""
+        return float(self.blame.references[solver.HOST])
+
+    @property
+    def unshared(self) -> Flags:
+        """Tests from which others took nothing, or of which it is known how much."""
+        return ~self.tests.shared | (self.routes is not None)
+
+    def line(self, tolerances: float = 1.0) -> float:
+        """Return the rate below which a test is low."""
+        return self.reference * (1 - tolerances * self.blame.tolerance)
+
+    def is_host(self, part: int) -> bool:
+        """Tell whether a part is a direction of a host: these come before groups and links."""
+        return part < 2 * self.parts.endpoints
+
+    def host(self, part: int) -> int:
+        return part % self.parts.endpoints // self.fleet.nics
+
+    def way(self, part: int) -> str:
+        """Return the direction of a host that a part is."""
+        return "rx" if part >= self.parts.endpoints else "tx"
+
 
 def believable(tests: Sequence[PairTest]) -> tuple[PairTest, ...]:
-    """Bound the values, so that no ratio overflows; what is no rate and no time is missing."""
+    """Bound the values, so that no ratio overflows; what is no rate and no time is missing.
+
+    Where a process was short of time, and nothing failed, nothing arrived as nobody looked.
+    """
     return tuple(
-        test
+        msgspec.structs.replace(test, value=None, reason=SHORT)
+        if test.value == 0 and not test.why and max(test.source_busy, test.target_busy) >= BUSY
+        else test
         if not test.value or LEAST <= test.value <= MOST
         else msgspec.structs.replace(test, value=min(MOST, max(LEAST, test.value)))
         if 0 < test.value < math.inf
-        else msgspec.structs.replace(test, value=None, reason=f"its value is {test.value}")
+        else msgspec.structs.replace(test, value=None, reason=NO_FIGURE.format(test.value))
         for test in tests
     )
 
@@ -154,10 +191,9 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
         values = _turned_over(values, between)
     alone = np.array([t.alone for t in tests], dtype=np.bool_)
     ends = source, target
-    flags = fleet.directed, fleet.foreign
     busy = np.array([[t.source_busy for t in tests], [t.target_busy for t in tests]]) >= BUSY
     busy &= fleet.metric == "bandwidth"  # a process that waits for each message is always busy
-    return PairTable(tests, *ends, values, alone, between, groups, *flags, busy)
+    return PairTable(tests, *ends, values, alone, between, groups, fleet, busy)
 
 
 def endpoint_groups(fleet: Fleet) -> Numbers:
@@ -178,24 +214,21 @@ def _turned_over(values: Values, between: Flags) -> Values:
 
 
 def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnosed:
-    """Find the parts to blame for low tests.
+    """Find the parts to blame for low tests, of which there is at least one.
 
     If the routes are known, links are parts, as hosts are. It is then also known how much a test
     loses to concurrent tests: one that lost just that is no evidence against the parts on its path.
-
-    Args:
-        table: the tests; at least one.
     """
     if routes is not None:
         return _routed(table, routes)
-    parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
+    parts = parts_of(table.source, table.target, table.groups, directed=table.fleet.directed)
     paths = np.where(peers(table)[:, None], -1, parts.paths)
-    events = None if table.foreign else _events(table)
+    events = None if table.fleet.foreign else _events(table)
     unknown = table.one_group or _is_crowded_inside(table)
     tests = solver.PairTests(paths, table.rates, _shares(table), parts.kinds, events, unknown)
     parts = parts._replace(paths=paths)
     return _without_half_good_tests(
-        _without_limited_tests(Diagnosed(table, parts, tests, solver.solve(tests)))
+        _without_limited_tests(Diagnosed(table.fleet, table, parts, tests, solver.solve(tests)))
     )
 
 
@@ -216,7 +249,7 @@ def peers(table: PairTable) -> Flags:
     """
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)
     first = rounds[table.alone].min(initial=np.iinfo(np.int64).max)
-    late: Flags = ~table.alone & (rounds > first) & (not table.foreign)
+    late: Flags = ~table.alone & (rounds > first) & (not table.fleet.foreign)
     return late
 
 
@@ -227,7 +260,7 @@ def _without_limited_tests(solution: Diagnosed) -> Diagnosed:
     than any link here: a receiver that was late then read what had waited in its memory.
     """
     rates = solution.table.rates
-    unbelievable = rates > BURST * solution.blame.references[solver.HOST]
+    unbelievable = rates > BURST * solution.reference
     return _with_tests(
         solution, ~(solution.table.limited & ((solution.blame.low & (rates > 0)) | unbelievable))
     )
@@ -239,16 +272,14 @@ def _without_half_good_tests(solution: Diagnosed) -> Diagnosed:
     An oversubscribed fabric is slow when all send. What a host reaches alone then clears it only if
     others reach no more alone.
     """
-    blame, table = solution.blame, solution.table
-    suspects = [c.part for c in (*blame.blamed, *blame.undecided)]
+    table = solution.table
+    suspects = [c.part for c in solution.suspects]
     clean = table.alone & (table.rates > 0) & ~np.isin(solution.parts.paths, suspects).any(axis=1)
     if not clean.any():
         return solution
     usual = float(np.percentile(table.rates[clean], solver.REFERENCE))
-    low = table.alone & (table.rates < usual * (1 - blame.tolerance))
-    return _with_tests(
-        solution, ~(low & (table.rates >= blame.references[solver.HOST] * (1 - blame.tolerance)))
-    )
+    low = table.alone & (table.rates < usual * (1 - solution.blame.tolerance))
+    return _with_tests(solution, ~(low & (table.rates >= solution.line())))
 
 
 def _with_tests(solution: Diagnosed, usable: Flags) -> Diagnosed:
@@ -266,7 +297,9 @@ def _shares(table: PairTable) -> Flags:
 
     A test in which nothing arrived is not among them: others can slow a test down, not stop it.
     """
-    several = bool(table.between.any()) and not table.foreign and not _is_crowded_inside(table)
+    several = (
+        bool(table.between.any()) and not table.fleet.foreign and not _is_crowded_inside(table)
+    )
     wide = table.between if several else np.ones_like(table.alone)
     return ~table.alone & wide & (table.rates > 0)
 
@@ -289,7 +322,8 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
     tells = (all_at_once >= FREE * own) | (share < 1 - solver.DEEP * solver.usual_spread(share))
     ways = np.where(tells[:, None], parts.paths, -1)
     tests = solver.PairTests(ways, table.rates, _shares(table), parts.kinds)
-    return Diagnosed(table, parts._replace(paths=ways), tests, solver.solve(tests), routes)
+    usable = parts._replace(paths=ways)
+    return Diagnosed(table.fleet, table, usable, tests, solver.solve(tests), routes)
 
 
 def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:
@@ -300,8 +334,8 @@ def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple
     together = own.copy()
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)
     for number in np.unique(rounds[~table.alone]):
-        at = np.flatnonzero((rounds == number) & ~table.alone)
-        together[at] = max_min_rates(paths[at], capacities)
+        indices = np.flatnonzero((rounds == number) & ~table.alone)
+        together[indices] = max_min_rates(paths[indices], capacities)
     return own, together
 
 
@@ -311,9 +345,9 @@ def most_common_reason(tests: Iterable[PairTest]) -> str:
     return reasons.most_common(1)[0][0] if reasons else ""
 
 
-def unit_value(fleet: Fleet, solution: Diagnosed, rate: float) -> float:
+def unit_value(solution: Diagnosed, rate: float) -> float:
     """Convert a rate of the solver to the unit of the metric: latencies were inverted."""
-    if fleet.metric == "bandwidth":
+    if solution.fleet.metric == "bandwidth":
         return rate
     values = [t.value for t in solution.table.tests if t.value]
     return float(np.median(values)) / rate if rate > 0 else 0.0

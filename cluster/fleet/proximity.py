@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cluster.core.model.placement import NetworkLayer
+    from cluster.core.model.network.placement import NetworkLayer
 
     Latencies = NDArray[np.float64]
     Flags = NDArray[np.bool_]
@@ -56,8 +56,8 @@ def near_groups(latency: Latencies) -> NearGroups:
         return NearGroups((), "few_pairs", pairs=len(measured))
     ranked = np.sort(values[measured])
     gaps = ranked[SIDE : -SIDE + 1] / ranked[SIDE - 1 : -SIDE]
-    at = int(gaps.argmax()) + SIDE - 1
-    gap, edge = float(gaps.max()), float(ranked[at])
+    index = int(gaps.argmax()) + SIDE - 1
+    gap, edge = float(gaps.max()), float(ranked[index])
     if gap < GAP:
         return NearGroups((), "no_gap", gap, edge, pairs=len(measured))
     tested = ~np.isnan(latency)
@@ -138,8 +138,8 @@ def _chance(tested: Flags, near: Flags, wrong: int) -> float:
     hits = 0
     for _ in range(DRAWS):
         drawn = np.zeros_like(tested)
-        at = chance.choice(len(rows), many, replace=False)
-        drawn[rows[at], columns[at]] = drawn[columns[at], rows[at]] = True
+        chosen = chance.choice(len(rows), many, replace=False)
+        drawn[rows[chosen], columns[chosen]] = drawn[columns[chosen], rows[chosen]] = True
         hits += _contradictions(drawn, tested, _components(drawn)) <= wrong
     return (hits + 1) / (DRAWS + 1)
 
@@ -212,14 +212,16 @@ def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
     return msgspec.structs.replace(layer, agreement=max(shares, default=None))
 
 
-def closest_layer(groups: Groups, layers: Sequence[NetworkLayer]) -> NetworkLayer | None:
-    """Return the layer that agrees most with latency's groups, the nearest to hosts of equals."""
-    shares = [(agreement(groups, layer), layer) for layer in layers]
-    comparable = [(share, layer) for share, layer in shares if share is not None]
-    return max(comparable, key=lambda pair: pair[0], default=(0.0, None))[1]
+def closest_layer(
+    groups: Groups, layers: Sequence[NetworkLayer]
+) -> tuple[NetworkLayer | None, float | None]:
+    """Return the layer that agrees most with latency's groups, and how far; the first of equals."""
+    shares = [(layer, agreement(groups, layer)) for layer in layers]
+    comparable = [(layer, share) for layer, share in shares if share is not None]
+    return max(comparable, key=lambda pair: pair[1], default=(None, None))
 
 
-def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, int]]:
+def disagreements(groups: Sequence[int], layer: NetworkLayer) -> Iterator[tuple[int, int]]:
     """Return the pairs of hosts, of known places, that latency and a layer treat differently."""
     for a, group in enumerate(layer.groups):
         for b in range(a + 1, len(groups)):
@@ -227,20 +229,3 @@ def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, in
             comparable = group is not None and other is not None
             if comparable and (groups[a] == groups[b]) != (group == other):
                 yield a, b
-
-
-def switch_groups(layers: Sequence[NetworkLayer]) -> Groups:
-    """Return the groups whose pairs share as little of the network as possible.
-
-    Returns:
-        The groups below the nearest switches by which at least half of the hosts are with another
-        one; a host of which nothing is known is alone. Empty if there are no such switches.
-    """
-    for layer in layers:
-        together = sum(size for size in layer.sizes if size > 1)
-        if layer.switch and 2 * together >= len(layer.groups):
-            alone = len(layer.sizes)
-            return tuple(
-                alone + host if group is None else group for host, group in enumerate(layer.groups)
-            )
-    return ()

@@ -3,22 +3,10 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest
-from cluster.core.model.value import Value
+from cluster.core.model.network.fleet import FleetFinding, FleetVerdict, NewHost, PairTest
 
 KINDS = ("BAD", "HUNG")  # of a host by itself: a new machine helps
 PARTNERS = 3  # good hosts that a new machine is tested with
-
-
-class NewHost(Value, frozen=True, kw_only=True):
-    """What tests of a new machine with good hosts showed."""
-
-    good: bool
-    tests: int
-    partners: tuple[int, ...]  # the hosts that it was tested with
-    sent: float | None = None  # as a share of what most hosts reach; none if nothing arrived
-    received: float | None = None  # the same
-    message: str = ""  # why nothing arrived, as a test reported it
 
 
 def hosts_at_fault(verdict: FleetVerdict) -> dict[int, FleetFinding]:
@@ -49,7 +37,6 @@ def pairs_to_test(
 
 
 def _suspects(verdict: FleetVerdict) -> set[int]:
-    """Return the hosts that are blamed, suspected or untested."""
     places = [finding.place for finding in verdict.findings]
     for suspect in verdict.suspects:
         places += [suspect.place, *(place for place, _ in suspect.twins)]

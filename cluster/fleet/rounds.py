@@ -16,34 +16,30 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from cluster.fleet.findings import (
-    FEWEST_OF_GROUP,
+from cluster.fleet.findings.groups import FEWEST_OF_GROUP, bad_groups, slow_groups
+from cluster.fleet.findings.hosts import (
     PARTNERS,
-    bad_groups,
-    bad_pairs,
     blamed_hosts,
-    doubtful_pairs,
     fresh_partners,
-    group_hosts,
     short_hosts,
-    slow_groups,
     suspected_hosts,
     unproven_hosts,
 )
-from cluster.fleet.instability import (
+from cluster.fleet.findings.instability import (
     REPEATED,
     SEEMING,
     crowded_pairs,
     doubtful_hosts,
     varying_hosts,
 )
+from cluster.fleet.findings.pairs import bad_pairs, doubtful_pairs
 from cluster.fleet.pair_table import Diagnosed, PairTable, diagnosed, pair_table, peers
-from cluster.fleet.solver import CROWD_CHANCE, DEEP, HOST, MANY
+from cluster.fleet.solver import CROWD_CHANCE, DEEP, MANY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cluster.core.model.fleet import Fleet, PairTest
+    from cluster.core.model.network.fleet import Fleet, PairTest
     from cluster.fleet.simulation import FleetSimulator
 
     Pairs = NDArray[np.int64]
@@ -62,7 +58,7 @@ FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
 PEERS = 8  # rounds of suspects among one another
 MOST_REPEATS = 8  # times that a low pair of good hosts is tested by the same port
 MOST_VARYING, TIMES = 8, 8  # hosts that may be slow at times, and tests of each
-REPEATS, BESIDE = 16, 2  # of hosts that seem unstable, and how many other pairs are beside them
+REPEATS, BESIDE = 20, 2  # of hosts that seem unstable, and how many other pairs are beside them
 MOST_UNPROVEN = 64  # hosts that are tested alone for that reason only
 MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
@@ -111,11 +107,11 @@ class _Budget:
         self._measure = measure
         self._remaining = remaining
         self._whole = remaining()
-        self._each = 0.0  # seconds that tests at the same time take
+        self._cost = 0.0  # seconds that tests at the same time take
 
     def has_rounds(self) -> bool:
         """Tell whether another round leaves the time for what follows the rounds."""
-        return self._each == 0 or self._remaining() - self._each > (1 - ROUNDS_SHARE) * self._whole
+        return self._cost == 0 or self._remaining() - self._cost > (1 - ROUNDS_SHARE) * self._whole
 
     def run(self, step: SurveyStep) -> Sequence[PairTest]:
         """Run as much of a step as fits into its share of the time that is left."""
@@ -124,13 +120,13 @@ class _Budget:
             free = before
             if step.purpose not in WHOLE:
                 free = STEP_SHARE * (before - CONFIRM_SHARE * self._whole)
-            fit = int(max(0.0, free) / self._each) if self._each else int(before > 0)
+            fit = int(max(0.0, free) / self._cost) if self._cost else int(before > 0)
             step = step._replace(pairs=step.pairs[: fit if step.alone or not fit else None])
         if not len(step.pairs):
             return ()
         tests = self._measure(step)
         if before < math.inf:
-            self._each = (before - self._remaining()) / (len(step.pairs) if step.alone else 1)
+            self._cost = (before - self._remaining()) / (len(step.pairs) if step.alone else 1)
         return tests
 
 
@@ -143,8 +139,7 @@ def survey(
 ) -> list[PairTest]:
     """Test a fleet: rounds, a sample of pairs alone, and unclear cases again.
 
-    Args:
-        remaining: the seconds that remain; what tells least is left out.
+    What tells least is left out where too few seconds remain.
     """
     budget = _Budget(measure, remaining)
     tests: list[PairTest] = []
@@ -183,7 +178,7 @@ def _further_steps(
             table = pair_table(fleet, tests)
             if not table.tests or not (table.rates > 0).any():
                 return
-            steps = list(steps_of(fleet, tests, diagnosed(table, routes)))
+            steps = list(steps_of(tests, diagnosed(table, routes)))
             yield from steps
             if not steps:
                 break
@@ -225,19 +220,17 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
     chosen: list[int] = []
     sample: set[int] = set()
     ends = groups[met] if fleet.grouped else met
-    for at, pair in enumerate(ends.tolist()):
+    for index, pair in enumerate(ends.tolist()):
         if len(chosen) == count:
             break
         if not sample.issuperset(pair):
             sample.update(pair)
-            chosen.append(at)
+            chosen.append(index)
     rest = np.setdiff1d(np.arange(len(met)), chosen).tolist()
     return [(int(a), int(b)) for a, b in met[[*chosen, *rest[: count - len(chosen)]]]]
 
 
-def _repeated_tests(
-    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
-) -> Iterator[SurveyStep]:
+def _repeated_tests(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Return the pairs to test again, alone: low tests that no blamed part explains."""
     number = _next(tests)
     once = {_either_way((t.source, t.target)) for t in tests if t.alone}
@@ -247,72 +240,64 @@ def _repeated_tests(
     silent = _pairs_of(solution, solution.blame.unexplained & (solution.table.rates <= 0))
     odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
     doubtful = (
-        *_suspects(fleet, solution),
-        *_beside_good(fleet, solution, (host.place.host for host in short_hosts(fleet, solution))),
-        *crowded_pairs(fleet, solution),
+        *_suspects(solution),
+        *_beside_good(solution, (host.place.host for host in short_hosts(solution))),
+        *crowded_pairs(solution),
         *_slow_fabric(solution),
     )
     remaining = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
     if again := dict.fromkeys([*odd, *remaining]):
         yield _alone(number, again, "chance")
-    yield from _by_other_ports(fleet, solution, odd, silent, number + 1)
+    yield from _by_other_ports(solution, odd, silent, number + 1)
 
 
-def _among_suspects(
-    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
-) -> Iterator[SurveyStep]:
+def _among_suspects(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test suspects with one another: if they are good then, what is slow is a part they share."""
-    hosts = np.array(_strangers(fleet, solution), dtype=np.int64)
+    hosts = np.array(_strangers(solution), dtype=np.int64)
     for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
         yield SurveyStep(number, hosts[pairs], alone=False, port=0, purpose="suspects")
 
 
-def _strangers(fleet: Fleet, solution: Diagnosed) -> list[int]:
+def _strangers(solution: Diagnosed) -> list[int]:
     """Return suspects that may share a part, and were not all tested with one another yet."""
-    suspects = suspected_hosts(fleet, solution)
-    if len(suspects) > len(fleet.names) / 2:  # in a thin fabric, most may have met others
-        suspects = blamed_hosts(fleet, solution)
-    several = FEWEST_OF_GROUP <= len(suspects) <= len(fleet.names) / 2
-    if fleet.grouped or not several or not solution.table.alone.any():
+    suspects = suspected_hosts(solution)
+    if len(suspects) > len(solution.fleet.names) / 2:  # in a thin fabric, most may have met others
+        suspects = blamed_hosts(solution)
+    several = FEWEST_OF_GROUP <= len(suspects) <= len(solution.fleet.names) / 2
+    if solution.fleet.grouped or not several or not solution.table.alone.any():
         return []
-    ends = np.stack([solution.table.source, solution.table.target])[:, peers(solution.table)]
-    return suspects if set(suspects) - set((ends.ravel() // fleet.nics).tolist()) else []
+    met = solution.table.hosts[:, peers(solution.table)]
+    return suspects if set(suspects) - set(met.ravel().tolist()) else []
 
 
-def _at_other_times(
-    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
-) -> Iterator[SurveyStep]:
+def _at_other_times(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test hosts that may be slow at times, alone with good hosts, several times."""
-    number, repeated = _next(tests), doubtful_hosts(fleet, solution, SEEMING)
-    hosts = [host for host in varying_hosts(fleet, solution) if host not in repeated]
-    partners = {h: fresh_partners(fleet, solution, h, TIMES) for h in hosts[:MOST_VARYING]}
+    number, repeated = _next(tests), doubtful_hosts(solution, SEEMING)
+    hosts = [host for host in varying_hosts(solution) if host not in repeated]
+    partners = {h: fresh_partners(solution, h, TIMES) for h in hosts[:MOST_VARYING]}
     for time in range(TIMES if any(partners.values()) else 0):
         pairs = [(host, own[time % len(own)]) for host, own in partners.items() if own]
         yield _alone(number + time, pairs, "varying")
 
 
-def _low_pairs_again(
-    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
-) -> Iterator[SurveyStep]:
+def _low_pairs_again(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test low pairs of good hosts by the port at which they were never good, at another time."""
     by_port: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    low_pairs = doubtful_pairs(solution, doubtful_hosts(fleet, solution))
+    low_pairs = doubtful_pairs(solution, doubtful_hosts(solution))
     for port, pair in islice(low_pairs, MOST_AGAIN):
         by_port[port].append(pair)
     for number, (port, pairs) in enumerate(by_port.items(), _next(tests)):
         yield _alone(number, pairs, "again", port)
 
 
-def _doubtful_again(
-    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
-) -> Iterator[SurveyStep]:
+def _doubtful_again(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test hosts that seem unstable at other times, alone with any host, and others beside them.
 
     The partners do not depend on earlier tests: healthy hosts are low as often as the others.
     """
-    suspects = suspected_hosts(fleet, solution)
-    doubtful = set(doubtful_hosts(fleet, solution, SEEMING)).difference(suspects)
-    tested = np.unique(np.stack([solution.table.source, solution.table.target]) // fleet.nics)
+    suspects = suspected_hosts(solution)
+    doubtful = set(doubtful_hosts(solution, SEEMING)).difference(suspects)
+    tested = np.unique(solution.table.hosts)
     hosts = np.setdiff1d(tested, suspects)
     times = islice(cycle(tournament(len(hosts))), REPEATS if doubtful else 0)
     for time, places in enumerate(times):
@@ -322,38 +307,34 @@ def _doubtful_again(
         yield _alone(_next(tests) + time, [*own, *compared], "repeats", REPEATED + time)
 
 
-def _proving(fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
+def _proving(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test the hosts alone that others may have kept from the usual rate in every test."""
     if solution.blame.blamed:  # then the time is for these
         return
-    ends = np.concatenate([solution.table.source, solution.table.target]) // fleet.nics
-    unproven = set(unproven_hosts(fleet, solution)) & set(ends.tolist())
-    suspects = suspected_hosts(fleet, solution)
+    tested = set(solution.table.hosts.ravel().tolist())
+    unproven = set(unproven_hosts(solution)) & tested
+    suspects = suspected_hosts(solution)
     pairs = [
         (host, other)
         for host in sorted(unproven.union(() if _is_loud(solution) else suspects))[:MOST_UNPROVEN]
-        for other in fresh_partners(fleet, solution, host, 1)
+        for other in fresh_partners(solution, host, 1)
     ]
     for host in suspects[:MOST_VARYING]:  # and good pairs beside it
-        for a, b in pairwise(fresh_partners(fleet, solution, host)):
+        for a, b in pairwise(fresh_partners(solution, host)):
             pairs += (a, b), (host, b)
     if pairs:
         yield _alone(_next(tests), dict.fromkeys(map(_either_way, pairs)), "unproven")
 
 
 def _by_other_ports(
-    fleet: Fleet,
-    solution: Diagnosed,
-    odd: Sequence[tuple[int, int]],
-    silent: set[tuple[int, int]],
-    number: int,
+    solution: Diagnosed, odd: Sequence[tuple[int, int]], silent: set[tuple[int, int]], number: int
 ) -> Iterator[SurveyStep]:
     """Test low pairs of good hosts by other ports, which may take other paths.
 
     The first few are tested often, with each of their ends beside them with another good host: one
     of the ends may be slow at times, and so may one of several paths between them.
     """
-    detours = [_neighbouring_pairs(fleet, solution, pair) for pair in odd[:MOST_OFTEN]]
+    detours = [_neighbouring_pairs(solution, pair) for pair in odd[:MOST_OFTEN]]
     for port in range(1, PORTS if odd else 0):
         few = port < FEW_PORTS
         pairs = [
@@ -368,11 +349,11 @@ def _by_other_ports(
 
 
 def _neighbouring_pairs(
-    fleet: Fleet, solution: Diagnosed, pair: tuple[int, int]
+    solution: Diagnosed, pair: tuple[int, int]
 ) -> tuple[list[tuple[int, int]], ...]:
     """Pair each end of a pair with good hosts other than the other end."""
     return tuple(
-        [_either_way((end, host)) for host in fresh_partners(fleet, solution, end) if host != other]
+        [_either_way((end, host)) for host in fresh_partners(solution, end) if host != other]
         for end, other in (pair, pair[::-1])
     )
 
@@ -382,22 +363,21 @@ def _either_way(pair: tuple[int, int]) -> tuple[int, int]:
     return min(pair), max(pair)
 
 
-def _suspects(fleet: Fleet, solution: Diagnosed) -> Iterator[tuple[int, int]]:
+def _suspects(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     """Pair each undecided host with good ones, and each that others may have slowed down."""
-    ends = solution.parts.endpoints
     undecided = (
         part
         for culprit in solution.blame.undecided
         for part in (culprit.part, *culprit.twins)
-        if part < 2 * ends
+        if solution.is_host(part)
     )
     weak = (  # one of a hundred healthy fleets has such a host: it is tested at another time
         c.part
         for c in solution.blame.blamed
-        if c.part < 2 * ends and (c.chance > CROWD_CHANCE or _in_crowd(solution, c.part))
+        if solution.is_host(c.part) and (c.chance > CROWD_CHANCE or _in_crowd(solution, c.part))
     )
-    hosts = (part % ends // fleet.nics for part in (*weak, *undecided))  # the blamed first
-    return _beside_good(fleet, solution, hosts)
+    hosts = map(solution.host, (*weak, *undecided))  # the blamed first
+    return _beside_good(solution, hosts)
 
 
 def _in_crowd(solution: Diagnosed, part: int) -> bool:
@@ -406,16 +386,13 @@ def _in_crowd(solution: Diagnosed, part: int) -> bool:
     Their chance takes them for independent, and fixed routes may put the same traffic into all.
     """
     own = solution.blame.explained_by == part
-    is_host = part < 2 * solution.parts.endpoints
-    return is_host and solution.routes is None and bool(solution.tests.shared[own].all())
+    return solution.routes is None and bool(solution.tests.shared[own].all())
 
 
-def _beside_good(
-    fleet: Fleet, solution: Diagnosed, hosts: Iterable[int]
-) -> Iterator[tuple[int, int]]:
+def _beside_good(solution: Diagnosed, hosts: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Pair hosts with good ones: those short of processor time may have time now."""
     for host in list(dict.fromkeys(hosts))[:MOST_AGAIN]:
-        yield from ((host, other) for other in fresh_partners(fleet, solution, host))
+        yield from ((host, other) for other in fresh_partners(solution, host))
 
 
 def _unexplained_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
@@ -424,10 +401,9 @@ def _unexplained_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     If the routes are known, what a test lost to others is known, too, and is no low test.
     """
     table = solution.table
-    alone = ~solution.tests.shared | (solution.routes is not None)
-    odd = solution.blame.unexplained & (alone | (table.rates <= 0))
-    for at in np.flatnonzero(odd)[:MOST_AGAIN]:
-        yield table.tests[at].source, table.tests[at].target
+    odd = solution.blame.unexplained & (solution.unshared | (table.rates <= 0))
+    for index in np.flatnonzero(odd)[:MOST_AGAIN]:
+        yield table.tests[index].source, table.tests[index].target
 
 
 def _deep_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
@@ -435,11 +411,10 @@ def _deep_pairs(solution: Diagnosed) -> set[tuple[int, int]]:
 
     Where many tests alone are low, one more says nothing.
     """
-    blame = solution.blame
     if _is_loud(solution):
         return set()
-    line = float(blame.references[HOST]) * (1 - DEEP * blame.tolerance)
-    return _pairs_of(solution, blame.unexplained & (solution.tests.values < line))
+    deep = solution.tests.values < solution.line(DEEP)
+    return _pairs_of(solution, solution.blame.unexplained & deep)
 
 
 def _is_loud(solution: Diagnosed) -> bool:
@@ -449,7 +424,7 @@ def _is_loud(solution: Diagnosed) -> bool:
 
 
 def _pairs_of(solution: Diagnosed, mask: NDArray[np.bool_]) -> set[tuple[int, int]]:
-    tests = (solution.table.tests[at] for at in np.flatnonzero(mask))
+    tests = (solution.table.tests[index] for index in np.flatnonzero(mask))
     return {_either_way((test.source, test.target)) for test in tests}
 
 
@@ -462,39 +437,36 @@ def _pair_keys(table: PairTable) -> Hosts:
 
 def _slow_fabric(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     """Return pairs through each suspected group and link, which may be good alone."""
-    first = 2 * solution.parts.endpoints
     table, blame = solution.table, solution.blame
     once = _pair_keys(table)[table.alone]
-    suspects = [c.part for c in (*blame.blamed, *blame.undecided) if c.part >= first]
+    suspects = [c.part for c in solution.suspects if not solution.is_host(c.part)]
     for part in suspects[:MOST_AGAIN]:
-        through = (solution.parts.paths == part).any(axis=1) & blame.low
-        through &= np.isin(blame.explained_by, [part, -1]) & ~np.isin(_pair_keys(table), once)
-        for at in np.flatnonzero(through)[:2]:
-            yield table.tests[at].source, table.tests[at].target
+        on_path = (solution.parts.paths == part).any(axis=1) & blame.low
+        on_path &= np.isin(blame.explained_by, [part, -1]) & ~np.isin(_pair_keys(table), once)
+        for index in np.flatnonzero(on_path)[:2]:
+            yield table.tests[index].source, table.tests[index].target
 
 
-def _confirming(
-    fleet: Fleet, tests: Sequence[PairTest], solution: Diagnosed
-) -> Iterator[SurveyStep]:
+def _confirming(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
     """Test what is blamed once more: hosts with fresh partners, groups with others, low pairs."""
-    groups = [*slow_groups(fleet, solution), *bad_groups(fleet, solution)]
-    doubtful = doubtful_hosts(fleet, solution)
-    members = [group_hosts(fleet, group) for group in groups]
-    hosts = [] if _strangers(fleet, solution) else blamed_hosts(fleet, solution)
+    groups = [*slow_groups(solution), *bad_groups(solution)]
+    doubtful = doubtful_hosts(solution)
+    members = [group.reason.hosts or solution.fleet.members(group.place.number) for group in groups]
+    hosts = [] if _strangers(solution) else blamed_hosts(solution)
     single = [host for host in hosts if not any(host in own for own in members)]
     pairs = [
-        *((host, other) for host in single for other in fresh_partners(fleet, solution, host)),
-        *(pair for own in members for pair in _out_of(fleet, solution, own)),
+        *((host, other) for host in single for other in fresh_partners(solution, host)),
+        *(pair for own in members for pair in _out_of(solution, own)),
         *[(low.place.host, low.place.peer) for low in bad_pairs(solution, doubtful)] * PARTNERS,
     ]
     if pairs:
         yield _alone(_next(tests), pairs, CONFIRMATION)
 
 
-def _out_of(fleet: Fleet, solution: Diagnosed, members: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _out_of(solution: Diagnosed, members: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Pair hosts of a group with hosts of others, none of which is suspected."""
-    left_out = {*members, *suspected_hosts(fleet, solution)}
-    partners = (host for host in range(len(fleet.names)) if host not in left_out)
+    left_out = {*members, *suspected_hosts(solution)}
+    partners = (host for host in range(len(solution.fleet.names)) if host not in left_out)
     yield from zip(members[:PARTNERS], partners, strict=False)
 
 
@@ -546,7 +518,6 @@ def first_rounds(groups: Sequence[int], count: int) -> Iterator[Pairs]:
 
 
 def group_members(groups: Sequence[int]) -> list[Hosts]:
-    """Return the hosts of each group."""
     labels = np.asarray(groups, dtype=np.int64)
     order = np.argsort(labels, kind="stable")
     ends = np.flatnonzero(np.diff(labels[order])) + 1

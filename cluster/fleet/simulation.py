@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.core.model.fabric import Fabric, Fault, Noise
-from cluster.core.model.fleet import HOLE, SAME_ADDRESS, SILENT, PairMetric, PairTest, Part
+from cluster.core.model.network.fabric import Fabric, Fault, Noise
+from cluster.core.model.network.fleet import HOLE, SAME_ADDRESS, SILENT, PairMetric, PairTest, Part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,10 +115,10 @@ class FleetSimulator:
             bounds = np.append(capacities, np.inf)
             rates = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
         elif alone:
-            joint = (np.vstack([path, self._background(step, port, at)])
-                      for at, path in enumerate(paths, 1))  # fmt: skip
-            each = (max_min_rates(all_paths, capacities)[0] for all_paths in joint)
-            rates = np.fromiter(each, dtype=np.float64, count=len(paths))
+            joint = (np.vstack([path, self._background(step, port, index)])
+                      for index, path in enumerate(paths, 1))  # fmt: skip
+            joint_rates = (max_min_rates(all_paths, capacities)[0] for all_paths in joint)
+            rates = np.fromiter(joint_rates, dtype=np.float64, count=len(paths))
         else:
             all_paths = np.vstack([paths, self._background(step, port)])
             rates = max_min_rates(all_paths, capacities)[: len(paths)]
@@ -126,10 +126,10 @@ class FleetSimulator:
         rates = rates * self._variation(chance, len(rates))
         rates[chance.random(len(rates)) < STALLS] /= 2
         reasons = [""] * len(rates)
-        for at, reason in self._failures(source, target, step):
-            reasons[at], rates[at] = reason, 0.0
-        for at in np.flatnonzero(rates <= 0).tolist():
-            reasons[at] = reasons[at] or SILENT
+        for index, reason in self._failures(source, target, step):
+            reasons[index], rates[index] = reason, 0.0
+        for index in np.flatnonzero(rates <= 0).tolist():
+            reasons[index] = reasons[index] or SILENT
         return Outcomes(rates, reasons)
 
     def _variation(self, chance: np.random.Generator, count: int) -> Values:
@@ -164,8 +164,8 @@ class FleetSimulator:
         reasons = [""] * len(seconds)
         cut = np.append(self._capacities(step), np.inf)
         lost = (cut[np.where(paths < 0, len(cut) - 1, paths)] <= 0).any(axis=1)
-        for at in np.flatnonzero(lost).tolist():
-            reasons[at], seconds[at] = SILENT, 0.0
+        for index in np.flatnonzero(lost).tolist():
+            reasons[index], seconds[index] = SILENT, 0.0
         return Outcomes(seconds, reasons)
 
     def _host(self, endpoints: Numbers) -> Numbers:
@@ -176,7 +176,6 @@ class FleetSimulator:
         return np.random.default_rng([self.seed, *key])
 
     def _capacities(self, step: int) -> Values:
-        """Return the rate of each link in a round."""
         rates = self.fabric_links.capacities()
         for fault in self.faults:
             rates[self._touched(fault)] *= self._share(fault, step)
@@ -190,7 +189,6 @@ class FleetSimulator:
         return fault.share
 
     def _touched(self, fault: Fault) -> Numbers:
-        """Return the links that a fault makes slower."""
         fabric_links, edge = self.fabric_links, self.fabric_links.edge
         everything = np.arange(edge.upper)
         if fault.kind == "link":
@@ -226,31 +224,23 @@ class FleetSimulator:
         return np.concatenate([fabric_links.edge.up(low, high), fabric_links.edge.down(low, high)])
 
     def _failures(self, source: Numbers, target: Numbers, step: int) -> Iterator[tuple[int, str]]:
-        """Return the tests that fail, and why."""
         senders, receivers = self._host(source), self._host(target)
         for fault in self.faults:
             if fault.kind == "mtu":
                 hit = (senders == fault.number) | (receivers == fault.number)
-                yield from ((int(at), HOLE) for at in np.flatnonzero(hit))
+                yield from ((int(index), HOLE) for index in np.flatnonzero(hit))
             elif fault.kind == "duplicate":
                 hit = (receivers == fault.number) | (receivers == fault.number + 1)
                 lots = self._chance(fault.number, step, 78).random(len(hit))
                 lost = np.flatnonzero(hit & (lots < 0.5))  # noqa: PLR2004 - either of the two answers
-                yield from ((int(at), SAME_ADDRESS) for at in lost)
+                yield from ((int(index), SAME_ADDRESS) for index in lost)
 
 
 def max_min_rates(paths: Numbers, capacities: Values) -> Values:
-    """Return the rate of each flow.
+    """Return the bytes per second of each flow; infinite for one without links.
 
     Each step finds the links that limit all flows through them. These flows have their rates now,
-    which are subtracted from the other links on their paths.
-
-    Args:
-        paths: the links of each flow, of the shape (flows, hops), padded with `NO_LINK`.
-        capacities: of each link, in bytes per second.
-
-    Returns:
-        Bytes per second of each flow; infinite for one without links.
+    which are subtracted from the other links on their paths: (flows, hops), padded with `NO_LINK`.
     """
     links = len(capacities)
     hops = np.where(paths < 0, links, paths)  # an additional link, which is never full
@@ -327,7 +317,6 @@ class FabricLinks:
         return rates
 
     def leaf(self, endpoints: Numbers) -> Numbers:
-        """Return the leaf switch of each endpoint."""
         host, nic = np.divmod(endpoints, self.fabric.nics)
         leaves: Numbers = host // self.fabric.hosts * self.fabric.nics + nic
         return leaves
@@ -335,14 +324,10 @@ class FabricLinks:
     def paths(
         self, source: Numbers, target: Numbers, ports: Numbers, misrouted: Mapping[int, int]
     ) -> Numbers:
-        """Return the links that each flow takes.
+        """Return the links of each flow: (flows, 4), (flows, 6) in a fat tree, padded by `NO_LINK`.
 
-        Args:
-            ports: of each connection; the hash of connections between the same two depends on it.
-            misrouted: how many of its uplinks a leaf switch uses, where that is not all of them.
-
-        Returns:
-            Of the shape (flows, 4), or (flows, 6) in a fat tree, padded with `NO_LINK`.
+        The hash of connections between the same two depends on their ports. `misrouted` says how
+        many of its uplinks a leaf switch uses, where that is not all of them.
         """
         low, high = self.leaf(source), self.leaf(target)
         chosen = self._choice(source, target, ports, self.edge.upper, level=0)

@@ -66,6 +66,7 @@ DEEP = 1.5  # tolerances: a test that is low by more than this is low by more th
 LUCKY = 0.5  # of its weight that a suspect keeps if it has a good test
 LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
 CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
+AGAIN_CHANCE = 0.002  # the same for what is tested again beside others that are low at times, too
 CROWD_CHANCE = 0.0001  # the same for a part all of whose tests shared links: each may be contention
 OFTEN = 0.15  # of tests alone of good parts that are low: others may take bandwidth from any test
 LOUD_CHANCE = 1e-6  # the same where they are: a pair's tests alone pass the same links each time
@@ -118,7 +119,7 @@ def solve(tests: PairTests) -> Blame:
     free = tests.values[~tests.shared & (tests.values > 0) & (tests.paths[:, 0] >= 0)]
     if tests.unknown and free.size >= MANY:  # what most reach alone, where all are slow at once
         references[HOST] = max(references[HOST], np.percentile(free, 100 - REFERENCE))
-    host = references[HOST]
+    host = references[HOST] = _usual(tests.values, references[HOST])
     tolerance = usual_spread(tests.values / host) if host > 0 else LEAST_TOLERANCE
     per_part = references[tests.kinds] * (1 - tolerance)
     usual = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
@@ -133,7 +134,8 @@ def solve(tests: PairTests) -> Blame:
     alone = low[healthy & exposed]
     loud = len(alone) >= MANY and float(alone.mean()) > OFTEN
     crowd = tests.shared | (exposed & loud)
-    chances = _Chances(tests, healthy, per_part)
+    most_suspected = loud and float(suspects[tests.kinds == HOST].mean()) > 1 / 2
+    chances = _Chances(tests, healthy, per_part, most_suspected=most_suspected)
     limit = LOUD_CHANCE if loud else CROWD_CHANCE
     explained, blamed, undecided = _explain(tests, able, low, suspects, chances, (crowd, limit))
     return Blame(
@@ -172,6 +174,17 @@ def _references(capacities: Values, kinds: Numbers) -> Values:
     return references
 
 
+def _usual(values: Values, best: float) -> float:
+    """Return the reference, or what most good tests reach if that is low by it.
+
+    A few senders that are faster than all others lift the capacity of each receiver they meet.
+    """
+    good = values[values >= GOOD * best]
+    if not good.size or best <= 0 or np.median(good) >= best * (1 - usual_spread(values / best)):
+        return best
+    return float(np.median(good))
+
+
 def usual_spread(shares: Values) -> float:
     """Return the share that healthy tests may lose, from the spread of the good ones."""
     good = shares[shares >= GOOD]
@@ -184,7 +197,9 @@ def usual_spread(shares: Values) -> float:
 class _Chances:
     """How often tests between healthy parts are as low as a value by chance."""
 
-    def __init__(self, tests: PairTests, healthy: Flags, line: Values) -> None:
+    def __init__(
+        self, tests: PairTests, healthy: Flags, line: Values, *, most_suspected: bool
+    ) -> None:
         self._line = line
         self._paths = tests.paths
         self._shared = tests.shared
@@ -192,17 +207,15 @@ class _Chances:
         located = (tests.paths >= 0).any(axis=1)
         # All tests that shared links count: the unluckiest healthy hosts are among the suspects.
         self._healthy = [
-            np.sort(tests.values[at]) for at in (healthy & ~tests.shared, located & tests.shared)
+            np.sort(tests.values[own]) for own in (healthy & ~tests.shared, located & tests.shared)
         ]
         self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
         self._kinds = tests.kinds
         self._unknown = tests.unknown
         self._tests = tests
-
-    def share(self, value: float, *, shared: bool) -> float:
-        """Return the share of healthy tests up to a value; never 0."""
-        own = self._healthy[int(shared)]
-        return (int(np.searchsorted(own, value, side="right")) + 0.5) / (len(own) + 1)
+        # Where most hosts are suspects, tests alone between the others are the lucky ones: a host
+        # is compared with all that do not pass it.
+        self._alone = located & ~tests.shared if most_suspected else None
 
     @property
     def lucky(self) -> Flags:
@@ -219,10 +232,10 @@ class _Chances:
         """
         raw = np.zeros(len(low))
         for shared in (False, True):
-            at = low & (self._shared == shared)
+            mask = low & (self._shared == shared)
             own = self._healthy[int(shared)]
-            below = np.searchsorted(own, self._values[at], side="right")
-            raw[at] = LEAST_WEIGHT - np.log((below + 0.5) / (len(own) + 1))
+            below = np.searchsorted(own, self._values[mask], side="right")
+            raw[mask] = LEAST_WEIGHT - np.log((below + 0.5) / (len(own) + 1))
         several = np.append(suspects, np.False_)[self._paths].sum(axis=1)
         weights: Values = raw / np.maximum(several, 1)
         return weights
@@ -242,7 +255,7 @@ class _Chances:
             bests = _bests_of_groups(self._tests, self._tests.events, part)
             chance = _chance_of_group(part, best, bests) * int(self._parts[GROUP])
             return Culprit(part, best, len(own), min(1.0, chance))
-        shares = self._shares(np.append(once, good), best)
+        shares = self._shares(np.append(once, good), best, part)
         chance = float(np.exp(np.log(shares).sum()))
         if good.size:
             chance *= 1 + float(((1 - shares) / shares).sum())
@@ -251,7 +264,7 @@ class _Chances:
             chance = low_and_close(min(1.0, chance), closeness(crowd, self._healthy[1]))
         alone = once[~self._shared[once]]
         if self._unknown and self._kinds[part] == HOST and alone.size:
-            chance = max(chance, float(np.exp(np.log(self._shares(alone, best)).sum())))
+            chance = max(chance, float(np.exp(np.log(self._shares(alone, best, part)).sum())))
         candidates = self._parts[self._kinds[part]]
         return Culprit(part, best, len(own), min(1.0, chance * candidates))
 
@@ -266,9 +279,16 @@ class _Chances:
         first[np.unique(pairs, return_index=True)[1]] = True
         return best_first[first | ~self._shared[best_first]]
 
-    def _shares(self, own: Numbers, value: float) -> Values:
-        below = np.array([self.share(value, shared=s) for s in (False, True)])
-        shares: Values = below[self._shared[own].astype(np.int64)]
+    def _shares(self, own: Numbers, value: float, part: int) -> Values:
+        """Return the share of comparable tests up to a value, for each test of a part; never 0."""
+        compared = list(self._healthy)
+        if self._alone is not None and self._kinds[part] == HOST:
+            ends = int(self._parts[HOST]) // 2
+            unrelated = ~np.isin(self._paths[:, :2], (part, (part + ends) % (2 * ends))).any(axis=1)
+            compared[0] = np.sort(self._values[self._alone & unrelated])
+        below = [int(np.searchsorted(values, value, side="right")) for values in compared]
+        share = np.array([(n + 0.5) / (len(v) + 1) for n, v in zip(below, compared, strict=True)])
+        shares: Values = share[self._shared[own].astype(np.int64)]
         return shares
 
 
@@ -287,14 +307,14 @@ def _bests_of_groups(tests: PairTests, events: Numbers, part: int) -> _Bests:
     """
     is_passed = tests.paths == part
     first, ways = int(np.argmax(tests.kinds == GROUP)), int((tests.kinds == GROUP).sum())
-    either = is_passed | (tests.paths == first + (part - first + ways // 2) % ways)
-    other = (tests.kinds[tests.paths] == GROUP) & ~either.any(axis=1)[:, None]
-    at, hops = np.nonzero((tests.paths >= 0) & (is_passed | other))
-    keys = np.stack([tests.paths[at, hops], events[at], ~tests.shared[at]], axis=1)
-    each, place = np.unique(keys, axis=0, return_inverse=True)
-    bests = np.zeros(len(each))
-    np.maximum.at(bests, place.ravel(), tests.values[at])
-    return _Bests(bests, each[:, 0], each[:, 2] > 0)
+    is_met = is_passed | (tests.paths == first + (part - first + ways // 2) % ways)
+    other = (tests.kinds[tests.paths] == GROUP) & ~is_met.any(axis=1)[:, None]
+    rows, hops = np.nonzero((tests.paths >= 0) & (is_passed | other))
+    keys = np.stack([tests.paths[rows, hops], events[rows], ~tests.shared[rows]], axis=1)
+    groups, place = np.unique(keys, axis=0, return_inverse=True)
+    bests = np.zeros(len(groups))
+    np.maximum.at(bests, place.ravel(), tests.values[rows])
+    return _Bests(bests, groups[:, 0], groups[:, 2] > 0)
 
 
 def _chance_of_group(part: int, best: float, bests: _Bests) -> float:
@@ -306,9 +326,9 @@ def _chance_of_group(part: int, best: float, bests: _Bests) -> float:
     """
     chance, by_pairs = 1.0, 0.0
     for alone in (False, True):
-        at = bests.alone == alone
-        own = bests.values[at & (bests.groups == part)]
-        other_bests = bests.values[at & (bests.groups != part)]
+        mask = bests.alone == alone
+        own = bests.values[mask & (bests.groups == part)]
+        other_bests = bests.values[mask & (bests.groups != part)]
         share = min(1.0, (int((other_bests <= best).sum()) + 0.5) / (len(other_bests) + 1))
         good = int((own > best).sum())
         own_chance = share ** (len(own) - good) * (1 + good * (1 - share) / share)
@@ -413,8 +433,8 @@ def _counts(paths: Numbers, parts: int, weights: Values) -> Values: ...
 def _counts(paths: Numbers, parts: int, weights: Values | None = None) -> Numbers | Values:
     """Count the tests of each part, or add up their weights."""
     flat = paths.ravel()
-    each = None if weights is None else np.repeat(weights, paths.shape[1])[flat >= 0]
-    return np.bincount(flat[flat >= 0], each, minlength=parts)
+    repeated = None if weights is None else np.repeat(weights, paths.shape[1])[flat >= 0]
+    return np.bincount(flat[flat >= 0], repeated, minlength=parts)
 
 
 def _candidate(kinds: Numbers, scores: Values) -> int:

@@ -41,6 +41,7 @@ _SEPARATED = re.compile(r"[^\W_]+|[\W_]")
 _SUFFIXES = re.compile(r"(?:\.(?:log|out|txt|err|json|csv|gz|result))+$", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _BETWEEN = re.compile(r"([_.-])(?:to|vs|and)\1|__+|--+")
+NO_PROCESS = "Num procs: 0"
 _MARKS = ("NODELIST", "odelist", "Data for node", "ank ", "NODEFILE")
 # Each line of a list of ranks names one host; the list of a batch system names all at once.
 _LIST = re.compile(
@@ -48,7 +49,7 @@ _LIST = re.compile(
     r"['\"]?([\w.,\[\]-]{1,1000})"
 )
 _RANK_LINE = re.compile(
-    r"^(?:[ \t]*+Data for node: (\S{1,100})\s.{0,80}Num procs: [1-9]"
+    r"^(?:[ \t]*+Data for node: (\S{1,100})\s.{0,80}Num procs: \d"
     r"|\[([\w.-]{1,100}):\d+\] (?:MCW )?[Rr]ank \d+ (?:is )?(?:not )?bound\b"
     r"|[ \t]*+#?[ \t]*+(?:MPI )?[Rr]ank:? ++\d++(?: (?:of|/) *+\d++)?,? *+(?:is |running )?on "
     r"(?:host |node )?([\w.-]{1,100})[ \t]*$)",
@@ -165,15 +166,15 @@ def hosts_in_name(name: str) -> Pair | None:
     stem = _BETWEEN.sub("_", _SUFFIXES.sub("", name))
     parts = _SEPARATED.findall(stem)
     by_form: defaultdict[tuple[bool, int], set[Pair]] = defaultdict(set)
-    for at, size in product(range(len(parts)), range(1, len(parts) // 2 + 1, 2)):
-        near, other = parts[at : at + size], parts[at + size + 1 : at + 2 * size + 1]
-        if len(other) < size or parts[at + size].isalnum():
+    for start, size in product(range(len(parts)), range(1, len(parts) // 2 + 1, 2)):
+        near, other = parts[start : start + size], parts[start + size + 1 : start + 2 * size + 1]
+        if len(other) < size or parts[start + size].isalnum():
             continue
         pair = "".join(near), "".join(other)
         if not _differ_in_numbers(*pair) or not (near[0].isalnum() and near[-1].isalnum()):
             continue
         named = _has_letters(pair[0])
-        if named or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[at + size], "", 1):
+        if named or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[start + size], "", 1):
             by_form[named, size].add(pair)
     best = by_form[max(by_form)] if by_form else set()
     if len(best) != 1 or any(_has_letters(half) and hosts_in_name(half) for half in min(best)):
@@ -226,40 +227,31 @@ class NamedNic(NamedTuple):
     gpu: int | None
 
 
-class _Mention(NamedTuple):
-    """A name in a line."""
-
-    line: int
-    name: str
-
-
 def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNic]:
     """Find the NIC of each result of a log, and the GPU if there is one."""
     inside, ahead = _mentions(_INSIDE, text), _mentions(_AHEAD, text)
     visible, gpus = _mentions(_VISIBLE, text), _mentions(_GPU, text)
     named, gpu_named = _IN_NAME.search(file), _GPU_IN_NAME.search(file)
     names = []
-    for at, first in enumerate(firsts):
-        before = firsts[at - 1] if at else 0
-        end = firsts[at + 1] if at + 1 < len(firsts) else float("inf")
-        own = [m.name for m in inside if first <= m.line < end]
-        mentions = [m.name for m in ahead if m.line < first]
-        nic = next(iter((*own, *mentions[-1:], *([named[1]] if named else []))), "")
+    for before, first, end in zip((0, *firsts), firsts, (*firsts[1:], math.inf), strict=False):
+        own = next((name for line, name in inside if first <= line < end), "")
+        nic = own or _last(ahead, 0, first) or (named[1] if named else "")
         # perftest names the GPU before its title, or below it
-        span = (before, first) if gpus and gpus[0].line < firsts[0] else (first, end)
+        span = (before, first) if gpus and gpus[0][0] < firsts[0] else (first, end)
         number = _last(visible, 0, first) or _last(gpus, *span)
         number = number or (gpu_named[1] if gpu_named else "")
         names.append(NamedNic(nic, int(number) if number else None))
     return names
 
 
-def _last(mentions: Sequence[_Mention], first: int, end: float) -> str:
-    return next((m.name for m in reversed(mentions) if first <= m.line < end), "")
+def _last(mentions: Sequence[tuple[int, str]], first: int, end: float) -> str:
+    return next((name for line, name in reversed(mentions) if first <= line < end), "")
 
 
-def _mentions(pattern: re.Pattern[str], text: str) -> list[_Mention]:
+def _mentions(pattern: re.Pattern[str], text: str) -> list[tuple[int, str]]:
+    """Return the lines that name something, and the name in each."""
     return [
-        _Mention(number, next(filter(None, match.groups())))
+        (number, next(filter(None, match.groups())))
         for number, line in enumerate(text.splitlines(), 1)
         if (match := pattern.search(line))
     ]
@@ -304,9 +296,9 @@ def read_host_values(text: str) -> HostValues | None:
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
-    at = next((at for at, (_, line) in enumerate(lines) if line.startswith(MPIGRAPH)), None)
-    if at is not None and ":0" in lines[at][1]:
-        return _mpigraph(lines[at:])
+    i = next((i for i, (_, line) in enumerate(lines) if line.startswith(MPIGRAPH)), None)
+    if i is not None and ":0" in lines[i][1]:
+        return _mpigraph(lines[i:])
     rows = [(number, _cells(line)) for number, line in lines]
     if len(rows) <= 1:
         return None
@@ -314,7 +306,8 @@ def read_host_values(text: str) -> HostValues | None:
     _refuse_other_matrix(rows)
     if len(header) == len(rows) - 1 and header == [row[0] for _, row in rows[1:]]:
         header.insert(0, "")  # a matrix without its first cell
-    if len(header) >= ROW and len(header) == len(rows) and _is_matrix(rows):
+    firsts = sorted(row[0] for _, row in rows[1:])
+    if len(header) >= ROW and len(header) == len(rows) and firsts == sorted(header[1:]):
         return _matrix("matrix of hosts", header[0], rows)
     named = [cell.lower() for cell in header]
     if len(header) == ROW and named[0].startswith(("host", "node", "source", "src")):
@@ -328,11 +321,6 @@ def _cells(line: str) -> list[str]:
     if separator is None:
         return line.split()
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
-
-
-def _is_matrix(rows: Sequence[tuple[int, list[str]]]) -> bool:
-    """Tell whether the first cells of the rows are those of the header."""
-    return sorted(row[0] for _, row in rows[1:]) == sorted(rows[0][1][1:])
 
 
 def _refuse_other_matrix(rows: Sequence[tuple[int, list[str]]]) -> None:
@@ -357,8 +345,7 @@ def _refuse_other_matrix(rows: Sequence[tuple[int, list[str]]]) -> None:
 
 
 def _refuse_twice(names: Sequence[str]) -> None:
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
         raise ParseError(
             f"The matrix names the host {twice[0]!r} twice.",
             remedy="Give each host a name of its own in the first row and the first column.",
@@ -405,7 +392,7 @@ def _table(unit: str, rows: Sequence[tuple[int, list[str]]]) -> HostValues:
     return HostValues("table of pairs", metric, tuple(cells))
 
 
-def _unit(text: str, where: str, example: str) -> tuple[str, float]:
+def _unit(text: str, place: str, example: str) -> tuple[str, float]:
     rate, time = _RATE.search(text.replace("_", " ")), _TIME.search(text.replace("_", " "))
     if rate is not None:
         bits = rate[2][0] == "b" and not rate[2].startswith("byte")
@@ -413,7 +400,7 @@ def _unit(text: str, where: str, example: str) -> tuple[str, float]:
     if time is not None:
         return "latency", SECONDS[time[1]]
     raise ParseError(
-        f"The unit of the values is not known: {where} is {text!r}.",
+        f"The unit of the values is not known: {place} is {text!r}.",
         remedy=f"Write it there, such as {example}; also MB/s, Gbit/s, GiB/s or us.",
     )
 
@@ -435,24 +422,17 @@ def _value(cell: str, scale: float, number: int) -> float | None:
 
 
 _ONE = r"(\d{1,3})(?![\d,\-])"  # of several nodes, none is meant
-_MEMORY = re.compile(rf"\bnumactl\b.*?\s(?:--membind[= ]|-m\s*){_ONE}")
-_CORES = re.compile(rf"\bnumactl\b.*?\s(?:--cpunodebind[= ]|-N\s*){_ONE}")
+_NODE = re.compile(  # that of the memory rather than that of the cores
+    rf"\bnumactl\b(?:.*?\s(?:--membind[= ]|-m\s*){_ONE}|.*?\s(?:--cpunodebind[= ]|-N\s*){_ONE})"
+)
 _NODE_IN_NAME = re.compile(r"(?<![a-zA-Z0-9])numa[_-]?(\d{1,3})(?![a-zA-Z0-9])", re.IGNORECASE)
 
 
 def nodes_of_results(text: str, file: str, firsts: Sequence[int]) -> list[int | None]:
     """Find the NUMA node whose memory each result used, as the last numactl above it says."""
-    mentions = [
-        (number, int(match[1]))
-        for number, line in enumerate(text.splitlines(), 1)
-        if (match := _MEMORY.search(line) or _CORES.search(line))
-    ]
-    named = _NODE_IN_NAME.search(file)
-    at_least = int(named[1]) if named else None
-    return [
-        next((node for line, node in reversed(mentions) if line <= first), at_least)
-        for first in firsts
-    ]
+    mentions, named = _mentions(_NODE, text), _NODE_IN_NAME.search(file)
+    nodes = [_last(mentions, 0, first + 1) or (named[1] if named else "") for first in firsts]
+    return [int(node) if node else None for node in nodes]
 
 
 class _NamedHosts(NamedTuple):
@@ -468,14 +448,15 @@ class Participants:
         self._mentions: list[_NamedHosts] = []
         self._lines: set[int] = set()  # of them
 
-    def scan(self, text: str, first: int) -> None:
-        if not any(mark in text for mark in _MARKS):
-            return
-        at, line, mentions = 0, first, []
-        for pattern in (_LIST, _RANK_LINE):
-            at, line = 0, first
-            for match in pattern.finditer(text):
-                line, at = line + text.count("\n", at, match.start()), match.start()
+    def scan(self, text: str, first: int, short: str) -> None:
+        """Look for hosts in a text; `short` has the shapes of its lines, with 0 for each digit."""
+        pos, line, mentions = 0, first, []
+        for pattern in (_LIST, _RANK_LINE) if any(mark in short for mark in _MARKS) else ():
+            pos, line = 0, first
+            for match in pattern.finditer(text) if pattern.search(short) else ():
+                if match[0].endswith(NO_PROCESS):
+                    continue
+                line, pos = line + text.count("\n", pos, match.start()), match.start()
                 name = next(filter(None, match.groups()))
                 whole = pattern is _LIST
                 mentions.append(_NamedHosts(line, tuple(listed(name)) if whole else (name,), whole))
@@ -495,15 +476,15 @@ class Participants:
         lists: dict[int, set[str]] = {}  # by the result that follows, or the last one
         for mention in self._mentions:
             if not mention.is_whole:
-                at = min(bisect_right(starts, mention.line - 1), len(starts) - 1)
-                lists.setdefault(at, set()).update(mention.hosts)
+                index = min(bisect_right(starts, mention.line - 1), len(starts) - 1)
+                lists.setdefault(index, set()).update(mention.hosts)
         jobs = {mention.hosts for mention in self._mentions if mention.is_whole}
         of_job = len(set(jobs.pop())) if len(jobs) == 1 else 0  # else several jobs of other hosts
         counts = []
         for first in firsts:  # several results may follow one list
-            at = bisect_right(starts, first) - 1
+            index = bisect_right(starts, first) - 1
             named = len(
-                lists[max(earlier)] if (earlier := [key for key in lists if key <= at]) else ()
+                lists[max(earlier)] if (earlier := [key for key in lists if key <= index]) else ()
             )
             counts.append((named or of_job, not named))
         return counts

@@ -5,7 +5,8 @@ import re
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import zip_longest
 
@@ -13,9 +14,9 @@ from msgspec import structs
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError
-from cluster.core.files import MIB
 from cluster.core.model.logs import CAUSE, Parsed, Reading, Symptoms, Unread
-from cluster.core.model.notes import Note
+from cluster.core.model.results.records import Note
+from cluster.core.state.files import MIB
 from cluster.logs.hosts import Participants
 from cluster.logs.parsers import Parser, number
 from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
@@ -33,7 +34,7 @@ NCCL = "nccl_log"
 _STAGES = re.compile(
     r'("key": ?"run_start")|"key": ?"run_stop".*"status": ?"success"'  # MLPerf
     r"|(# nThread \d)|# Avg bus bandwidth *: *\d"  # nccl-tests
-    r"|(\(R\) MPI Benchmarks)|# All processes entering MPI_Finalize",
+    r"|(\(R\) MPI Benchmarks)|# All processes entering MPI_Finalize"
 )
 _STAGE_WORDS = (
     *('"run_start"', '"run_stop"', "# nThread", "# Avg bus", "MPI Benchmarks"),
@@ -77,8 +78,9 @@ class _Reader:
     def __init__(self, format_: str, depth: int = 0) -> None:
         self._forced = format_
         self._depth = depth  # of nested documents
-        names = plugins.names(Parser) if not format_ else ()
-        self._idle = [n for n in names if n != DIAGNOSIS]  # parsers whose marks have not occurred
+        self._marks = marks_of_parsers() if format_ in ("", DIAGNOSIS) else {}
+        # parsers whose marks have not occurred
+        self._idle = [n for n in self._marks if n != DIAGNOSIS and not format_]
         self._active = [_parser(format_)()] if format_ else []
         self._diagnosis: Parser | None = None  # it reads every line, whoever takes it
         self._participants = Participants()
@@ -108,19 +110,25 @@ class _Reader:
         """Read some lines; text between the code fences of a document is a separate log."""
         self._is_any = self._is_any or not piece.text.isspace()
         text, newline, end = piece.text.rpartition("\n")
-        at, lineno = 0, piece.first
+        pos, lineno = 0, piece.first
         for fence in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
-            lineno += self._some(text[at : fence.start()], lineno)
-            self._begin_anew()
-            at = fence.start()
-        lineno += self._some(text[at:] + newline, lineno)
+            lineno += self._take_text(text[pos : fence.start()], lineno)
+            self._collect()
+            if self._forced:
+                self._active = [_parser(self._forced)()]
+            else:
+                self._idle += [parser.name for parser in self._active]
+                self._active = []
+            self._shapes = set()
+            pos = fence.start()
+        lineno += self._take_text(text[pos:] + newline, lineno)
         if end.strip():
             self._cut(end, lineno)
 
     def document(self, piece: JsonDocument) -> None:
         """Read a JSON document; if no parser knows it, read it as lines."""
         if self._take_document(piece) or (
-            self._wake(piece.text[:HEAD]) and self._take_document(piece)
+            self._wake(head := piece.text[:HEAD], _shapes(head)) and self._take_document(piece)
         ):
             self._lines += piece.text.count("\n") or 1
         elif not self._take_inside(piece):
@@ -128,22 +136,18 @@ class _Reader:
 
     def _take_inside(self, piece: JsonDocument) -> bool:
         """Read the logs in the strings of a document, and the documents within it."""
-        texts = inside(piece.text) if piece.complete and self._depth < DEEPEST else ()
-        readings = [reading for text in texts if (reading := self._inside(text))]
-        for reading in readings:
-            self._results += [structs.replace(r, first=piece.first) for r in reading.results]
-            self._lines += reading.lines
-            self._unread += reading.unread
-        return bool(readings)
-
-    def _inside(self, text: str) -> Reading | None:
-        reader = _Reader(self._forced, self._depth + 1)
-        for piece in split_log([text.encode("utf-8", "replace"), b"\n"]):
-            reader.take(piece)
-        try:
-            return reader.reading()
-        except ParseError:
-            return None
+        is_read = False
+        for text in inside(piece.text) if piece.complete and self._depth < DEEPEST else ():
+            reader = _Reader(self._forced, self._depth + 1)
+            for part in split_log([text.encode("utf-8", "replace"), b"\n"]):
+                reader.take(part)
+            with suppress(ParseError):
+                reading = reader.reading()
+                self._results += [structs.replace(r, first=piece.first) for r in reading.results]
+                self._lines += reading.lines
+                self._unread += reading.unread
+                is_read = True
+        return is_read
 
     def _take_document(self, piece: JsonDocument) -> bool:
         for parser in self._active:
@@ -156,7 +160,9 @@ class _Reader:
 
     def reading(self) -> Reading:
         self._collect()
-        if all(map(_is_only_suspect, self._results)):
+        details = [result.detail for result in self._results]
+        # Lines that only look like a cause may be about anything.
+        if all(isinstance(d, Symptoms) and all(s.kind == CAUSE for s in d.found) for d in details):
             raise self._empty_log_error()
         is_whole = any(r.measurements and not r.failures and r.whole for r in self._results)
         results = list(map(_outlived, self._results)) if is_whole else self._results
@@ -198,10 +204,7 @@ class _Reader:
             return result
         if result.format == NCCL and not self._is_mlperf:
             return result  # its parser knows which process of a test it is about
-        if any(
-            result.first > ended and (result.definitions or result.expects)
-            for result in self._results
-        ):
+        if any(r.first > ended and (r.definitions or r.expects) for r in self._results):
             return result  # another program began
         since = began if result.format == NCCL else ended
         failures = list(zip_longest(result.failures, result.failed_at, fillvalue=0))
@@ -214,21 +217,21 @@ class _Reader:
             notes=(*result.notes, *notes),
         )
 
-    def _some(self, text: str, first: int) -> int:
+    def _take_text(self, text: str, first: int) -> int:
         """Offer lines to the active parsers; lines that they do not take may activate others."""
-        self._scan(text, first)
+        lines = text.split("\n")
+        shapes = _shapes(text, lines)
+        self._scan(text, first, b"\n".join(shapes).decode())
         if not self._active:
-            self._wake(text)
+            self._wake(text, shapes)
         missed = []
         looking = [p for p in self._active if type(p).look is not Parser.look]
         looking.sort(key=lambda parser: not parser.rows_interrupted)
-        for lineno, line in enumerate(text.split("\n"), first):
-            rest = self._look(looking, line, lineno)
+        for lineno, line in enumerate(lines, first):
+            rest = self._look(looking, line, lineno) if looking else line
             if rest and not self._offer(rest, lineno):
                 missed.append((lineno, rest))
-        while missed and self._active and self._wake("\n".join(line for _, line in missed)):
-            missed = [(n, line) for n, line in missed if not self._offer(line, n)]
-        for lineno, line in missed:
+        for lineno, line in self._offer_again(missed):
             is_sign = self._diagnosis is not None and self._diagnosis.take(line, lineno)
             if is_sign or self._participants.names_at(lineno):
                 self._lines += 1
@@ -237,16 +240,29 @@ class _Reader:
         self._refuse_too_many_rows()
         return text.count("\n")
 
-    def _scan(self, text: str, first: int) -> None:
-        """Look for signs of problems, hosts, and beginnings and ends of tests, in all lines."""
-        self._participants.scan(text, first)
+    def _offer_again(self, missed: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Offer lines to the parsers that they activate; return those that none takes."""
+        while missed and self._active:
+            text = "\n".join(line for _, line in missed)
+            if not self._wake(text, _shapes(text)):
+                break
+            missed = [(n, line) for n, line in missed if not self._offer(line, n)]
+        return missed
+
+    def _scan(self, text: str, first: int, short: str) -> None:
+        """Look for signs of problems, hosts, and beginnings and ends of tests, in all lines.
+
+        `short` has the shapes of them.
+        """
+        self._participants.scan(text, first, short)
         is_tried = self._forced in ("", DIAGNOSIS)
-        if self._diagnosis is None and is_tried and _is_marked(DIAGNOSIS, text, text):
+        if self._diagnosis is None and is_tried and _occur(self._marks[DIAGNOSIS], text, short):
             self._diagnosis = _parser(DIAGNOSIS)()
         if self._diagnosis is not None:
-            self._diagnosis.scan(text, first)
-        for stage in _STAGES.finditer(text) if any(word in text for word in _STAGE_WORDS) else ():
-            line = first + text.count("\n", 0, stage.start())
+            self._diagnosis.scan(text, first, short)
+        line, pos = first, 0
+        for stage in _STAGES.finditer(text) if any(word in short for word in _STAGE_WORDS) else ():
+            line, pos = line + text.count("\n", pos, stage.start()), stage.start()
             self._is_mlperf |= "run_st" in stage[0]
             if stage.lastindex:
                 self._open_tests, self._ends = self._open_tests + 1, (line, 0)
@@ -264,18 +280,12 @@ class _Reader:
         self._lines += bool(line) and not rest
         return rest
 
-    def _wake(self, text: str) -> bool:
-        """Activate the parsers of which a word occurs in a text.
-
-        Most lines differ from others only in digits: words without digits are looked for in one
-        line of each such shape.
-        """
-        lines = text.split("\n")
-        shapes = text.encode("utf-8", "replace").translate(_DIGITS).split(b"\n")
-        new = {s: line for s, line in zip(shapes, lines, strict=True) if s not in self._shapes}
+    def _wake(self, text: str, shapes: Mapping[bytes, str]) -> bool:
+        """Activate the parsers of which a word occurs in a text with lines of these shapes."""
+        new = {shape: line for shape, line in shapes.items() if shape not in self._shapes}
         self._shapes = {*self._shapes, *new} if len(self._shapes) < MOST_SHAPES else set(new)
         short = "\n".join(new.values())
-        awake = [name for name in self._idle if _is_marked(name, text, short)]
+        awake = [name for name in self._idle if _occur(self._marks[name], text, short)]
         self._idle = [name for name in self._idle if name not in awake]
         self._active += [_parser(name)() for name in awake]
         return bool(awake)
@@ -283,14 +293,14 @@ class _Reader:
     def _offer(self, line: str, lineno: int) -> bool:
         if len(line) > LONGEST:
             return False
-        for at, parser in enumerate(self._active):
+        for index, parser in enumerate(self._active):
             try:
                 is_taken = parser.take(line, lineno)
             except IMPOSSIBLE as error:
                 raise _impossible(parser, line) from error
             if is_taken:
-                if at:  # it will probably take the next line, too
-                    self._active.insert(0, self._active.pop(at))
+                if index:  # it will probably take the next line, too
+                    self._active.insert(0, self._active.pop(index))
                 self._last = line
                 self._lines += 1
                 if parser.definitions:
@@ -345,7 +355,7 @@ class _Reader:
             shape = []
         # Rows of whole numbers only do not count: the header of a matrix looks like them.
         if ends_whole or (shape == _shape(self._last) and set(shape) != {"whole"}):
-            self._some(line, lineno)
+            self._take_text(line, lineno)
         else:
             self._miss(lineno, line)
 
@@ -356,15 +366,6 @@ class _Reader:
             self._rows.append(Unread(line=lineno, text=line.strip()[:SHOWN]))
         if len(self._examples) < EXAMPLES:
             self._examples.append(Unread(line=lineno, text=line.strip()[:SHOWN]))
-
-    def _begin_anew(self) -> None:
-        self._collect()
-        if self._forced:
-            self._active = [_parser(self._forced)()]
-        else:
-            self._idle += [parser.name for parser in self._active]
-            self._active = []
-        self._shapes = set()
 
     def _collect(self) -> None:
         for parser in (*self._active, *filter(None, [self._diagnosis])):
@@ -395,6 +396,12 @@ class _Reader:
         )
 
 
+def _shapes(text: str, lines: Sequence[str] = ()) -> dict[bytes, str]:
+    """Return one line of each shape; most lines differ from others only in digits."""
+    shapes = text.encode("utf-8", "replace").translate(_DIGITS).split(b"\n")
+    return dict(zip(shapes, lines or text.split("\n"), strict=True))
+
+
 def _is_row(line: str) -> bool:
     """Tell whether a line that was not understood may be a row of figures, of whatever shape."""
     words = _WORD.findall(line)
@@ -403,18 +410,24 @@ def _is_row(line: str) -> bool:
     return is_row and _COMPLAINT.search(line) is None
 
 
-def _is_marked(name: str, text: str, short: str) -> bool:
-    """Tell whether a mark of a parser occurs: with a digit in the text, else in its short form."""
-    return any(mark in (text if _DIGIT.search(mark) else short) for mark in marks_of(name))
+def _occur(marks: Iterable[str], text: str, short: str) -> bool:
+    """Tell whether one of the marks occurs: with a digit in the text, else in its short form."""
+    return any(mark in (text if _DIGIT.search(mark) else short) for mark in marks)
+
+
+def marks_of_parsers() -> dict[str, tuple[str, ...]]:
+    """Return the marks of each parser, without importing it where its file spells them out."""
+    sources = plugins.sources(Parser)
+    return {name: _marks_in(text) or _parser(name).marks for name, text in sources.items()}
 
 
 @cache
-def marks_of(name: str) -> tuple[str, ...]:
-    """Return the marks of a parser, without importing it where its file spells them out."""
-    declared = _MARKS.search(plugins.source(Parser, name))
+def _marks_in(source: str) -> tuple[str, ...]:
+    """Return the marks that the file of a parser spells out; empty if it computes them."""
+    declared = _MARKS.search(source)
     nodes = list(ast.walk(ast.parse(declared[1]))) if declared else []
-    if not nodes or any(isinstance(node, ast.Name | ast.Attribute | ast.Call) for node in nodes):
-        return _parser(name).marks
+    if any(isinstance(node, ast.Name | ast.Attribute | ast.Call) for node in nodes):
+        return ()
     return tuple(str(node.value) for node in nodes if isinstance(node, ast.Constant))
 
 
@@ -452,19 +465,10 @@ def _parser(name: str) -> type[Parser]:
     return plugins.find(Parser, name)
 
 
-def _is_only_suspect(result: Parsed) -> bool:
-    """Tell whether it is of lines that may be about anything."""
-    return isinstance(result.detail, Symptoms) and all(s.kind == CAUSE for s in result.detail.found)
-
-
 def _shape(line: str) -> list[str]:
     """Return what kind each column is, and how many decimals the last has."""
     cells = line.split()
-    kinds = [_kind(cell) for cell in cells]
+    kinds = [
+        "word" if number(cell) is None else "decimal" if "." in cell else "whole" for cell in cells
+    ]
     return [*kinds[:-1], kinds[-1] + "d" * len(cells[-1].partition(".")[2])] if cells else []
-
-
-def _kind(cell: str) -> str:
-    if number(cell) is None:
-        return "word"
-    return "decimal" if "." in cell else "whole"

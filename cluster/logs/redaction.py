@@ -67,22 +67,22 @@ class _Redactor:
     def clean(self, data: bytes) -> bytes:
         """Clean complete lines, the last one without its newline."""
         lines, shapes = data.split(b"\n"), data.translate(_SHAPE).split(b"\n")
-        at = 0
-        while at < len(lines):
+        i = 0
+        while i < len(lines):
             if not self._is_waiting:
-                at = next((n for n in range(at, len(lines)) if shapes[n] not in self._plain), -1)
-                if at < 0:
+                i = next((n for n in range(i, len(lines)) if shapes[n] not in self._plain), -1)
+                if i < 0:
                     break
             # clean a line, and remember its shape if there is nothing to clean
             was_waiting = self._is_waiting
-            line = lines[at].decode("latin-1")  # any bytes, and back
+            line = lines[i].decode("latin-1")  # any bytes, and back
             cleaned = self._clean(line)
             if cleaned == line and not was_waiting and not self._is_waiting:
                 if len(self._plain) > MOST:
                     self._plain.clear()
-                self._plain.add(shapes[at])
-            lines[at] = cleaned.encode("latin-1")
-            at += 1
+                self._plain.add(shapes[i])
+            lines[i] = cleaned.encode("latin-1")
+            i += 1
         return b"\n".join(lines)
 
     @property

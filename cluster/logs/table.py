@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from sys import intern
 from typing import NamedTuple
 
 from cluster.core.model.logs import Detail, Parsed, Setting
-from cluster.core.model.measurements import Definition, Measurement
-from cluster.core.model.notes import Note, NoteKind
+from cluster.core.model.results.measurements import Definition, Measurement
+from cluster.core.model.results.records import Note, NoteKind
 from cluster.core.model.value import Scalar
 
 MIXED = (
@@ -73,30 +73,16 @@ class ResultBuilder:
         rank: int = 0,
         size: int = 0,
     ) -> None:
-        """Add a value to its series, as `extend` adds several."""
-        self._values(definition, params or _NONE, rank, size).append(value)
+        """Add a value to its series, in the definition's unit; `size` bytes moved during it.
 
-    def extend(
-        self,
-        definition: Definition,
-        values: Sequence[float],
-        params: Mapping[str, Scalar],
-        *,
-        size: int = 0,
-    ) -> None:
-        """Add values of one series, in the definition's unit; `size` bytes moved during each."""
-        if values:
-            self._values(definition, params, 0, size).extend(values)
-
-    def _values(
-        self, definition: Definition, params: Mapping[str, Scalar], rank: int, size: int
-    ) -> array[float]:
-        """Return the values of a series, of which its first tells the size."""
-        key = (definition.metric, rank, *params.items())
+        The first value of a series tells the size of all.
+        """
+        point = params or _NONE
+        key = (definition.metric, rank, *point.items())
         series = self._series.get(key)
         if series is None:
-            series = self._series[key] = _Series(definition, dict(params), rank, size, array("d"))
-        return series.values
+            series = self._series[key] = _Series(definition, dict(point), rank, size, array("d"))
+        series.values.append(value)
 
     def note(self, kind: NoteKind, *values: Scalar) -> None:
         """Add a note; reports/words/notes.py has the words of each kind."""
@@ -139,6 +125,10 @@ class ResultBuilder:
     @property
     def empty(self) -> bool:
         return not self._series
+
+    @property
+    def has_failures(self) -> bool:
+        return bool(self._failures)
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
         if self._is_doubted and not self.empty:

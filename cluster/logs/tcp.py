@@ -63,11 +63,8 @@ def _parts(spans: Mapping[tuple[float, float], _Rates]) -> dict[tuple[float, flo
 
 def _together(way: str, spans: Mapping[tuple[float, float], _Rates]) -> Rates:
     streams = {name for rates in spans.values() for name in rates} - {SUM}
-    values = [
-        rates.get(SUM, sum(rates.values()))
-        for rates in spans.values()
-        if SUM in rates or len(rates) == len(streams)
-    ]
+    whole = [rates for rates in spans.values() if SUM in rates or len(rates) == len(streams)]
+    values = [rates.get(SUM, sum(rates.values())) for rates in whole]
     is_whole = all(adds_up(rates) for rates in spans.values() if SUM in rates)
     return Rates(way, len(streams) if is_whole else SEVERAL, values)
 

@@ -16,8 +16,8 @@ from sys import getsizeof
 import msgspec
 
 from cluster.core.errors import ParseError
-from cluster.core.files import LARGEST, MIB
 from cluster.core.model.value import Value
+from cluster.core.state.files import LARGEST, MIB
 
 LONGEST = 2048  # characters of a line that a parser is given; no tool prints longer lines
 PORTION = 1 << 20  # bytes of text processed at once; binary data without a newline is cut there
@@ -117,8 +117,8 @@ def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
     for chunk in chunks:
         if decoder is None:
             decoder = codecs.getincrementaldecoder(_encoding(chunk))("replace")
-        for at in range(0, len(chunk), PIECE):
-            yield decoder.decode(chunk[at : at + PIECE])
+        for start in range(0, len(chunk), PIECE):
+            yield decoder.decode(chunk[start : start + PIECE])
     if decoder is not None:
         yield decoder.decode(b"", final=True)
 
@@ -134,8 +134,8 @@ def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def _encoding(head: bytes) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    even, odd = head[:256:2], head[1:256:2]
-    if odd and odd.count(0) > len(odd) // 2 and not even.count(0):
+    even_bytes, odd = head[:256:2], head[1:256:2]
+    if odd and odd.count(0) > len(odd) // 2 and not even_bytes.count(0):
         return "utf-16-le"
     return UTF8
 
@@ -164,7 +164,10 @@ def _clean(text: str) -> str:
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "\r" in text:
-        text = _without_overwritten(text.replace("\r\n", "\n"))
+        text = text.replace("\r\n", "\n")
+        text = text if "\n" in text else text.replace("\r", "\n")  # old Macs end lines in this way
+        # the last state of progress bars, as a terminal shows it
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     if "\u00a0" in text:  # web pages
         text = text.replace("\u00a0", " ")
     text = _without_all_prefixes(text)
@@ -180,23 +183,16 @@ def _clean(text: str) -> str:
 def _without_all_prefixes(text: str) -> str:
     """Remove prefixes in any order, such as a launcher's tag after an e-mail's mark."""
     prefixes: tuple[re.Pattern[str], ...] = (*_NAME_PREFIXES, *_PREFIXES)
-    for at in range(MOST_PREFIXES):
+    for count in range(MOST_PREFIXES):
         before = text
         for words, tag in _TAGS.items():
             if any(word in text for word in words):
                 text = tag.sub("", text)
-        text, used = _without_prefixes(text, prefixes, numbers=not at)
+        text, used = _without_prefixes(text, prefixes, numbers=not count)
         prefixes = tuple(prefix for prefix in prefixes if prefix not in used)
         if text == before:
             break
     return text
-
-
-def _without_overwritten(text: str) -> str:
-    """Keep the last state of progress bars, as a terminal does; old Macs end lines in this way."""
-    if "\n" not in text:
-        return text.replace("\r", "\n")
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
 def _without_prefixes(
@@ -257,72 +253,65 @@ class _Splitter:
         self._depth = 0  # open braces in a document without indentation; 0 in others
 
     def feed(self, text: str) -> Iterator[Lines | JsonDocument]:
-        at = 0
-        while at < len(text):
+        pos = 0
+        while pos < len(text):
             if self._parts:
-                end, closed = self._end(text, at)
-                self._parts.append(text[at:end])
-                self._size += end - at
+                end, closed = self._end(text, pos)
+                self._parts.append(text[pos:end])
+                self._size += end - pos
                 if self._size > LARGEST:
                     joined(self._parts)  # which refuses it
-                at = end
+                pos = end
                 if closed is not None:
                     yield self._document(complete=closed)
                 continue
-            match = _OPENING.search(text, at) if "{" in text else None
+            match = _OPENING.search(text, pos) if "{" in text else None
             start = match.start() if match else len(text)
-            if start > at:
-                yield self._lines(text[at:start])
-            at = self._open(text, start)
+            if start > pos:
+                lines = Lines(first=self._line, text=text[pos:start])
+                self._line += text.count("\n", pos, start)
+                yield lines
+            pos = _line_end(text, start)
+            if start < pos:
+                line = text[start:pos]
+                self._parts = [line]
+                self._indent = len(line) - len(line.lstrip(" \t"))
+                self._depth = self._size = 0
 
     def end(self) -> Iterator[JsonDocument]:
         """Return what is still open."""
         if self._parts:
             yield self._document(complete=_is_balanced("".join(self._parts)))
 
-    def _open(self, text: str, start: int) -> int:
-        end = _line_end(text, start)
-        if start < end:
-            line = text[start:end]
-            self._parts = [line]
-            self._indent = len(line) - len(line.lstrip(" \t"))
-            self._depth = self._size = 0
-        return end
-
-    def _end(self, text: str, at: int) -> tuple[int, bool | None]:
+    def _end(self, text: str, pos: int) -> tuple[int, bool | None]:
         """Find the end of the open document, and whether it has its brace; none if it continues."""
         if len(self._parts) == 1:
             if _is_balanced(self._parts[0]):
-                return at, True
-            shallow = re.compile(f"[ \t]{{0,{self._indent}}}(?=[^\\s}}])").match(text, at)
-            if shallow and _JSON_LINE.match(text, at):
+                return pos, True
+            shallow = re.compile(f"[ \t]{{0,{self._indent}}}(?=[^\\s}}])").match(text, pos)
+            if shallow and _JSON_LINE.match(text, pos):
                 self._depth = 1
         if self._depth:
-            return self._counted(text, at)
+            return self._counted(text, pos)
         pattern = re.compile(f"[ \t]{{0,{self._indent}}}(?=[^\\s])")
-        match = pattern.match(text, at) or re.compile("\n" + pattern.pattern).search(text, at)
+        match = pattern.match(text, pos) or re.compile("\n" + pattern.pattern).search(text, pos)
         if match is None:
             return len(text), None
         if text[match.end()] == "}":
             return _line_end(text, match.end()), True
-        return at if match.start() == at else match.start() + 1, False
+        return pos if match.start() == pos else match.start() + 1, False
 
-    def _counted(self, text: str, at: int) -> tuple[int, bool | None]:
-        while at < len(text):
-            end = _line_end(text, at)
-            line = text[at:end]
+    def _counted(self, text: str, pos: int) -> tuple[int, bool | None]:
+        while pos < len(text):
+            end = _line_end(text, pos)
+            line = text[pos:end]
             if line.strip() and not _JSON_LINE.match(line):
-                return at, False
+                return pos, False
             self._depth += line.count("{") - line.count("}")
-            at = end
+            pos = end
             if self._depth <= 0:
-                return at, True
-        return at, None
-
-    def _lines(self, text: str) -> Lines:
-        lines = Lines(first=self._line, text=text)
-        self._line += text.count("\n")
-        return lines
+                return pos, True
+        return pos, None
 
     def _document(self, *, complete: bool) -> JsonDocument:
         text = "".join(self._parts)
@@ -332,8 +321,8 @@ class _Splitter:
         return document
 
 
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
+def _line_end(text: str, pos: int) -> int:
+    end = text.find("\n", pos)
     return len(text) if end < 0 else end + 1
 
 
@@ -542,7 +531,7 @@ def _in_lines(text: str) -> str:
 
 def _rows(match: re.Match[str]) -> str:
     cells = match[0].split()
-    return "".join(f"\n{cells[at]} {cells[at + 1]}" for at in range(0, len(cells), 2)) + "\n"
+    return "".join(f"\n{cells[i]} {cells[i + 1]}" for i in range(0, len(cells), 2)) + "\n"
 
 
 def _page(text: str) -> str:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 import msgspec
 
 from cluster.core.errors import ParseError, SpecError
-from cluster.core.model.measurements import Definition, Measurement, Output, Planned
-from cluster.core.options import ParamsT, encode
+from cluster.core.model.results.measurements import Definition, Measurement, Output, Planned
 from cluster.core.plugins import Plugin
+from cluster.core.text.options import ParamsT, encode
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
@@ -51,6 +51,9 @@ class Benchmark(Plugin, Generic[ParamsT]):
     launches_on_one_host: ClassVar[int] = 1
     """How often `cluster bench` launches it where all ranks are on one host, without --launches."""
 
+    compares_hosts: ClassVar[bool] = False
+    """Whether a setting that one host alone has explains its figures: settings are read again."""
+
     Params: type[ParamsT]
     """The parameters, each with its default; flags and checks are derived from it."""
 
@@ -66,7 +69,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     def selected(self, params: ParamsT) -> tuple[Definition, ...]:
         """Return those of `metrics` that these parameters measure; all of them by default."""
-        del params
         return self.metrics
 
     def recorded(self, params: ParamsT) -> tuple[Definition, ...]:
@@ -81,7 +83,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Empty by default: then no missing series is noticed.
         """
-        del params, ranks
         return ()
 
     def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
@@ -102,12 +103,10 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     def memory(self, params: ParamsT, ranks: int) -> int:
         """Return the bytes that the ranks of one host allocate for messages; 0 if not known."""
-        del params, ranks
         return 0
 
     def gpus(self, params: ParamsT, ranks_per_host: int) -> int:
         """Return how many GPUs a host needs for these parameters; none by default."""
-        del params, ranks_per_host
         return 0
 
     def libraries(self, params: ParamsT) -> tuple[str, ...]:
@@ -115,22 +114,18 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         As in a package index; none by default.
         """
-        del params
         return ()
 
     def instead_of_gpus(self, params: ParamsT) -> str:
         """Say what to use without GPUs, as the end of a sentence with a flag; empty if nothing."""
-        del params
         return "the processor's memory: --buffer cpu"
 
     def transport(self, params: ParamsT) -> str:
         """Name what carries its messages: mpi, gloo, nccl or tcp; empty if it is not known."""
-        del params
         return ""
 
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
         """Return what simulated hosts would measure, in that order (SpecError: it has no model)."""
-        del params, fleet
         raise SpecError(
             f"There is no model of {self.name}, so simulated hosts cannot run it.",
             remedy="What has one: cluster check NAME",
@@ -138,7 +133,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:
         """Say, in sentences, what a reader of the values must know about these hosts."""
-        del params, facts
         return ()
 
     def program(self, params: ParamsT) -> list[str]:

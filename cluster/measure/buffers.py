@@ -9,25 +9,176 @@ GPU has finished it, on both sides.
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from cluster.agent import gpus
+from cluster.agent.hardware import gpus
 from cluster.core.errors import SpecError
-from cluster.measure import gpu_libraries, gpu_requirements
-from cluster.measure.payload import Buffer, WrongDataError, aligned, check_data
+from cluster.measure.gpu import INSTEAD, check_mpi, missing_gpus_error, missing_library_error
 
 if TYPE_CHECKING:
+    import numpy as np
     from mpi4py.MPI import Comm
+    from numpy.typing import NDArray
 
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.gpu_libraries import Library
+    from cluster.core.model.results.measurements import Definition
+
+    Data = NDArray[np.uint8] | NDArray[np.float32]
 
     Piece = Any
     """A block of memory: a NumPy array, a `Block`, or a library's own array."""
+
+
+Buffer: TypeAlias = "NDArray[np.uint8]"
+PAGE = 4096  # bytes, the alignment of all buffers
+CACHED = 1 << 20  # bytes compared at a time: they stay in the cache
+SEED = 20180626  # any number, the same on all ranks
+
+
+class WrongDataError(Exception):
+    """A byte that arrived differs from the byte that was sent."""
+
+
+def aligned(size: int) -> Buffer:
+    """Return zeroed memory that starts at a page boundary."""
+    import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
+
+    raw = np.zeros(size + PAGE, np.uint8)
+    start = -raw.ctypes.data % PAGE
+    return raw[start : start + size]
+
+
+def pattern(size: int) -> Buffer:
+    """Return pseudo-random bytes from a page boundary, the same on every rank."""
+    import numpy as np  # noqa: PLC0415
+
+    bytes_ = aligned(size)
+    bytes_[:] = np.frombuffer(np.random.default_rng(SEED).bytes(size), np.uint8)
+    return bytes_
+
+
+def inverse(bytes_: Buffer) -> Buffer:
+    import numpy as np  # noqa: PLC0415
+
+    return np.invert(bytes_, out=aligned(len(bytes_)))
+
+
+def check_data(arrived: Buffer, expected: Buffer, label: str) -> None:
+    """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
+    offset = first_difference(arrived, expected)
+    if offset is not None:
+        raise WrongDataError(
+            f"{label}: byte {offset} arrived as {arrived[offset]}, but was sent as "
+            f"{expected[offset]}"
+        )
+
+
+def first_difference(arrived: Buffer, expected: Buffer) -> int | None:
+    for start in range(0, len(expected), CACHED):
+        differs = arrived[start : start + CACHED] != expected[start : start + CACHED]
+        if differs.any():
+            return start + int(differs.argmax())
+    return None
+
+
+class TorchLibrary:
+    module: ClassVar[str] = "torch"
+
+    def __init__(self, number: int) -> None:
+        import torch  # noqa: PLC0415 - gigabytes, which cluster does not install
+
+        torch.cuda.set_device(number)
+        self._torch = torch
+        self._device = f"cuda:{number}"
+
+    @staticmethod
+    def count() -> int:
+        import torch  # noqa: PLC0415
+
+        return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+
+    def put(self, bytes_: Data) -> Piece:
+        return self._torch.from_numpy(bytes_).to(self._device)
+
+    def zeros(self, size: int) -> Piece:
+        return self._torch.zeros(size, dtype=self._torch.uint8, device=self._device)
+
+    def clear(self, array: Piece) -> None:
+        array.zero_()
+
+    def address(self, array: Piece) -> int:
+        return int(array.data_ptr())
+
+    def equal(self, first: Piece, second: Piece) -> bool:
+        return bool(self._torch.equal(first, second))
+
+    def fetch(self, array: Piece) -> Buffer:
+        """Copy bytes to the processor's memory."""
+        bytes_: Buffer = array.cpu().numpy()
+        return bytes_
+
+    def synchronise(self) -> None:
+        self._torch.cuda.synchronize()
+
+
+class CupyLibrary:
+    module: ClassVar[str] = "cupy"
+
+    def __init__(self, number: int) -> None:
+        import cupy  # noqa: PLC0415
+
+        self._cupy = cupy
+        self._device = cupy.cuda.Device(number)
+        self._device.use()
+
+    @staticmethod
+    def count() -> int:
+        import cupy  # noqa: PLC0415
+
+        try:
+            return int(cupy.cuda.runtime.getDeviceCount())
+        except cupy.cuda.runtime.CUDARuntimeError:  # no driver, or no GPU
+            return 0
+
+    def put(self, bytes_: Data) -> Piece:
+        return self._cupy.asarray(bytes_)
+
+    def zeros(self, size: int) -> Piece:
+        return self._cupy.zeros(size, dtype=self._cupy.uint8)
+
+    def clear(self, array: Piece) -> None:
+        array.fill(0)
+
+    def address(self, array: Piece) -> int:
+        return int(array.data.ptr)
+
+    def equal(self, first: Piece, second: Piece) -> bool:
+        return bool(self._cupy.array_equal(first, second))
+
+    def fetch(self, array: Piece) -> Buffer:
+        bytes_: Buffer = self._cupy.asnumpy(array)
+        return bytes_
+
+    def synchronise(self) -> None:
+        self._device.synchronize()
+
+
+Library = TorchLibrary | CupyLibrary  # on one GPU: arrays there, most of bytes, which can be sliced
+LIBRARIES: tuple[type[Library], ...] = (TorchLibrary, CupyLibrary)
+
+
+def find_library() -> type[Library]:
+    """Return the first of `LIBRARIES` that is installed (SpecError: none is)."""
+    for library in LIBRARIES:
+        if find_spec(library.module):
+            return library
+    raise missing_library_error(platform.node(), sys.executable)
+
 
 Buffers = Literal["cpu", "cuda"]
 CHUNK = 1 << 26  # bytes compared at a time: the comparison allocates as many again
@@ -174,36 +325,28 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
     """Open the memory for messages; a rank without it is a SpecError on all, before any timing."""
     if buffer == "cpu":
         return CpuMemory()
-    memory, why = _on_gpu(comm)
+    memory, why = None, None
+    place = place_on_host(comm)
+    try:
+        open_ = own_gpu(place)
+        check_mpi(platform.node(), gpus.mpi_flags())
+        memory = GpuMemory(open_())
+    except SpecError as error:
+        why = error
     reasons = [reason for reason in comm.allgather(why) if reason]
     if memory is None or reasons:
         raise reasons[0]
     return memory
 
 
-def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
-    """Return memory on a GPU, or the error with the reason why there is none."""
-    place = place_on_host(comm)
-    try:
-        open_ = own_gpu(place)
-        gpu_requirements.check_mpi(platform.node(), gpus.mpi_flags())
-        return GpuMemory(open_()), None
-    except SpecError as error:
-        return None, error
-
-
-def own_gpu(
-    place: tuple[int, int], instead: str = gpu_requirements.INSTEAD
-) -> Callable[[], Library]:
+def own_gpu(place: tuple[int, int], instead: str = INSTEAD) -> Callable[[], Library]:
     """Return what opens the GPU of a rank at a place on its host (SpecError: there are too few)."""
     number, ranks = place
-    library = gpu_libraries.find_library()
+    library = find_library()
     count = library.count()
     if count < ranks:
         reason = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
-        raise gpu_requirements.missing_gpus_error(
-            platform.node(), count, ranks, reason, instead=instead
-        )
+        raise missing_gpus_error(platform.node(), count, ranks, reason, instead=instead)
     return partial(library, number)
 
 

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,8 +16,8 @@ import msgspec
 from cluster.agent.protocol import ADVICE, REASON, WORKDIR
 from cluster.core.errors import ClusterError, on_failure
 from cluster.core.messages import for_command_line
-from cluster.core.options import convert
-from cluster.measure.pmi import ADDRESSES, RANKS, pmi_of, spoken_by
+from cluster.core.text.options import convert
+from cluster.measure.mpi import ADDRESSES, RANKS, pmi_of, spoken_by
 from cluster.measure.rank import Rank
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def main_without_mpi(benchmark: Benchmark[Any]) -> None:
 
 
 def measure_alone(benchmark: Benchmark[Any], params: Value, folder: Path) -> None:
-    """Measure as the only rank, into a folder."""
     rank = Rank(cast("Intracomm", _RankFromVariables()), folder)
     _enter_copy()
     benchmark.measure(rank, params)
@@ -108,50 +107,33 @@ def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os
     """Refuse a world of another size than was started, or a rank on another host (ClusterError)."""
     places = variables.get(ADDRESSES, "").split(",") if variables.get(ADDRESSES) else []
     expected = len(places) or int(variables.get(RANKS) or 0)
-    if expected and comm.Get_size() != expected:
-        raise _wrong_size(comm, expected, library, variables)
-    if len(set(places)) > 1:
-        _check_place(comm.Get_rank(), places)
-
-
-def _wrong_size(
-    comm: Intracomm, expected: int, library: str, variables: Mapping[str, str]
-) -> ClusterError:
-    """Explain a world of the wrong size by the interface through which it should have formed."""
-    first = library.partition("\n")[0].partition(",")[0].strip("\0 ")
-    used, spoken = pmi_of(variables), spoken_by(library)
-    actual = f"{comm.Get_rank()} of {comm.Get_size()}"
-    process = variables.get("SLURM_PROCID") or variables.get("PMI_RANK") or "a process"
-    if not used or used in spoken:
-        return ClusterError(
-            f"{expected} ranks were started, and this one found itself rank {actual}.",
-            means="Nothing was measured: the ranks do not find one another.",
-            remedy="Start them by the mpirun of the same MPI: --starter mpirun",
-        )
-    right = [f"--starter srun:{pmi}" for pmi in spoken if pmi != used]
-    return ClusterError(
-        f"{expected} ranks were started, and process {process} found itself rank {actual}: "
-        f"srun started it with --mpi={used}, which {first} does not speak.",
-        means=f"Nothing was measured. It speaks {' and '.join(spoken)}.",
-        remedy=f"Type: {' or '.join([*right, '--starter mpirun'])}",
-    )
-
-
-def _check_place(rank: int, places: Sequence[str]) -> None:
-    """Refuse a rank whose host has the address of another rank, and not its own."""
-    expected_place = places[rank]
-    if _is_here(expected_place):
-        return
-    own_place = next(
-        (place for place in dict.fromkeys(places) if place != expected_place and _is_here(place)),
-        "",
-    )
-    if own_place:
+    rank, size = comm.Get_rank(), comm.Get_size()
+    if expected and size != expected:
+        first = library.partition("\n")[0].partition(",")[0].strip("\0 ")
+        used, spoken = pmi_of(variables), spoken_by(library)
+        process = variables.get("SLURM_PROCID") or variables.get("PMI_RANK") or "a process"
+        if not used or used in spoken:
+            raise ClusterError(
+                f"{expected} ranks were started, and this one found itself rank {rank} of {size}.",
+                means="Nothing was measured: the ranks do not find one another.",
+                remedy="Start them by the mpirun of the same MPI: --starter mpirun",
+            )
+        right = [f"--starter srun:{pmi}" for pmi in spoken if pmi != used]
         raise ClusterError(
-            f"Rank {rank} belongs on the host {expected_place}, and runs on {own_place}.",
-            means="Nothing was measured: the values would belong to other pairs of hosts.",
-            remedy="Start the ranks by another starter: --starter mpirun",
+            f"{expected} ranks were started, and process {process} found itself rank {rank} of "
+            f"{size}: srun started it with --mpi={used}, which {first} does not speak.",
+            means=f"Nothing was measured. It speaks {' and '.join(spoken)}.",
+            remedy=f"Type: {' or '.join([*right, '--starter mpirun'])}",
         )
+    if len(set(places)) > 1 and not _is_here(places[rank]):
+        # Its host has the address of another rank, and not its own.
+        places_left = (place for place in dict.fromkeys(places) if place != places[rank])
+        if here := next(filter(_is_here, places_left), ""):
+            raise ClusterError(
+                f"Rank {rank} belongs on the host {places[rank]}, and runs on {here}.",
+                means="Nothing was measured: the values would belong to other pairs of hosts.",
+                remedy="Start the ranks by another starter: --starter mpirun",
+            )
 
 
 def _is_here(address: str) -> bool:

@@ -21,9 +21,9 @@ from cluster.agent.processes import process_info, processor_times, sent_bytes, t
 from cluster.agent.protocol import NOTICE
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE, ProcessorTimes
-from cluster.core.model.measurements import Definition, Measurement, Progress
-from cluster.core.model.records import NOTES_FILE
-from cluster.measure.pmi import ADDRESSES
+from cluster.core.model.results.measurements import Definition, Measurement, Progress
+from cluster.core.model.results.records import NOTES_FILE
+from cluster.measure.mpi import ADDRESSES
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
@@ -48,8 +48,6 @@ class OpenSeries(NamedTuple):
 
 
 class Rank:
-    """One rank of a running benchmark."""
-
     def __init__(self, comm: Intracomm, folder: Path) -> None:
         self.comm = comm
         self.number = comm.Get_rank()
@@ -65,7 +63,12 @@ class Rank:
         self._reported_at = 0.0
         self._before = ProcessorTimes()
         self._began, self._sent = processor_times(), sent_bytes()
-        self._listen()
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)  # the thread below does the work
+        threading.Thread(target=self._stop_on_signal, args=(reader,), daemon=True).start()
 
     def watch_others(self) -> None:
         """Measure what others use of the host's processors, while all ranks sleep: all call it."""
@@ -196,14 +199,6 @@ class Rank:
                     complete=complete,
                 )
                 self._file.write(msgspec.json.encode(measurement) + b"\n")
-
-    def _listen(self) -> None:
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        signal.set_wakeup_fd(writer)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)  # the thread below does the work
-        threading.Thread(target=self._stop_on_signal, args=(reader,), daemon=True).start()
 
     def _stop_on_signal(self, reader: int) -> None:
         number = os.read(reader, 1)[0]

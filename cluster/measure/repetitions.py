@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from cluster.analysis.statistics.distribution import has_converged
-from cluster.analysis.statistics.median import ENOUGH_VALUES
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 
@@ -86,6 +84,8 @@ def samples(
     first. `repeat` does that many, and returns the seconds of each. Yields the number of
     repetitions since the warm-up, and the seconds of the latest.
     """
+    from cluster.analysis.statistics.distribution import ENOUGH_VALUES, has_converged  # noqa: PLC0415 - NumPy
+
     began, result, step = time.monotonic(), -counts.warm_up, 1 if counts.seconds else most
     checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values
     while result < counts.values:

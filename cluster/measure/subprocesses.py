@@ -59,9 +59,19 @@ def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | No
 @contextmanager
 def _running(argv: Sequence[str], stdout: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program until the end of the block."""
+    try:
+        cores = os.sched_getaffinity(os.getppid())  # the rank's parent has all cores of the job
+    except OSError:  # it has ended, or is another user's
+        cores = os.sched_getaffinity(0)
     with stdout.open("wb") as out:
+        path = shutil.which(argv[0])
+        if path is None:
+            raise ClusterError(
+                f"{argv[0]} is missing on {socket.gethostname()}.",
+                remedy=f"Install it: sudo apt-get install {argv[0]}",
+            )
         process = subprocess.Popen(
-            [*START, *_rank_and_cores(), _path_of(argv[0]), *argv[1:]],
+            [*START, str(os.getpid()), ",".join(map(str, sorted(cores))), path, *argv[1:]],
             stdin=subprocess.DEVNULL,
             stdout=out,
             env={k: v for k, v in os.environ.items() if not k.startswith(OF_RANKS)},
@@ -71,25 +81,6 @@ def _running(argv: Sequence[str], stdout: Path) -> Iterator[subprocess.Popen[byt
     finally:
         process.kill()
         process.wait()
-
-
-def _rank_and_cores() -> tuple[str, str]:
-    """Return this process id, and the cores of the rank's parent, which are all of the job."""
-    try:
-        cores = os.sched_getaffinity(os.getppid())
-    except OSError:  # it has ended, or is another user's
-        cores = os.sched_getaffinity(0)
-    return str(os.getpid()), ",".join(map(str, sorted(cores)))
-
-
-def _path_of(program: str) -> str:
-    path = shutil.which(program)
-    if path is None:
-        raise ClusterError(
-            f"{program} is missing on {socket.gethostname()}.",
-            remedy=f"Install it: sudo apt-get install {program}",
-        )
-    return path
 
 
 @contextmanager
@@ -105,22 +96,16 @@ def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
         port = free_port(address)
         words = [str(port) if word == "PORT" else word for word in argv]
         with _running(words, Path(os.devnull)) as process:
-            if _starts_listening(process, port):
-                yield port
-                return
+            deadline = time.monotonic() + PATIENCE
+            while process.poll() is None and time.monotonic() < deadline:
+                if listens(port):
+                    yield port
+                    return
+                time.sleep(NAP)
     raise ClusterError(
         f"{argv[0]} did not start listening at {address}.",
         means="Its output is in the job's standard error.",
     )
-
-
-def _starts_listening(process: subprocess.Popen[bytes], port: int) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while process.poll() is None and time.monotonic() < deadline:
-        if listens(port):
-            return True
-        time.sleep(NAP)
-    return False
 
 
 def free_port(address: str) -> int:

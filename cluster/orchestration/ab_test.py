@@ -1,7 +1,5 @@
 """A/B tests: launches under two conditions in turn, A B B A, so that drift affects both alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -45,7 +43,7 @@ PLAIN = Trial(name="", params={}, variables={})  # of a run outside of experimen
 
 
 def trials(text: str, benchmark: str, provider: str = "local") -> tuple[Trial, Trial]:
-    """Parse `KEY=V1,V2`, or `KEY=V1|V2` if a value has a comma (SpecError)."""
+    """Parse `KEY=V1,V2`, or `KEY=V1|V2` if a value contains a comma (SpecError)."""
     key, equals, values = text.partition("=")
     parts = values.split("|" if "|" in values else ",")
     if not equals or len(parts) != 2 or parts[0] == parts[1]:  # noqa: PLR2004 - A and B
@@ -98,6 +96,8 @@ def check_launches(launches: int) -> None:
 
 def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpec) -> None:
     """Refuse conditions that have no data point in common (SpecError)."""
+    if len(checked) == 1:  # nothing to compare it with
+        return
     ranks = spec.hosts * spec.ranks_per_host
     points = [
         {
@@ -107,7 +107,7 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
         }
         for chosen, own in checked
     ]
-    if len(points) > 1 and all(points) and not set.intersection(*points):
+    if all(points) and not set.intersection(*points):
         raise SpecError(
             "The conditions have no data point in common, so there is nothing to compare.",
             means="Sizes, metrics and operations identify data points; they are not settings.",
@@ -217,12 +217,12 @@ def ab(
         cluster: Cluster that runs the launches.
         benchmark: Name of the benchmark, such as `p2p`.
         key: Setting that differs: `mca:NAME`, `env:NAME`, a parameter of the benchmark, or an
-            option of a provider whose clusters share hosts, such as `network` of Kubernetes: a
-            second cluster is there meanwhile.
-        values: Two values of it: the baseline first; of a provider's option, that of the cluster.
+            option of a provider whose clusters share hosts, such as `network` of Kubernetes: the
+            second value gets a cluster of its own meanwhile.
+        values: Its two values, the baseline first; for a provider's option, the cluster's own.
         launches: Number of launches of each condition.
         threshold: Smallest difference that matters, as a fraction of the value.
-        options: Options of both: what `Cluster.bench` takes, such as `sizes=[8]`.
+        options: Further options of all launches, as `Cluster.bench` takes them: `sizes=[8]`.
 
     Returns:
         What differs, and a verdict per data point.
@@ -239,9 +239,7 @@ def ab(
         raise SpecError(f"Both values of {key} are {first}: there is nothing to compare.")
     pair = _pair(key, (first, second), benchmark, cluster.spec.provider)
     params = {name: value for name, value in options.items() if name not in RUN_OPTIONS}
-    checked = [
-        check_bench(cluster.spec, benchmark, {**params, **trial.params}, TIMEOUT) for trial in pair
-    ]
+    checked = [check_bench(cluster.spec, benchmark, {**params, **t.params}, TIMEOUT) for t in pair]
     check_common(checked, cluster.spec)
     check_toggles(checked, pair)
     environment = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))

@@ -1,4 +1,4 @@
-"""`check`, `judge`, `import_`, `proximity` and `watch` of the library, as the commands."""
+"""`check`, `judge`, `import_`, `proximity` and `watch`, which answer as the commands do."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.runs import store
 from cluster.runs.catalog import load
 from cluster.runs.import_.logs import NAME, import_logs, read_logs
 from cluster.runs.run import PAIRS, Run
-from cluster.runs.watch import store as watches
 
 if TYPE_CHECKING:
-    from cluster.core.model.fleet import FleetVerdict
-    from cluster.core.model.limits import Hardware
-    from cluster.core.model.placement import Placement
+    from cluster.core.model.network.fleet import FleetVerdict
+    from cluster.core.model.network.placement import Placement
+    from cluster.core.model.results.limits import Hardware
     from cluster.reports.words.verdict import Answer
-    from cluster.runs.watch.series import WatchedSeries
+    from cluster.runs.watch import WatchedSeries
 
 
 def import_(
@@ -30,13 +28,13 @@ def import_(
     Example: `cluster.import_("nccl.log").summary()`
 
     Args:
-        name: of the run's cluster.
-        format_: of the logs; found out by default.
-        runs: the folder of all runs, if it is another than usual.
+        name: the cluster's name in the run.
+        format_: the format of the logs; recognised by default.
+        runs: the folder of all runs, if it is not the usual one.
 
     Raises:
         SpecError: a file cannot be read.
-        ParseError: no parser understands it.
+        ParseError: no parser understands a file.
     """
     texts = [str(file) for file in files]
     return store.read(import_logs(texts, store.root(runs), name=name, format_=format_).folder)
@@ -45,16 +43,16 @@ def import_(
 def judge(
     named: str | Path, hardware: str | Hardware | None = None, *, runs: str | Path | None = None
 ) -> Answer:
-    """Judge a log, which is not kept, or a run.
+    """Judge a run, or a log, which is not kept.
 
     Example: `print(cluster.judge("nccl.log", "p4d.24xlarge"))`
 
     Args:
         named: the file, or the run: its folder, id, cluster, or `latest`.
-        hardware: of the hosts, as `Run.judge` takes it.
+        hardware: the hardware of the hosts, as `Run.judge` takes it.
 
     Raises:
-        SpecError: there is neither.
+        SpecError: there is no such file or run.
         ParseError: no parser understands the log.
     """
     if Path(named).is_file():
@@ -72,11 +70,13 @@ def check(
 
     Args:
         cluster: the cluster, or its name.
-        params: of the benchmark `pairs`.
+        params: parameters of the benchmark `pairs`.
 
     Raises:
         ClusterError: the pairs could not be tested.
     """
+    from cluster.orchestration.fleet_check import judge_check  # noqa: PLC0415 - slow: numpy
+
     return judge_check(_pairs(cluster, runs, params))
 
 
@@ -89,7 +89,7 @@ def proximity(
 
     Args:
         hosts: the cluster, or its name.
-        milliseconds: of each test.
+        milliseconds: duration of each test.
 
     Raises:
         ClusterError: the latencies could not be measured.
@@ -111,19 +111,19 @@ def watch(name: str, *, runs: str | Path | None = None) -> tuple[WatchedSeries, 
     Example: `[each.metric for each in cluster.watch("mpi_test") if each.state == "alarm"]`
 
     Args:
-        name: of the cluster.
-        runs: the folder of all runs, if it is another than usual.
+        name: name of the cluster.
+        runs: the folder of all runs, if it is not the usual one.
 
     Raises:
-        SpecError: it has no runs, and is not watched.
+        SpecError: the cluster has no runs, and is not watched.
     """
-    from cluster.runs.watch.series import series  # noqa: PLC0415 - slow: numpy
+    from cluster.runs import watch as watches  # noqa: PLC0415 - slow: numpy
 
-    where = store.root(runs)
-    if name in watches.names(where) and not watches.run_ids(where, name):
+    root = store.root(runs)
+    if name in watches.names(root) and not store.run_ids(root, name):
         return ()
-    folders = watches.in_order(store.all_of(where, name), watches.events(where, name))
-    return tuple(series((store.read(folder) for folder in folders), name))
+    folders = watches.in_order(store.all_of(root, name), watches.events(root, name))
+    return tuple(watches.series((store.read(folder) for folder in folders), name))
 
 
 def _pairs(

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
 from cluster import providers
-from cluster.core import claims, journal, plugins
+from cluster.core import plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
 from cluster.core.model.hosts import Completed, Facts, Machine
 from cluster.core.model.jobs import MOST_OUTPUT, TaskSpec
-from cluster.core.model.records import JobRecord, Status
 from cluster.core.model.resources import Price, Receipt
+from cluster.core.model.results.records import JobRecord, Status
 from cluster.core.model.spec import ClusterSpec, Environment, check_name
 from cluster.core.model.value import StateCallback, ignore
+from cluster.core.state import claims, journal
 from cluster.orchestration.bench.bench_methods import Bench
-from cluster.orchestration.bench.collect import JobResult, raise_unless_done
-from cluster.orchestration.bench.listener import Listener
+from cluster.orchestration.bench.collect import (
+    JobResult,
+    Listener,
+    interrupts_ignored,
+    raise_unless_done,
+)
 from cluster.orchestration.bench.plan import (
     JobPlan,
     JobRequest,
@@ -33,26 +37,36 @@ from cluster.orchestration.bench.plan import (
     make_request,
     plan_job,
 )
-from cluster.orchestration.check.simulated import simulate
-from cluster.orchestration.check.verdict import with_verdict
-from cluster.orchestration.cluster_jobs import Jobs
-from cluster.orchestration.files.sync import SyncReport
+from cluster.orchestration.cluster_jobs import Jobs, with_verdict
 from cluster.orchestration.hosts import setup as host_setup
-from cluster.orchestration.hosts.new_machines import can_replace, replace_lost
-from cluster.orchestration.hosts.revocation import unless_revoked
+from cluster.orchestration.hosts.machines import (
+    can_replace,
+    check_gone,
+    clean_hosts,
+    destroy,
+    replace_lost,
+    unless_revoked,
+)
 from cluster.orchestration.hosts.setup import ReadyHosts
-from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
-from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
-from cluster.orchestration.jobs.host_group import Host, HostGroup, check_task
-from cluster.orchestration.jobs.host_setup import read_script, repeat_setup, run_once
+from cluster.orchestration.hosts.state import ClusterState, StateOnDisk, machine_states
+from cluster.orchestration.jobs.host_group import (
+    Host,
+    HostGroup,
+    check_task,
+    read_script,
+    repeat_setup,
+    run_once,
+)
 from cluster.orchestration.jobs.job import Job
 from cluster.orchestration.jobs.registry import NamedJobs
 from cluster.orchestration.notebook import default_listener
-from cluster.remote.forward import Forward
+from cluster.orchestration.simulated import simulate
+from cluster.orchestration.sync import SyncReport
+from cluster.remote.files.mounts import mount_all, unmount_all
 from cluster.remote.hosts import DEAD_AFTER, Hosts
-from cluster.remote.leftovers import Leftovers
-from cluster.remote.mounts import mount_all, unmount_all
+from cluster.remote.network.forward import Forward
 from cluster.remote.parallel import connect_all
+from cluster.remote.sessions.leftovers import Leftovers
 from cluster.remote.shells import Shell
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
@@ -92,7 +106,7 @@ class Cluster:
         self.leftovers: Mapping[str, Leftovers] = {}
         self.uncleaned = ""
         self._block = ""  # for messages, inside a `with` block
-        self.remote = Hosts(self.name, self._standing_machines)
+        self.remote = Hosts(journal_.name, self._standing_machines)
         self.bench_jobs = Jobs(self.disk, self.remote)
         self.remote.explain = self.bench_jobs.explain
         self.hosts = HostGroup(self.remote, self.start)
@@ -124,12 +138,12 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name that `attach` takes."""
         return self.state.name
 
     @property
     def spec(self) -> ClusterSpec:
-        """What was asked for."""
+        """The spec that it was launched with."""
         return self.state.spec
 
     @property
@@ -177,7 +191,7 @@ class Cluster:
             remedy=f"Read its newest run: cluster.load({self.name!r}); or launch it again.",
         )
 
-    @property
+    @cached_property
     def _provider(self) -> providers.Provider:
         return plugins.load(providers.Provider, self.spec.provider)
 
@@ -195,15 +209,12 @@ class Cluster:
     def machine_states(self) -> tuple[str, ...]:
         """Ask the provider for the state of each machine that costs money: `c.machine_states()`.
 
-        Empty if it has none, or they cost nothing. ProvisionError: it does not say.
+        Empty if there are none, or they cost nothing. ProvisionError: the provider does not say.
         """
-        provider = self._provider
-        if not (isinstance(provider, providers.ReportsStates) and self.costs and self.machines):
-            return ()
-        return provider.states(self.name, self.machines)
+        return machine_states(self._provider, self.state)
 
     def receipt(self) -> Receipt | None:
-        """Return the cost of the machines so far, None if they cost nothing: `c.receipt()`."""
+        """Return the cost so far, and what was proven: `c.receipt()`; None if there is neither."""
         return self.state.receipt(time.time())
 
     def shells(self) -> dict[str, Shell]:
@@ -254,24 +265,24 @@ class Cluster:
 
         Args:
             command: a line for `sh`, or the words of a command, unquoted.
-            hosts: where, such as `c.hosts[1:]` or a group `"worker"`; all by default.
-            name: of the job; by default that of its program.
+            hosts: the hosts to run on, such as `c.hosts[1:]` or a group `"worker"`; all by default.
+            name: name of the job; by default that of its program.
             cwd: a folder on the hosts; by default the home folder, on `local` one for each host.
-            env: variables beyond those of the login.
+            env: environment variables, in addition to those of the login.
             timeout: seconds after which a task is ended.
-            hang_after: seconds without a line after which the process that waits looks which rank
-                the others wait for, as `cluster hang` does, and ends it, unless its ranks go on.
+            hang_after: seconds without output after which the waiting process looks which rank
+                the others wait for, as `cluster hang` does, and ends it unless its ranks go on.
             grace: seconds between SIGTERM and SIGKILL when a task is ended.
-            restarts: how often it is started again on all its hosts, with `CLUSTER_RESTART`, after
-                one was lost, by the process that waits or follows lines, such as `cluster wait`.
-                A host that does not answer is replaced where the provider can, and gets `cwd` from
-                another; else it is waited for. Programs continue from their own checkpoints.
+            restarts: how often a process that waits or follows lines (`cluster wait`) starts
+                the job again on all its hosts, with `CLUSTER_RESTART`, after one was lost. A host
+                that does not answer is replaced if the provider can do that, and gets `cwd` from
+                another; else the job waits for it. Programs continue from their own checkpoints.
             most_output: bytes that each host keeps of what its task prints; the oldest lines go.
-            runs: the folder here that gets the output, in `NAME/jobs`.
+            runs: the local folder that gets the output, in `NAME/jobs`.
 
         Raises:
             SpecError: another job of this name runs.
-            JobError: the command cannot be started on one host; none is left of the others.
+            JobError: the command cannot be started on one host; tasks on the others are ended.
             ShellError: one host does not answer.
             HostErrors: several of these.
         """
@@ -313,15 +324,15 @@ class Cluster:
 
         Args:
             script: a file here, or lines of shell, which stop at the first that fails.
-            hosts: where; all by default.
+            hosts: the hosts to run it on; all by default.
             on_line: called with a machine's name and each line that it prints.
 
         Returns:
-            The names of the machines on which it ran now.
+            The names of the machines on which the script ran now.
 
         Raises:
             SpecError: the file cannot be read.
-            JobError: it failed on one host; its last lines are quoted.
+            JobError: the script failed on one host; its last lines are quoted.
             HostErrors: on several.
         """
         self._standing_machines()
@@ -404,7 +415,7 @@ class Cluster:
             self.disk.record(journal.Switched(on=False, at=time.time()))
 
     def resume(self, on_state: StateCallback = ignore) -> None:
-        """Switch machines on again that were paused, and wait until they answer: `c.resume()`.
+        """Switch paused machines on again, and wait until they answer: `c.resume()`.
 
         `on_state` is called with a machine and its new state. ClusterError: they do not answer.
         """
@@ -417,9 +428,10 @@ class Cluster:
             self.disk.record(journal.Switched(on=True, at=began))
             self.disk.record(journal.Created(machines=machines, expires=expires))
         within = providers.seconds_to_answer(self._provider, self.spec)
-        with self._unless_revoked() as check:
-            connect_all(self.shells(), within, on_state, between=check)
-            mount_all(self.shells(), providers.mounts_of(self._provider, self.spec))
+        shells = self.shells()
+        with unless_revoked(self._provider, self.state, shells) as check:
+            connect_all(shells, within, on_state, between=check)
+            mount_all(shells, providers.mounts_of(self._provider, self.spec))
 
     def install(
         self,
@@ -437,10 +449,10 @@ class Cluster:
             programs: Programs that a benchmark needs beyond Python, MPI and tmux.
             on_state: Called with a machine and the step of the installation that it begins.
             libraries: Python libraries that it needs; a container image has its own.
-            yes: Whether they may be a download above 100 MB.
+            yes: Whether they may be downloaded even if they exceed 100 MB.
 
         Raises:
-            ClusterError: it could not be installed on one host.
+            ClusterError: the installation failed on one host.
             HostErrors: on several.
         """
         self._standing_machines()
@@ -454,13 +466,11 @@ class Cluster:
         *,
         large: bool,
     ) -> Environment | None:
-        """Install what is missing; return the environment, which hosts that use ours lack."""
+        """Install what is missing; return the environment, None where hosts use this machine's."""
         provider = self._provider
-        environment = (
-            provider.environment(self.spec)
-            if isinstance(provider, providers.PreparesHosts)
-            else None
-        )
+        if not isinstance(provider, providers.PreparesHosts):
+            return None
+        environment = provider.environment(self.spec)
         if environment is None:
             return None
         environment = msgspec.structs.replace(
@@ -469,10 +479,13 @@ class Cluster:
             libraries=() if environment.image else libraries,
             large=large,
         )
+        from cluster.remote.environment.install import install  # noqa: PLC0415 - slow
+
         began = time.monotonic()
-        logs = self.disk.journal.folder / "logs"
-        with self.disk.journal.lock("install"), self._unless_revoked():
-            host_setup.install(self.shells(), self.machines, environment, logs, on_state)
+        machines = {machine.name: machine for machine in self.machines}
+        logs, shells = self.disk.journal.folder / "logs", self.shells()
+        with self.disk.journal.lock("install"), unless_revoked(provider, self.state, shells):
+            install(shells, machines, environment, logs, on_state)
         self.bench_jobs.phases["install"] = time.monotonic() - began
         self._environment = environment
         return environment
@@ -505,55 +518,37 @@ class Cluster:
                 listener.ended()
 
     def prepare(self, request: JobRequest, on_state: StateCallback = ignore) -> JobPlan:
-        """Set up the hosts for a request, and plan its job.
-
-        Raises:
-            ClusterError: the hosts cannot run it.
-        """
-        with self._unless_revoked():
-            hosts = in_order(self._set_up(request, on_state), request.order)
-            hosts, request = check_on_hosts(hosts, request, self.shells())
+        """Set up the hosts for a request, and plan its job (ClusterError: they cannot run it)."""
+        shells = self.shells()
+        with unless_revoked(self._provider, self.state, shells):
+            hosts = in_order(self._set_up(request, shells, on_state), request.order)
+            hosts, request = check_on_hosts(hosts, request, shells)
         return plan_job(hosts, request, self.phases)
 
-    def _set_up(self, request: JobRequest, on_state: StateCallback) -> ReadyHosts:
-        """Install what a benchmark needs, examine and connect the hosts.
-
-        Hosts that were examined before are examined again only if they lacked something.
-        """
-        benchmark, machines = request.benchmark, self.machines
-        need = host_setup.gpu_need(benchmark, request.params, self.spec.ranks_per_host)
-        libraries = benchmark.libraries(request.params)
+    def _set_up(
+        self, request: JobRequest, shells: Mapping[str, Shell], on_state: StateCallback
+    ) -> ReadyHosts:
+        """Install what a benchmark needs, examine and connect the hosts."""
+        benchmark, params = request.benchmark, request.params
+        gpus = benchmark.gpus(params, self.spec.ranks_per_host)
+        libraries = benchmark.libraries(params)
         # Hosts with GPUs have a torch whose CUDA fits their driver.
         environment = self._install(
-            benchmark.programs, () if need.count else libraries, on_state, large=request.yes
+            benchmark.programs, () if gpus else libraries, on_state, large=request.options.yes
         )
         if environment and environment.image:
-            need = host_setup.GpuNeed()  # in an image, the ranks check the GPUs
-        facts, silent = self.facts, frozenset[str]()
-        if not host_setup.have(facts, benchmark.programs, need):
-            silent = self.remote.absent
-            facts = host_setup.examine(self.shells(), machines, benchmark.programs)
-            host_setup.check_gpus(facts, need, providers.gpu_advice(type(self._provider)))
-            if len(facts) > 1:
-                machines = host_setup.with_common_addresses(machines, facts, silent)
-                self.disk.note_machines(machines)
-            self.disk.record(journal.Examined(facts=() if silent else facts))
+            gpus = 0  # in an image, the ranks check the GPUs
+        absent = self.remote.absent
+        hosts = host_setup.examine_for(benchmark, params, gpus, self.disk, shells, absent)
         folder = ""
         if environment is None:
             folder = host_setup.install_beside(
-                libraries, benchmark.name, machines[0], on_state, large=request.yes
+                libraries, benchmark.name, hosts.machines[0], on_state, large=request.options.yes
             )
-        hosts = ReadyHosts(
-            spec=self.spec,
-            machines=machines,
-            facts=facts,
-            silent=silent,
-            environment=environment,
-            libraries=folder,
-        )
+        hosts = msgspec.structs.replace(hosts, environment=environment, libraries=folder)
         try:
             with self.bench_jobs.sole():  # new keys would end a job of another process
-                host_setup.connect(hosts, self.shells(), self.disk.journal.folder, benchmark)
+                host_setup.connect(hosts, shells, self.disk.journal.folder, benchmark)
         except ClusterError:  # addresses may change: the next launch looks again
             self.disk.record(journal.Examined(facts=()))
             raise
@@ -568,19 +563,13 @@ class Cluster:
             if detach:
                 return store.read(plan.folder)
             result = self.bench_jobs.watch(job, listener)
-            return raise_unless_done(self.bench_jobs.close(job, result))
+            return raise_unless_done(with_verdict(self.bench_jobs.close(job, result)))
         except KeyboardInterrupt as interrupt:
             reason = str(interrupt) or outcome_words("interrupted")
             with interrupts_ignored():
                 interrupted = result or JobResult(status="interrupted", reason=reason)
                 self.bench_jobs.close(job, interrupted, stop=True)
             raise
-
-    def _unless_revoked(self) -> AbstractContextManager[Callable[[], None]]:
-        """Return a block whose errors say why a host ended, if one did."""
-        shells = self.shells()
-        machines = [machine for machine in self.machines if machine.name in shells]
-        return unless_revoked(self._provider, self.spec, machines, shells)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest benchmark, of any process, as `Jobs.wait` does: `c.wait()`."""
@@ -607,7 +596,7 @@ class Cluster:
         """Stop jobs, download their results, and delete all resources: `c.down()`.
 
         Args:
-            reason: Text for the run of a job that had not ended.
+            reason: Text for the record of a job that had not ended.
             reachable: Whether the hosts can be reached; if not, no job ever ran there.
 
         Raises:
@@ -662,24 +651,3 @@ class Cluster:
             self.leftovers = clean_hosts(self.remote)
         except errors as error:
             self.uncleaned = error.what
-
-
-@contextmanager
-def interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C and SIGTERM, which would lose the values."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    is_main_thread = (
-        threading.current_thread() is threading.main_thread()
-    )  # only there are signals handled
-    handled = {
-        number: handler
-        for number, handler in before.items()
-        if is_main_thread and callable(handler)
-    }
-    for number in handled:
-        signal.signal(number, lambda *_: None)  # child processes would inherit SIG_IGN
-    try:
-        yield
-    finally:
-        for number, handler in handled.items():
-            signal.signal(number, handler)

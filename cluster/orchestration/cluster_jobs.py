@@ -1,7 +1,5 @@
 """The jobs of a cluster, which any process can start, watch and collect."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,15 +9,16 @@ from pathlib import Path
 import msgspec
 
 from cluster.agent.protocol import HOST_LOST
-from cluster.core import claims, journal, plugins
+from cluster.core import plugins
 from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
 from cluster.core.model.hosts import SIMULATED
-from cluster.core.model.records import JobRecord, Status
 from cluster.core.model.resources import Receipt
+from cluster.core.model.results.records import JobRecord, Status
+from cluster.core.state import claims, journal
 from cluster.orchestration.bench.collect import (
-    JobListener,
     JobOutput,
     JobResult,
+    Listener,
     close_run,
     collect,
     job_result,
@@ -28,18 +27,18 @@ from cluster.orchestration.bench.collect import (
 )
 from cluster.orchestration.bench.plan import JobPlan
 from cluster.orchestration.bench.working_folder import copied
-from cluster.orchestration.check.verdict import with_verdict
-from cluster.orchestration.hosts.revocation import RevocationWatch
+from cluster.orchestration.hosts.machines import RevocationWatch
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.providers import Provider, Revocable, RevokedAtOnce
 from cluster.remote.hosts import Hosts
-from cluster.remote.jobs import MpiJob
-from cluster.remote.threads import start
+from cluster.remote.parallel import start
+from cluster.remote.sessions.jobs import MpiJob
+from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
-from cluster.runs.run import Run
+from cluster.runs.run import PAIRS, WITHIN, Run
 
 GIVE_UP_AFTER = 6.0  # seconds for reclaimed hosts to end a job; then nobody waits
-GIVE_UP_AFTER = 3.0  # seconds for them to answer after that; those that do not are not asked again
+ANSWERS_WITHIN = 3.0  # seconds for them to answer after that; those that do not are not asked again
 
 
 class Jobs:
@@ -58,9 +57,9 @@ class Jobs:
 
     @contextmanager
     def claimed(self, *, replace: bool = False) -> Iterator[None]:
-        """Let no other process start a job here during a block; blocks inside it are the same.
+        """Keep other processes from starting a job here during a block, which may be nested.
 
-        With `replace`, the job of a process that uses the cluster ends; without it, see InUse.
+        `replace` ends the job of a process that uses the cluster; without it, InUse is raised.
         """
         if self._claim is not None:
             yield
@@ -80,7 +79,7 @@ class Jobs:
         with self._disk.journal.lock():
             if self._claim and (by := self._claim.successor()):
                 raise ClusterError(
-                    f"Before its job began, {_ended_by(by)}",
+                    f"Before its job began, {outcome_words('replaced_by', by)}",
                     remedy=f"Look: cluster status {self._hosts.name}",
                 )
             yield
@@ -89,13 +88,12 @@ class Jobs:
         """Return the other process that uses the cluster now."""
         return None if self._claim else claims.holder(self._disk.journal)
 
-    def _refuse_if_running(self) -> None:
-        name, machine = self._hosts.name, self._hosts.machines[0]
+    def _refuse_if_running(self, job: MpiJob) -> None:
+        session, machine = None, job.machine
         if machine.shell == SIMULATED:
             return
-        session = None
         with suppress(SpecError):  # a host without tmux runs no job
-            session = self._of_session().running()
+            session = job.running()
         if session is None:
             return
         by = claims.decode(session.by)
@@ -104,21 +102,19 @@ class Jobs:
             return  # its cluster is down, and could not end it: such as when Slurm took the node
         means = "That process has ended, or left it; the job goes on in tmux." if is_own else ""
         user = by.words if by else f"the job in {session.folder} on {machine.name}"
-        raise claims.in_use_error(name, user, means)
-
-    def _of_session(self) -> MpiJob:
-        """Return whatever job is in the session of our name."""
-        name = self._hosts.name
-        return self.open(JobRecord(session=name, folder="", run="", benchmark="", at=0.0))
+        raise claims.in_use_error(self._hosts.name, user, means)
 
     def make_room(self, *, replace: bool = False) -> None:
         """Collect the previous job, and free its session's name (InUse: a job runs there)."""
+        name = self._hosts.name  # of the session, whatever job is in it
+        job = self.open(JobRecord(session=name, folder="", run="", benchmark="", at=0.0))
         if not replace:
-            self._refuse_if_running()
-        reason = _ended_by(self._claim.by if self._claim else claims.this_process())
+            self._refuse_if_running(job)
+        reason = outcome_words(
+            "replaced_by", self._claim.by if self._claim else claims.this_process()
+        )
         self.end_all(reason)
-        name = self._hosts.name
-        if not self._of_session().end_session(reason):
+        if not job.end_session(reason):
             raise ClusterError(
                 f"There is a tmux session {name!r} that was not made by cluster.",
                 means="It is left alone, and nothing was started.",
@@ -161,13 +157,22 @@ class Jobs:
             raise
         self.phases["start"] = time.monotonic() - began
 
-    def watch(self, job: MpiJob, listener: JobListener) -> JobResult:
+    def watch(self, job: MpiJob, listener: Listener) -> JobResult:
         """Wait for the end of a job, whose values are written as they arrive (Unreachable)."""
         start = time.monotonic()
         run = Path(job.record.run)
         try:
             with self._revocation(job) as revocation:
-                result = _watched(job, JobOutput(listener, run), revocation)
+                try:
+                    result = job_result(job.watch(JobOutput(listener, run)))
+                except JobError as lost:
+                    result = JobResult(status="failed", reason=lost.what)
+                except Unreachable:
+                    if not revocation.ask():
+                        raise
+                    result = JobResult(status="interrupted")
+                if result.status != "done" and (revoked := revocation.ask()):
+                    result = JobResult(status="interrupted", reason=revoked.what)
         except Unreachable as error:
             self.explain(error, self._hosts.machines[0].name)
             # the job may still run there
@@ -192,7 +197,7 @@ class Jobs:
                 stopped.result(GIVE_UP_AFTER)
             except TimeoutError:  # such as a node whose processes were stopped: nothing ends there
                 self._hosts.close()
-                self._hosts.give_up_dead(GIVE_UP_AFTER)
+                self._hosts.give_up_dead(ANSWERS_WITHIN)
             finally:
                 self._hosts.close()  # ends what waits for the job
 
@@ -206,7 +211,7 @@ class Jobs:
         with self._hosts.omit(lost):  # a download from them would wait for seconds, in vain
             job = self.open(job.record)  # a shell may have been given up since
             cause = self._known_of(lost)
-            run = with_verdict(collect(job, result, self.phases, stop=stop, cause=cause))
+            run = collect(job, result, self.phases, stop=stop, cause=cause)
         if receipt := self._disk.state.receipt(time.time()):
             record = msgspec.structs.replace(run.record, receipt=receipt)
             store.write(run.folder, record)
@@ -228,7 +233,7 @@ class Jobs:
             return ""
         return provider.describe_unreachable(spec, machines)
 
-    def wait(self, record: JobRecord, listener: JobListener) -> int:
+    def wait(self, record: JobRecord, listener: Listener) -> int:
         """Wait for a job; return its exit status (JobError: it was lost)."""
         job = self.open(record)
         if not self.is_collected(record):
@@ -253,7 +258,7 @@ class Jobs:
         if self.is_collected(record):
             return raise_unless_done(store.read(Path(record.run)))
         if self._revocation(job).ask():
-            self._hosts.give_up_dead(GIVE_UP_AFTER)
+            self._hosts.give_up_dead(ANSWERS_WITHIN)
             job = self.open(record)
         try:
             status = job.status()
@@ -264,20 +269,20 @@ class Jobs:
             lost = JobResult(
                 status="interrupted" if revoked else "failed", reason=(revoked or error).what
             )
-            return raise_unless_done(self.close(job, lost))
+            return raise_unless_done(with_verdict(self.close(job, lost)))
         if status is None:
             name = self._hosts.name
             raise SpecError(
                 f"The job {name} still runs.", remedy=f"Wait for it: cluster wait {name}"
             )
-        return raise_unless_done(self.close(job, job_result(status)))
+        return raise_unless_done(with_verdict(self.close(job, job_result(status))))
 
     def exit_status(self, record: JobRecord) -> int | None:
         """Return the exit status of a job; None while it runs (JobError: it was lost)."""
         return self.open(record).status()
 
     def logs(self, record: JobRecord) -> str:
-        """Return what a job printed so far, standard error if it is all."""
+        """Return what a job printed so far; standard error if there is nothing else."""
         if self.is_collected(record):
             folder = Path(record.run)
             return raw_text(folder, "stdout") or raw_text(folder, "stderr")
@@ -299,37 +304,26 @@ class Jobs:
         if not jobs:
             name = self._hosts.name
             raise SpecError(
-                f"The cluster {name} has no job.",
-                remedy=f"Start one: cluster bench p2p {name}",
+                f"The cluster {name} has no job.", remedy=f"Start one: cluster bench p2p {name}"
             )
         return jobs[-1]
 
     def open(self, record: JobRecord) -> MpiJob:
         """Return a job that this or another process started."""
-        return MpiJob(record, self._hosts.shells(), self._hosts.machines[0])
+        return MpiJob(record, self._hosts.shells(), self._disk.state.machines[0])
 
     def is_collected(self, record: JobRecord) -> bool:
         """Tell whether a job has ended, and its results are here."""
         return record.run in self._disk.state.collected
 
 
-def _watched(job: MpiJob, output: JobOutput, revocation: RevocationWatch) -> JobResult:
-    """Wait for the end of a job; a job whose hosts were reclaimed ends with their reason."""
-    try:
-        result = job_result(job.watch(output))
-    except JobError as error:
-        result = JobResult(status="failed", reason=error.what)
-    except Unreachable:
-        if not revocation.ask():
-            raise
-        result = JobResult(status="interrupted")
-    if result.status == "done" or not (revoked := revocation.ask()):
-        return result
-    return JobResult(status="interrupted", reason=revoked.what)
+def with_verdict(run: Run) -> Run:
+    """Return a run, with its final verdict if it is a check: one written earlier covers less."""
+    if run.record.benchmark not in (PAIRS, WITHIN):
+        return run
+    from cluster.orchestration.fleet_check import judge_check  # noqa: PLC0415 - slow: numpy
 
-
-def _ended_by(by: claims.Controller) -> str:
-    return f"{by.user}@{by.host} (process {by.pid}) ended it by --replace: {by.command}"
+    return msgspec.structs.replace(run, fleet=judge_check(run))
 
 
 def _result_so_far(job: MpiJob, reason: str) -> JobResult:
@@ -337,12 +331,6 @@ def _result_so_far(job: MpiJob, reason: str) -> JobResult:
     with suppress(ClusterError):  # it was lost, or its host does not answer
         if (status := job.status()) is not None:
             return job_result(status)
-    reasons = f"{_known_reason(Path(job.record.run))} {reason}".strip()
-    return JobResult(status="interrupted", reason=reasons)
-
-
-def _known_reason(folder: Path) -> str:
-    """Return the reason in a run's record so far, such as that its host is unreachable."""
     with suppress(ClusterError):  # the folder may have been removed
-        return store.record(folder).reason
-    return ""
+        reason = f"{store.record(Path(job.record.run)).reason} {reason}".strip()
+    return JobResult(status="interrupted", reason=reason)

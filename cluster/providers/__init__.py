@@ -10,16 +10,15 @@ from typing import ClassVar
 
 from cluster.core import decoders
 from cluster.core.errors import ProvisionError, SpecError
-from cluster.core.journal import Journal
-from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.hosts import Machine
 from cluster.core.model.mounts import Mount, parse_mounts
-from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.network.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.plugins import Plugin
-from cluster.core.units import format_seconds
+from cluster.core.state.journal import Journal
+from cluster.core.text.units import format_seconds
 
 
 class NoOptions(Value, frozen=True, kw_only=True):
@@ -56,10 +55,9 @@ def idle_lines(spec: ClusterSpec) -> list[str]:
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
     """Refuse a spec that sets a field without a meaning there (SpecError), by the reasons."""
+    specs = (spec, *(part.spec for part in spec.parts))
     for field, reason in reasons.items():
-        if any(
-            getattr(candidate, field) for candidate in (spec, *(part.spec for part in spec.parts))
-        ):
+        if any(getattr(own, field) for own in specs):
             flag = field.replace("_", "-")
             raise SpecError(
                 f"--{flag} has no effect with the provider {spec.provider!r}: {reason}.",
@@ -394,6 +392,29 @@ class HintsReplacement(ABC):
     @abstractmethod
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return a command, or a sentence with one, to go on without bad hosts."""
+
+
+class DoctorCheck(Value, frozen=True, kw_only=True):
+    """One thing that `cluster doctor` looked for."""
+
+    what: str  # was looked for
+    ok: bool  # it is there, or only some commands need it
+    found: str  # a version, a path, or that it is missing
+    remedy: str = ""  # the command that installs it, if it is missing
+    needed_for: str = ""  # the commands that need it; empty if all do
+    missing: bool = False  # it is not there
+
+
+def optional_check(what: str, value: str | None, needed_for: str, remedy: str) -> DoctorCheck:
+    """Check what only some commands need: it is there if something was found."""
+    return DoctorCheck(
+        what=what,
+        ok=True,
+        found=value or "not found",
+        remedy="" if value else remedy,
+        needed_for=needed_for,
+        missing=not value,
+    )
 
 
 class Examines(ABC):

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from cluster.core.errors import SpecError
-from cluster.core.journal import Journal
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
+from cluster.core.state.journal import Journal
 from cluster.providers import CLOUD_OPTIONS, ExistingHosts, HintsReplacement, Provider, refuse
 
 MOST_PER_CORE = 32  # ranks; with more, most would only wait for a core

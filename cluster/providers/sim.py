@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.journal import Journal, Replacing
-from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
 from cluster.core.model.hosts import SIMULATED, Link, Machine
-from cluster.core.model.placement import NetworkLayer, ProviderTopology
+from cluster.core.model.network.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
+from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.core.units import parse_rate
+from cluster.core.state.journal import Journal, Replacing
+from cluster.core.text.units import parse_rate
 from cluster.providers import (
     CLOUD_OPTIONS,
     CountsHosts,
@@ -89,7 +89,8 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
     def create(
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        return tuple(_machine(spec, number, f"sim-{number}") for number in range(spec.hosts))
+        link = _link(spec)
+        return tuple(_machine(spec, n, f"sim-{n}", link) for n in range(spec.hosts))
 
     def add(
         self,
@@ -101,7 +102,8 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
     ) -> tuple[Machine, ...]:
         """Return new simulated hosts, without the faults of those that they replace."""
         new = sum(isinstance(entry, Replacing) for entry in journal.entries())
-        return tuple(_machine(spec, number, f"sim-{number}-new{new}") for number in places)
+        link = _link(spec)
+        return tuple(_machine(spec, n, f"sim-{n}-new{new}", link) for n in places)
 
     def delete_except(self, name: str, keep: tuple[Machine, ...]) -> None:
         """Do nothing: nothing was created."""
@@ -124,7 +126,7 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
         """Do nothing: nothing was created."""
 
 
-def _machine(spec: ClusterSpec, number: int, id_: str) -> Machine:
+def _machine(spec: ClusterSpec, number: int, id_: str, link: Link) -> Machine:
     return Machine(
         name=spec.machine_name(number),
         id=id_,
@@ -132,7 +134,7 @@ def _machine(spec: ClusterSpec, number: int, id_: str) -> Machine:
         shell=SIMULATED,
         folder="/nowhere",
         bin="/nowhere",
-        link=_link(spec),
+        link=link,
     )
 
 
@@ -142,7 +144,7 @@ def _link(spec: ClusterSpec) -> Link:
 
 def faults_left(spec: ClusterSpec, machines: Sequence[Machine]) -> tuple[Fault, ...]:
     """Return the faults that are injected into a cluster some of whose hosts were replaced."""
-    new = {at for at, machine in enumerate(machines) if machine.id != f"sim-{at}"}
+    new = {index for index, machine in enumerate(machines) if machine.id != f"sim-{index}"}
     return tuple(f for f in faults_of(spec) if f.kind not in OF_HOSTS or f.number not in new)
 
 

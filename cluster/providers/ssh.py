@@ -9,11 +9,11 @@ import msgspec
 from cluster import providers
 from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.journal import Journal
 from cluster.core.model.hosts import Access, Machine, parse_access
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.state.journal import Journal
 
 REFUSED_OPTIONS = {
     **providers.CLOUD_OPTIONS,
@@ -97,9 +97,7 @@ class SshProvider(
         out = ", ".join(word for number, word in words if number in numbers)
         if options.inventory:
             return f"Take {out} out of {options.inventory}, then type: cluster down {spec.name}"
-        remaining = shlex.quote(
-            "hosts=" + ",".join(w for number, w in words if number not in numbers)
-        )
+        remaining = shlex.quote("hosts=" + ",".join(w for n, w in words if n not in numbers))
         again = f"cluster up {spec.name} --provider ssh --option {remaining}"
         return f"Take {out} out of your list: cluster down {spec.name}; {again}"
 

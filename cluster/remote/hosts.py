@@ -9,10 +9,10 @@ from typing import NoReturn
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, ShellError, Unreachable
 from cluster.core.model.hosts import SIMULATED, Completed, Machine, ssh_words
-from cluster.remote.leftovers import MARK
 from cluster.remote.parallel import results, try_each, unanswering
+from cluster.remote.sessions.leftovers import MARK
+from cluster.remote.sessions.tmux import attach_words
 from cluster.remote.shells import Shell
-from cluster.remote.tmux import attach_words
 
 # Seconds within which every host must run `true`. Once some hosts have answered, the others get 10
 # times as long as these took, but at least 4 s and never more than this (`parallel.unanswering`).
@@ -67,6 +67,7 @@ class SimulatedShell(Shell):
         raise ShellError(
             f"{name} is simulated: it runs no programs, and has no files.",
             remedy="Measure it by its model: cluster check NAME",
+            host=name,
         )
 
     write = put = fetch = remove = _fail
@@ -103,6 +104,8 @@ class Hosts:
         """Leave out hosts that do not answer in time, and return the reasons, by their names."""
         self.absent = frozenset()
         dead = unanswering(self.shells(), seconds)
+        errors = {place_of(m): dead[m.name] for m in self.machines if m.name in dead}
+        dead = {m.name: errors[place_of(m)] for m in self.machines if place_of(m) in errors}
         self.absent = frozenset(dead)
         return dead
 
@@ -122,7 +125,9 @@ class Hosts:
             if place in self._shells:
                 self._shells[place].close()
             self._shells[place] = DeadShell(
-                Unreachable(f"{name} does not answer any more.", state="broken", transient=True)
+                Unreachable(
+                    f"{name} does not answer any more.", state="broken", transient=True, host=name
+                )
             )
         try:
             yield

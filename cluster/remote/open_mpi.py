@@ -17,6 +17,7 @@ import shutil
 from pathlib import Path
 
 from cluster.core.model.hosts import Machine
+from cluster.core.state.files import text_of
 
 PARAMETERS = "etc/openmpi-mca-params.conf"  # below the prefix of an Open MPI
 OWN_PARAMETERS = ".openmpi/mca-params.conf"  # below the user's home folder
@@ -55,8 +56,4 @@ def local_variables(
 
 def _names(file: Path) -> set[str]:
     """Return the names of the parameters that a file sets; none if it cannot be read."""
-    try:
-        lines = file.read_text(errors="replace").splitlines()
-    except OSError:
-        return set()
-    return {line.partition("=")[0].strip() for line in lines}
+    return {line.partition("=")[0].strip() for line in text_of(file).splitlines()}

@@ -1,6 +1,4 @@
-"""Call a function for all hosts in parallel: a result or an error per host."""
-
-from __future__ import annotations
+"""Calls in daemon threads: one, or one for each host with a result or an error."""
 
 import contextlib
 import queue
@@ -21,8 +19,7 @@ from cluster.core.errors import (
     on_failure,
     raise_all,
 )
-from cluster.remote.shells import Shell
-from cluster.remote.threads import complete
+from cluster.remote.shell import Shell
 
 MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds
@@ -33,6 +30,24 @@ GRACE = 3.0  # seconds for running calls to end once one has failed
 BETWEEN_CLOSINGS = 0.2  # seconds
 
 T = TypeVar("T")
+
+
+def start(call: Callable[[], T]) -> Future[T]:
+    """Call a function in a thread that neither Ctrl-C nor the end of the process waits for."""
+    future: Future[T] = Future()
+    threading.Thread(target=_complete, args=(future, call), daemon=True).start()
+    return future
+
+
+def _complete(future: Future[T], call: Callable[[], T]) -> None:
+    try:
+        result = call()
+    # Every exception, as ThreadPoolExecutor does: none is dropped, as the waiting thread raises it,
+    # and a thread that ended at SystemExit without a result would be waited for without end.
+    except BaseException as error:  # noqa: BLE001
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, T]:
@@ -53,15 +68,12 @@ def try_each(
     failed = _failures(begun)
     if len(hosts) > 1:
         failed = {name: name_host(error, name) for name, error in failed.items()}
-    return {
-        name: failed[name] if name in failed else future.result() for name, future in begun.items()
-    }
+    return {name: failed[name] if name in failed else f.result() for name, f in begun.items()}
 
 
 def name_host(error: ClusterError, name: str) -> ClusterError:
-    """Return an error whose first line names its host."""
-    if name not in error.what:
-        error.what = f"{name}: {error.what}"
+    if error.host != name:
+        error.what, error.host = f"{name}: {error.what}", name
         error.args = (error.what,)
     return error
 
@@ -69,7 +81,8 @@ def name_host(error: ClusterError, name: str) -> ClusterError:
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
     """Return the results of all hosts, or raise the error of one, or HostErrors of several."""
     errors = [error for error in ended.values() if isinstance(error, ClusterError)]
-    raise_all(errors, f"of {len(ended)} hosts failed")
+    if errors:
+        raise_all(errors, f"of {len(ended)} hosts failed")
     return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
 
 
@@ -81,9 +94,16 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
     KeyboardInterrupt closes the shells.
     """
     with _calls(hosts, lambda _, shell: shell.run(["true"])) as begun:
-        late, waited = _silent(begun.values(), seconds)
+        began, waited, late = time.monotonic(), seconds, set(begun.values())
+        while late and (remaining := began + waited - time.monotonic()) > 0:
+            result, late = wait(late, remaining, FIRST_COMPLETED)
+            if any(future.exception() is None for future in result):
+                took = time.monotonic() - began
+                waited = min(seconds, max(AT_LEAST, SLOWER * took))
     dead = {
-        name: Unreachable(f"{name} does not answer within {waited:.2g} s.", state="connecting")
+        name: Unreachable(
+            f"{name} does not answer within {waited:.2g} s.", state="connecting", host=name
+        )
         for name, future in begun.items()
         if future in late
     }
@@ -91,22 +111,11 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
         dead[name] = (
             error
             if isinstance(error, Unreachable)
-            else Unreachable(error.what, means=error.means, remedy=error.remedy)
+            else Unreachable(error.what, means=error.means, remedy=error.remedy, host=error.host)
         )
     for name in dead:
         hosts[name].close()  # its thread may still try to connect
     return dead
-
-
-def _silent(begun: Collection[Future[T]], seconds: float) -> tuple[set[Future[T]], float]:
-    """Wait for calls; return those that have not ended, and the seconds that they had."""
-    began, limit, late = time.monotonic(), seconds, set(begun)
-    while late and (remaining := began + limit - time.monotonic()) > 0:
-        result, late = wait(late, remaining, FIRST_COMPLETED)
-        if any(future.exception() is None for future in result):
-            took = time.monotonic() - began
-            limit = min(seconds, max(AT_LEAST, SLOWER * took))
-    return late, limit
 
 
 def connect_all(
@@ -120,8 +129,7 @@ def connect_all(
     """Connect to every host in parallel, and retry errors that may pass.
 
     Timeout: a host is not reachable in time, with its last state. Unreachable: an error that will
-    not pass. HostErrors: several, the message names the slowest. KeyboardInterrupt closes the
-    shells.
+    not pass. HostErrors: several; it names the slowest. KeyboardInterrupt closes the shells.
     """
     began = time.monotonic()
     attempts = _Attempts(on_state, transient)
@@ -139,7 +147,17 @@ def connect_all(
     states = {name: shell.state for name, shell in hosts.items()}
     for name in failed:
         hosts[name].close()  # its thread may still try to connect
-    _raise_slowest(failed, attempts, states)
+    if len(failed) > 1:  # a group of errors names the host that was furthest from being connected
+        places = {state: place for place, state in enumerate(STATES)}
+        slowest = min(failed, key=lambda name: places.get(states[name], 0))
+        last = attempts.last.get(slowest)
+        raise HostErrors(
+            f"{len(failed)} of {len(states)} hosts failed; "
+            f"the slowest is {slowest}: {last.state if last else states[slowest]}",
+            list(failed.values()),
+        )
+    for error in failed.values():
+        raise error
 
 
 def _first_failure(
@@ -181,13 +199,12 @@ class _Attempts:
             return self._timeout(name)
         state, access = shell.state, shell.machine and shell.machine.access
         address = access.host if access else "ADDRESS"
-        late = Timeout(
+        return Timeout(
             f"{name} is not reachable after {seconds:.3g} s; its state: {state or 'begun'}.",
             means=STATES.get(state, ""),
             remedy=f"Try it by hand: ssh -v {address}",
+            host=name,
         )
-        late.host = name
-        return late
 
     def _note(self, name: str, error: Unreachable) -> None:
         before = self.last.get(name)
@@ -198,32 +215,13 @@ class _Attempts:
     def _timeout(self, name: str) -> Timeout:
         error = self.last[name]
         late = Timeout(
-            f"{name} is not reachable: {error.what}", means=error.means, remedy=error.remedy
+            f"{name} is not reachable: {error.what}",
+            means=error.means,
+            remedy=error.remedy,
+            host=name,
         )
         late.__cause__ = error
-        late.host = name
         return late
-
-
-def _raise_slowest(
-    failed: Mapping[str, ClusterError], attempts: _Attempts, states: Mapping[str, str]
-) -> None:
-    """Raise the errors; a group names the host that was furthest from being connected."""
-    order = list(STATES)
-
-    def progress(name: str) -> int:
-        return order.index(states[name]) if states[name] in order else 0
-
-    if len(failed) > 1:
-        slowest = min(failed, key=progress)
-        last = attempts.last.get(slowest)
-        raise HostErrors(
-            f"{len(failed)} of {len(states)} hosts failed; "
-            f"the slowest is {slowest}: {last.state if last else states[slowest]}",
-            list(failed.values()),
-        )
-    for error in failed.values():
-        raise error
 
 
 @contextlib.contextmanager
@@ -247,7 +245,7 @@ def _calls(
             while True:
                 name = waiting.get_nowait()
                 call = _not_begun if abandoned.is_set() else partial(do, name, hosts[name])
-                complete(begun[name], call)
+                _complete(begun[name], call)
 
     def abandon() -> None:
         abandoned.set()

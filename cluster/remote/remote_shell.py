@@ -1,18 +1,21 @@
 """A shell on another host: commands and files as streams, whatever carries them."""
 
+import contextlib
 import logging
 import math
+import os
 import shlex
+import subprocess
 import tarfile
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import IO, Self
 
 from cluster.core.errors import ShellError
-from cluster.core.model.hosts import Completed
+from cluster.core.model.hosts import Completed, Machine
 from cluster.remote import transfer
 from cluster.remote.shell import Shell
 
@@ -26,6 +29,7 @@ SLOWEST = 100_000  # bytes per second, on average, that it must send after them
 LONGEST = 86_400.0  # seconds that a download may take
 LINGERS = 0.5  # seconds after a command's end in which its last output may come
 ENDS_WITHIN = 5.0  # seconds for a command to end after its last output
+TERMINATES_WITHIN = 2.0  # seconds for a process here to end its command after SIGTERM
 MOST_LINE = 8 << 20  # bytes of a line; longer ones are passed on in parts
 PIECE = (1 << 15) - 64  # bytes of a packet that OpenSSH accepts, less its header
 
@@ -181,11 +185,11 @@ class RemoteShell(Shell):
                     to.mkdir(parents=True, exist_ok=True)
                     transfer.receive(reader, to / PurePosixPath(path).name, _mode(mode), good=check)
             except (OSError, ValueError, tarfile.TarError) as error:
-                if not pace.is_late and command.has_ended():  # not one that never stops sending
+                if not pace.came and command.has_ended():  # not one that never stops sending
                     check()  # a broken connection is the cause of a broken archive
-                raise self._not_copied(path, pace.why if pace.is_late else str(error)) from error
-            if pace.is_late or not command.has_ended():
-                reason = pace.why if pace.is_late else "the host goes on sending after its end"
+                raise self._not_copied(path, pace.why if pace.came else str(error)) from error
+            if pace.came or not command.has_ended():
+                reason = pace.why if pace.came else "the host goes on sending after its end"
                 raise self._not_copied(path, reason)
             check()
 
@@ -220,43 +224,54 @@ class RemoteShell(Shell):
             raise _failed("written", to, reason or errors.strip())
 
 
-class _Pace:
+class Watchdog:
+    """Calls `end` once, in another thread, if the time of a block is over before the block.
+
+    `deadline`, by the monotonic clock, is asked again and again; `came` says whether it came.
+    """
+
+    def __init__(self, deadline: Callable[[], float], end: Callable[[], object]) -> None:
+        self._deadline = deadline
+        self._end = end
+        self._over = threading.Event()
+        self.came = False
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def _listen(self) -> None:
+        while (remaining := self._deadline() - time.monotonic()) > 0:
+            if self._over.wait(remaining):
+                return
+        self.came = True
+        self._end()
+
+
+class _Pace(Watchdog):
     """Times out a host that goes on sending, be it a byte at a time, or nothing at all."""
 
     def __init__(self, command: RemoteCommand) -> None:
-        self.is_late = False
+        super().__init__(self._end_of_patience, command.close)
         self._command = command
         self._received = 0
         self._start = time.monotonic()
-        self._over = threading.Event()
 
     @property
     def why(self) -> str:
         seconds = time.monotonic() - self._start
         return f"it sent {self._received:,} bytes in {seconds:.0f} s, and had not ended"
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._watch, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-
     def receive(self) -> bytes:
         piece = self._command.receive(FETCHED)
         self._received += len(piece)
         return piece
 
-    def _watch(self) -> None:
-        while (seconds := self._seconds_left()) > 0:
-            if self._over.wait(seconds):
-                return
-        self.is_late = True
-        self._command.close()
-
-    def _seconds_left(self) -> float:
-        allowed = min(PATIENCE + self._received / SLOWEST, LONGEST)
-        return self._start + allowed - time.monotonic()
+    def _end_of_patience(self) -> float:
+        return self._start + min(PATIENCE + self._received / SLOWEST, LONGEST)
 
 
 def _mode(text: str) -> int:
@@ -316,3 +331,106 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
             pending = [further[-1]]
     if rest := b"".join(pending):
         yield rest
+
+
+class ProcessShell(RemoteShell):
+    """A shell each of whose commands is a process of this machine."""
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        super().__init__(machine)
+        self.commands: set[ProcessCommand] = set()
+        self.lock = threading.Lock()
+
+    def close(self) -> None:
+        with self.lock:
+            running = tuple(self.commands)
+        self.state = ""
+        for command in running:
+            command.close()
+
+
+class ProcessCommand(RemoteCommand):
+    """A command that a process of this machine carries, such as `srun` or `kubectl exec`."""
+
+    def __init__(
+        self,
+        shell: ProcessShell,
+        label: str,
+        words: Sequence[str],
+        *,
+        keeps_input: bool,
+        remedy: str,
+    ) -> None:
+        try:
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise ShellError(
+                f"{label} could not be started on {shell.host}: {error.strerror}: "
+                f"{error.filename}.",
+                remedy=remedy,
+            ) from error
+        self.shell = shell
+        self._keeps_input = keeps_input
+        super().__init__()
+        with shell.lock:
+            shell.commands.add(self)
+
+    def close(self) -> None:
+        """End the process, which ends the command; then close the streams."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(TERMINATES_WITHIN)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        # A connection that several sessions share has our streams until the command has ended.
+        _close(self.process.stdin)
+        self.errors(ENDS_WITHIN)
+        _close(self.process.stdout)
+        _close(self.process.stderr)
+        with self.shell.lock:
+            self.shell.commands.discard(self)
+
+    def receive(self, most: int) -> bytes:
+        return _read(self.process.stdout, most)
+
+    def receive_error(self, most: int) -> bytes:
+        return _read(self.process.stderr, most)
+
+    def send(self, piece: bytes) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            if self.process.stdin is not None:
+                return os.write(self.process.stdin.fileno(), piece)
+        return 0
+
+    def close_input(self) -> None:
+        """Close its standard input, unless the command would be ended by that."""
+        if not self._keeps_input:
+            _close(self.process.stdin)
+
+    def has_ended(self, within: float = ENDS_WITHIN) -> bool:
+        try:
+            self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def _read(stream: IO[bytes] | None, most: int) -> bytes:
+    with contextlib.suppress(OSError, ValueError):  # it was closed
+        return os.read(stream.fileno(), most) if stream else b""
+    return b""
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    if stream is not None:
+        with contextlib.suppress(OSError):
+            stream.close()

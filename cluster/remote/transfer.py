@@ -117,8 +117,7 @@ def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
 def pack(path: Path, writer: ChunkWriter, only: Sequence[str] | None = None) -> None:
     """Send a folder, or the paths of `only`, each folder before its content; links stay links.
 
-    OSError: something could not be read, or the host reads no more. ShellError: one of `only` may
-    not be read.
+    OSError: it could not be read, or the host reads no more. ShellError: one of `only` may not be.
     """
     file = cast("IO[bytes]", writer)
     # Not PAX: some versions of tar cannot read it.
@@ -274,7 +273,15 @@ def receive(
     part = target.with_name(part_name())
     with on_failure(lambda: _discard(part)):
         with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            _fill(file, reader, size, target.parent)
+            remaining, folder = size, target.parent
+            while remaining != 0 and (piece := reader.piece(remaining or CHUNK)):
+                if len(piece) > room(folder):  # asked each time: other hosts write there, too
+                    raise _no_room(folder)
+                file.write(piece)
+                file.flush()
+                remaining = None if remaining is None else remaining - len(piece)
+            if remaining:
+                raise tarfile.TarError("it did not arrive whole")
         good()
         part.chmod(mode)
         part.replace(target)
@@ -285,26 +292,12 @@ def _discard(part: Path) -> None:
         part.unlink()
 
 
-def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path) -> None:
-    remaining = size
-    while remaining != 0 and (piece := reader.piece(remaining or CHUNK)):
-        if len(piece) > room(folder):  # asked each time: other hosts write there, too
-            raise _no_room(folder)
-        file.write(piece)
-        file.flush()
-        remaining = None if remaining is None else remaining - len(piece)
-    if remaining:
-        raise tarfile.TarError("it did not arrive whole")
-
-
 def part_name() -> str:
     """Return a name for a file that is not complete yet: hidden, random and short."""
     return f".{secrets.token_hex(6)}.part"
 
 
 class Quoted(NamedTuple):
-    """A path on a host, quoted."""
-
     to: str
     part: str
     folder: str
@@ -348,7 +341,6 @@ def folder_script(path: str, source: str = "") -> str:
 
 
 def _begin(quoted: Quoted) -> str:
-    """Make the parent folder, and remove the partial file however the script ends."""
     clean = shlex.quote(f"rm -rf -- {quoted.part}")
     return f"mkdir -p -- {quoted.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.analysis.statistics.compare import Comparison
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.reports.plots import Picture
 from cluster.reports.table import Table, summaries_table
-from cluster.reports.tables import comparison_tables
 from cluster.reports.words.verdict import Answer
 
 if TYPE_CHECKING:
@@ -105,11 +103,6 @@ def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Seq
     word = f'<b style="color: {COLOURS.get(judged.word, "inherit")}">{judged.word.upper()}</b>'
     step = f" {_parts().next(judged.next_step)}" if judged.next_step else ""
     return f"<p>{word} {escape(judged.answer)}.{step}</p>" + tables_html([table])
-
-
-def comparison_html(comparison: Comparison) -> str:
-    differing, cells = comparison_tables(comparison)
-    return tables_html([cells, differing])
 
 
 def tables_html(tables: Sequence[Table]) -> str:

@@ -1,14 +1,12 @@
 """The contents of other tools' logs as tables: MPI profiles, topologies, NCCL's transports."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from cluster.analysis.topology.topology import GpuPair, GpuTopology, Nearest
-from cluster.analysis.topology.transports import Carrier, NcclExperiment, Transports
-from cluster.analysis.verdict.profiles.values import Bin, JobProfile, Total
+from cluster.analysis.topology.transports import NcclExperiment, Transports
+from cluster.analysis.verdict.profiles import Bin, JobProfile, Total
 from cluster.core.model.logs import TaskTimes
-from cluster.core.units import format_bytes, format_value
+from cluster.core.text.units import format_bytes, format_value
 from cluster.reports.table import Column, Columns, Table, make_table, value_text
 from cluster.reports.tables import bar
 from cluster.reports.words.profiles import check_words, profile_words
@@ -111,7 +109,20 @@ def _ranks(job: JobProfile) -> Table:
 
 def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Table]:
     """Show how GPUs are connected, and which transports NCCL chose; no empty table."""
-    tables = (_best(topology), _pairs(topology, carried), _near(topology), _carried(carried))
+    of_nearest: Columns[Nearest] = (
+        Column("GPU", lambda near: f"GPU{near.gpu}", words=True),
+        Column("path", lambda near: near.path, words=True),
+        Column("NICs", lambda near: ", ".join(near.nics), words=True),
+    )
+    of_experiments: Columns[NcclExperiment] = (
+        Column("line", lambda experiment: str(experiment.line)),
+        Column("between", experiment_name, words=True),
+        Column("by", carried_words, words=True),
+        Column("throughput", lambda e: "-" if e.rate is None else f"{e.rate:.0f} {e.unit}"),
+    )
+    near = make_table("Nearest NICs", topology.nearest, of_nearest)
+    chosen = make_table("What NCCL chose", carried.experiments, of_experiments)
+    tables = (_best(topology), _pairs(topology, carried), near, chosen)
     yield from (table for table in tables if table.rows)
     findings = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
     if findings:
@@ -159,11 +170,13 @@ def _rate(pair: GpuPair) -> str:
 
 
 def _pairs(topology: GpuTopology, carried: Transports) -> Table:
-    by: dict[tuple[int, int], list[Carrier]] = {}
-    for experiment in carried.experiments:
-        for carrier in experiment.carriers:
-            if carrier.same_host:
-                by.setdefault((min(carrier.gpus), max(carrier.gpus)), []).append(carrier)
+    by: dict[tuple[int, int], dict[str, None]] = {}  # transports, each once
+    for carrier in (
+        carrier for experiment in carried.experiments for carrier in experiment.carriers
+    ):
+        if carrier.same_host:
+            pair = min(carrier.gpus), max(carrier.gpus)
+            by.setdefault(pair, {}).update(dict.fromkeys(carrier.via))
     wrong = {misfit.gpus for misfit in topology.misfits}
     pairs = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
 
@@ -177,30 +190,7 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
         Column("rate", _rate),
         Column("without P2P", lambda p: value_text(p.copies.rate_without, "B/s", "-"), spare=3),
         Column("latency", lambda pair: value_text(pair.copies.latency, "s", "-"), spare=2),
-        Column("NCCL", lambda pair: _via(by.get(pair.gpus, ())), words=True, spare=1),
+        Column("NCCL", lambda pair: "; ".join(by.get(pair.gpus, ())) or "-", words=True, spare=1),
         Column("fits", fits, words=True),
     )
     return make_table("Pairs", pairs, columns)
-
-
-def _via(carriers: Iterable[Carrier]) -> str:
-    return "; ".join(dict.fromkeys(via for carrier in carriers for via in carrier.via)) or "-"
-
-
-def _near(topology: GpuTopology) -> Table:
-    columns: Columns[Nearest] = (
-        Column("GPU", lambda near: f"GPU{near.gpu}", words=True),
-        Column("path", lambda near: near.path, words=True),
-        Column("NICs", lambda near: ", ".join(near.nics), words=True),
-    )
-    return make_table("Nearest NICs", topology.nearest, columns)
-
-
-def _carried(carried: Transports) -> Table:
-    columns: Columns[NcclExperiment] = (
-        Column("line", lambda experiment: str(experiment.line)),
-        Column("between", experiment_name, words=True),
-        Column("by", carried_words, words=True),
-        Column("throughput", lambda e: "-" if e.rate is None else f"{e.rate:.0f} {e.unit}"),
-    )
-    return make_table("What NCCL chose", carried.experiments, columns)

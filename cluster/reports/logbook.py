@@ -9,11 +9,11 @@ import msgspec
 
 from cluster.analysis.statistics.factors import MCA
 from cluster.core.model.hosts import Facts
-from cluster.core.model.measurements import Planned, Summary
-from cluster.core.model.records import ExpectedResult, Record
+from cluster.core.model.results.measurements import Planned, Summary
+from cluster.core.model.results.records import ExpectedResult, Record
 from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_value
+from cluster.core.text.units import format_point, format_value
 from cluster.reports.table import Column, Columns, Table, make_table
 from cluster.reports.words.notes import note_words
 
@@ -78,12 +78,10 @@ def _nodes(environment: Iterable[Facts]) -> str:
     return "; ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "not known"
 
 
-def _expected(record: Record) -> str:
-    return "" if record.expected is None else format_expected(record.expected)
-
-
-def format_expected(expected: ExpectedResult) -> str:
-    """Format an expected result, such as `220 images/s`."""
+def format_expected(expected: ExpectedResult | None) -> str:
+    """Format an expected result, such as `220 images/s`; none is empty."""
+    if expected is None:
+        return ""
     if expected.unit in ("s", "B/s"):
         return format_value(expected.value, expected.unit)
     return f"{expected.value:g} {expected.unit}".strip()
@@ -141,8 +139,8 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
         points = {metric: lacking for metric, lacking in points.items() if metric not in whole}
     for metric, lacking in points.items():
         total = planned[metric]
-        where = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""
-        yield f"{metric} was not measured{where}: {reason}"
+        at_points = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""
+        yield f"{metric} was not measured{at_points}: {reason}"
 
 
 def _results(entry: Entry) -> Iterator[str]:
@@ -178,7 +176,7 @@ COLUMNS: Columns[Entry] = (
     Column("Cluster", lambda entry: _cluster(entry.record), words=True),
     Column("Servers", lambda entry: _servers(entry.record), words=True),
     Column("Server nodes", lambda entry: _nodes(entry.record.environment), words=True),
-    Column("Expected", lambda entry: _expected(entry.record), words=True),
+    Column("Expected", lambda entry: format_expected(entry.record.expected), words=True),
     Column("Results", lambda e: "; ".join(map(format_result, best_per_metric(e.summaries))), True),
     Column("Summary", lambda entry: "; ".join(_results(entry)), words=True),
 )

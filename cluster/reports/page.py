@@ -15,17 +15,17 @@ from cluster.analysis.statistics.factors import factors
 from cluster.analysis.statistics.summarize import pool_launches
 from cluster.analysis.verdict.evidence import Sign
 from cluster.analysis.verdict.judgement import judge_launches
-from cluster.core.model.fleet import FleetVerdict, PairTest
-from cluster.core.model.limits import Limit
-from cluster.core.model.measurements import Definition, Summary
-from cluster.core.model.records import Record
+from cluster.core.model.network.fleet import FleetVerdict, PairTest
+from cluster.core.model.results.limits import Limit
+from cluster.core.model.results.measurements import Definition, Summary
+from cluster.core.model.results.records import Record
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_value
+from cluster.core.text.units import format_point, format_value
 from cluster.reports import plots
 from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.logbook import best_per_metric
 from cluster.reports.plots import Curve
-from cluster.reports.table import Column, Columns, Table, make_table, summaries_table
+from cluster.reports.table import Column, Columns, Table, ends_text, make_table, summaries_table
 from cluster.reports.tables import comparison_tables, findings_table, fits_table, scaling_table
 from cluster.reports.words.comparison import headline
 from cluster.reports.words.findings import FindingAnswer, finding_words
@@ -44,8 +44,6 @@ MOST_FITS = 3  # conditions with fitted lines: more lines would hide the points
 
 
 class ReportRun(Value, frozen=True, kw_only=True):
-    """A run, as a report shows it."""
-
     name: str
     record: Record
     summaries: tuple[Summary, ...]
@@ -70,10 +68,7 @@ def report_page(
         warnings=tuple(warning for run in runs for warning in _wrong(run)),
         index=_index(runs) if len(runs) >= MANY else None,
         sections=(
-            *(
-                _comparison(number, comparison, no_plots)
-                for number, comparison in enumerate(comparisons)
-            ),
+            *(_comparison(number, pair, no_plots) for number, pair in enumerate(comparisons)),
             *(_fleet(run, run.fleet, no_plots) for run in runs if run.fleet),
             *_steps(runs, no_plots),
             *_efficiency(runs, no_plots),
@@ -163,14 +158,11 @@ def _verdicts(runs: Sequence[ReportRun]) -> Iterator[str]:
 def headlines(run: ReportRun) -> Iterator[str]:
     """Return the best result of each metric of a run: the shortest time, or the highest rate."""
     for best in best_per_metric(run.summaries):
-        interval = " (no interval)"
-        if best.ci is not None:
-            ends = " .. ".join(format_value(end, best.unit) for end in best.ci)
-            interval = f" (95% CI, this launch, {ends})"
+        ends = f"95% CI, this launch, {ends_text(best.ci, best.unit)}" if best.ci else "no interval"
         share = "" if best.share is None else f"; {best.share:.1%} of its limit"
         point = format_point(best.params)
         median = format_value(best.median, best.unit)
-        yield f"{best.metric} {point}: {median}{interval}{share}"
+        yield f"{best.metric} {point}: {median} ({ends}){share}"
 
 
 def _wrong(run: ReportRun) -> Iterator[str]:

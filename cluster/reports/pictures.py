@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Measurement, Summary
-from cluster.core.units import format_point
+from cluster.core.model.results.measurements import Measurement, Summary
+from cluster.core.text.units import format_point
 from cluster.reports import page, plots
 from cluster.reports.page import ReportRun
 from cluster.reports.plots import Curve, Format, Picture
@@ -68,10 +68,10 @@ def distribution_picture(
             if (bound := _bound(m, summaries)) is not None:
                 bounds[label] = bound
     series = dict(list(values.items())[:MOST_SERIES])
-    some = (
+    remark = (
         f" (the first {len(series)} of {len(values)} series)" if len(values) > len(series) else ""
     )
-    return plots.distribution(f"Raw values of {metric}{some}", units[0], series, bounds, form)
+    return plots.distribution(f"Raw values of {metric}{remark}", units[0], series, bounds, form)
 
 
 def _bound(measurement: Measurement, summaries: Sequence[Summary]) -> float | None:

@@ -4,17 +4,16 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_value
+from cluster.core.text.units import format_point, format_value
 
 T = TypeVar("T")
 HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark
+NO_CI, CONVERGED = "none (n < 6)", ("not converged", "yes")
 
 
 class Table(Value, frozen=True, kw_only=True):
-    """A table of text, for any report."""
-
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -60,6 +59,7 @@ def summaries_table(
     """Return a row per summary, with the columns that are not empty for all of them."""
     repeated = not summaries or any(summary.n > 1 for summary in summaries)
     bounded = any(summary.bound is not None for summary in summaries)
+    remarked = any(map(remarks, summaries))
     detailed = wide and repeated
     columns: Columns[Summary] = (
         Column("metric", lambda s: s.metric, words=True),
@@ -68,13 +68,13 @@ def summaries_table(
         Column("median", lambda s: format_value(s.median, s.unit), shown=wide),
         Column("median ± half-CI", _with_error, shown=not wide),
         Column("of limit", lambda s: share_text(s.share), shown=bounded, spare=4),
-        Column("95% CI, this launch", _interval, shown=detailed),
+        Column("95% CI, this launch", lambda s: ends_text(s.ci, s.unit, NO_CI), shown=detailed),
         Column("p5", lambda s: format_value(s.p5, s.unit), shown=detailed),
         Column("p95", lambda s: format_value(s.p95, s.unit), shown=detailed),
         Column("p99", lambda s: format_value(s.p99, s.unit), shown=repeated, spare=2),
-        Column("converged", _converged, words=True, shown=detailed),
+        Column("converged", lambda s: CONVERGED[s.converged], words=True, shown=detailed),
         Column("limit", lambda s: value_text(s.bound, s.unit), shown=wide and bounded),
-        Column("remarks", _remarks, words=True, shown=any(map(remarks, summaries)), spare=1),
+        Column("remarks", lambda s: ", ".join(remarks(s)), words=True, shown=remarked, spare=1),
     )
     return make_table(title, summaries, columns, notes)
 
@@ -90,18 +90,6 @@ def ends_text(ends: tuple[float, float] | None, unit: str, missing: str = "none"
 
 def share_text(share: float | None, missing: str = "none") -> str:
     return missing if share is None else f"{share:.1%}"
-
-
-def _interval(summary: Summary) -> str:
-    return ends_text(summary.ci, summary.unit, "none (n < 6)")
-
-
-def _converged(summary: Summary) -> str:
-    return "yes" if summary.converged else "not converged"
-
-
-def _remarks(summary: Summary) -> str:
-    return ", ".join(remarks(summary))
 
 
 def _with_error(summary: Summary) -> str:

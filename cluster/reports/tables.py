@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.models.predict import Prediction
 from cluster.analysis.statistics.launches import spread
-from cluster.analysis.statistics.lottery import SIGNIFICANT, least_chance
-from cluster.core.model.fleet import FleetFinding, FleetVerdict
-from cluster.core.model.placement import NetworkLayer, Placement
-from cluster.core.money import HOUR
-from cluster.core.units import format_point, format_seconds, format_size, format_value
+from cluster.core.model.network.fleet import FleetFinding, FleetVerdict
+from cluster.core.model.network.placement import NetworkLayer, Placement
+from cluster.core.text.units import HOUR, format_point, format_seconds, format_size, format_value
 from cluster.reports.table import (
     Column,
     Columns,
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
     from cluster.analysis.models.predict import MeasuredCollective
     from cluster.analysis.statistics.compare import Comparison, ComparisonCell
     from cluster.analysis.statistics.factors import Factor
-    from cluster.core.model.fits import Fit, Piece
-    from cluster.core.model.lottery import DrawnSeries
-    from cluster.core.model.measurements import Summary
+    from cluster.core.model.results.measurements import DrawnSeries, Fit, Piece, Summary
 
 
 DRAWS = (
@@ -65,8 +61,14 @@ SHOWN = 8  # hosts of a group that are named
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
+    title = "What differs" if comparison.factors else "What differs: nothing that was recorded"
+    columns: Columns[Factor] = (
+        Column("factor", lambda factor: factor.name, words=True),
+        Column(comparison.base, lambda factor: factor.base, words=True),
+        Column(comparison.other, lambda factor: factor.other, words=True),
+    )
     cells = _cells(comparison) if comparison.is_possible else _nothing_in_common(comparison)
-    return _differing(comparison), cells
+    return make_table(title, comparison.factors, columns), cells
 
 
 def _nothing_in_common(comparison: Comparison) -> Table:
@@ -99,18 +101,12 @@ def _points(cells: Iterable[ComparisonCell], alone: str = "yes") -> str:
     return f"{points[0]} .. {points[-1]} ({len(points)} data points)"
 
 
-def _differing(comparison: Comparison) -> Table:
-    title = "What differs" if comparison.factors else "What differs: nothing that was recorded"
-    columns: Columns[Factor] = (
-        Column("factor", lambda factor: factor.name, words=True),
-        Column(comparison.base, lambda factor: factor.base, words=True),
-        Column(comparison.other, lambda factor: factor.other, words=True),
-    )
-    return make_table(title, comparison.factors, columns)
-
-
 def _cells(comparison: Comparison) -> Table:
-    base, other, span = comparison.base, comparison.other, _span(comparison.cells)
+    base, other = comparison.base, comparison.other
+    # The span of the strip to each side, in powers of two, is as much as most cells need.
+    intervals = (cell.interval for cell in comparison.cells)
+    ends = [abs(math.log2(end)) for interval in intervals for end in interval or () if end > 0]
+    span = min(WIDEST, max([0.05, *ends]))
     bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
     columns: Columns[ComparisonCell] = (
         Column("metric", lambda c: c.metric, words=True),
@@ -166,12 +162,6 @@ def _ratio(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:#.4g}"  # noqa: PLR2004 - four digits
 
 
-def _span(cells: Sequence[ComparisonCell]) -> float:
-    """Return the span of a strip to each side, in powers of two: as much as most cells need."""
-    ends = [abs(math.log2(end)) for cell in cells for end in cell.interval or () if end > 0]
-    return min(WIDEST, max([0.05, *ends]))
-
-
 def interval_strip(ratio: float | None, interval: tuple[float, float] | None, span: float) -> str:
     """Draw an interval around its ratio on a line with 1 in its middle: `.....|.--*--...`."""
     line = ["."] * STRIP
@@ -191,7 +181,9 @@ def fits_table(fits: Sequence[Fit]) -> Table:
         Column("metric", lambda f: _of_fit(f[0]), words=True),
         Column("condition", lambda f: f[0].of, words=True, shown=any(fit.of for fit in fits)),
         Column("launches", lambda f: str(f[0].launches), spare=1),
-        Column("sizes", lambda f: _sizes(f[1]), words=True),
+        Column(
+            "sizes", lambda f: f"{format_size(f[1].first)} .. {format_size(f[1].last)}", words=True
+        ),
         Column("points", lambda f: str(f[1].points), spare=1),
         Column("alpha", lambda f: format_value(f[1].alpha, "s")),
         Column("95% CI", lambda f: ends_text(f[1].alpha_ci, "s"), spare=2),
@@ -208,17 +200,13 @@ def _of_fit(fit: Fit) -> str:
     return ", ".join(filter(None, [fit.metric, format_point(fit.params)]))
 
 
-def _sizes(piece: Piece) -> str:
-    return f"{format_size(piece.first)} .. {format_size(piece.last)}"
-
-
 def predictions_table(
     predictions: Sequence[Prediction],
-    beyond: Sequence[MeasuredCollective] = (),
+    extrapolated: Sequence[MeasuredCollective] = (),
     notes: Sequence[str] = (),
 ) -> Table:
     """Show measured collective operations beside the times predicted from single messages."""
-    operations: list[Prediction | MeasuredCollective] = [*predictions, *beyond]
+    operations: list[Prediction | MeasuredCollective] = [*predictions, *extrapolated]
     columns: Columns[Prediction | MeasuredCollective] = (
         Column("collective", lambda o: o.collective, words=True),
         Column("ranks", lambda o: str(o.ranks)),
@@ -232,7 +220,7 @@ def predictions_table(
         Column("measured / p.", lambda o: _if_predicted(o, lambda p: f"{p.ratio:.2f}")),
     )
     title = "Collective operations, predicted from the messages they consist of"
-    every_note = (PREDICTED, *([FAR] if beyond else []), *notes)
+    every_note = (PREDICTED, *([FAR] if extrapolated else []), *notes)
     return make_table(title, operations, columns, every_note)
 
 
@@ -350,6 +338,8 @@ def lottery_answer(
 
 
 def _luck(series: Sequence[DrawnSeries], jobs: Sequence[int]) -> str:
+    from cluster.analysis.statistics.lottery import SIGNIFICANT, least_chance  # noqa: PLC0415 - it imports NumPy
+
     draws = len(jobs)
     if not series:
         return f"No series has a value in all of the {draws} draws."

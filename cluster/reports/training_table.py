@@ -9,8 +9,8 @@ from cluster.analysis.models.efficiency import Efficiency, Series, Throughput, W
 from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Summary
-from cluster.core.units import format_value
+from cluster.core.model.results.measurements import Summary
+from cluster.core.text.units import format_value
 from cluster.reports.table import Column, Columns, Table, make_table
 
 T = TypeVar("T", Summary, ComparisonCell)
@@ -117,11 +117,7 @@ def _reading(*, gpus: bool, bounded: bool) -> str:
 
 def _computing(summaries: Sequence[Summary]) -> float:
     data = _rate_of(summaries).params["data"]
-    seconds = {
-        summary.metric: summary.median
-        for summary in summaries
-        if summary.params.get("data") == data
-    }
+    seconds = {s.metric: s.median for s in summaries if s.params.get("data") == data}
     return seconds[PART_METRICS["compute"]] / seconds[TIMED_STEP]
 
 

@@ -22,22 +22,15 @@ def load(name: str | Path = "latest", *, runs: str | Path | None = None) -> Run:
             run.
         runs: Folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
 
-    Returns:
-        The run.
-
     Raises:
         SpecError: there is no such run.
-        ParseError: it cannot be read.
+        ParseError: the run cannot be read.
     """
     return store.read(store.find(store.root(runs), str(name)))
 
 
 class RunList(Sequence["Run"]):
-    """Runs, the oldest first; a run is read when it is accessed.
-
-    Args:
-        folders: Folders of the runs.
-    """
+    """Runs, the oldest first; a run is read when it is accessed."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(folders)
@@ -81,8 +74,8 @@ class RunList(Sequence["Run"]):
                 yield (name, "", "", f"cannot be read: {error.what}", "", "")
                 continue
             hosts = f"{record.spec.hosts} x {record.spec.provider}"
-            at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at))
-            yield (name, record.benchmark, hosts, record.status, record.condition, at)
+            started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at))
+            yield (name, record.benchmark, hosts, record.status, record.condition, started)
 
 
 def runs(where: str | Path | None = None) -> RunList:

@@ -1,4 +1,4 @@
-"""Comparison of runs, as `cluster.compare` gives it."""
+"""Comparison of runs, as `cluster.compare` returns it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Launch, S
 from cluster.analysis.statistics.compare import compare as compare_sides
 from cluster.analysis.topology.nccl_toggles import TOGGLES, ToggleProof, toggle_proof
 from cluster.core.errors import SpecError
-from cluster.core.files import write_file
+from cluster.core.state.files import write_file
 from cluster.reports.words.comparison import headline
 from cluster.runs import frames
 from cluster.runs.catalog import load
-from cluster.runs.raw_files import nccl_log, topologies
-from cluster.runs.run import RAW, Run
+from cluster.runs.run import RAW, Run, nccl_log, topologies
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,9 +45,11 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return "\n".join(table_text(table) for table in comparison_tables(self))
 
     def _repr_html_(self) -> str:
-        from cluster.reports.html_page import comparison_html  # noqa: PLC0415 - only for notebooks
+        from cluster.reports.html_page import tables_html  # noqa: PLC0415 - only for notebooks
+        from cluster.reports.tables import comparison_tables  # noqa: PLC0415 - only for notebooks
 
-        return comparison_html(self)
+        differing, cells = comparison_tables(self)
+        return tables_html([cells, differing])
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the data points as columns, one row each.
@@ -73,9 +74,6 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         Args:
             path: File to write as well: .svg, .png or .pdf.
 
-        Returns:
-            The picture.
-
         Raises:
             SpecError: no data point can be compared, or matplotlib is not installed.
         """
@@ -94,7 +92,7 @@ def compare(
 
     Args:
         base: The baseline: a run, or what `load` takes, or a list of them.
-        other: The second, which the verdicts are on.
+        other: The group that the verdicts are about.
         threshold: Smallest difference that matters, as a fraction of the value.
 
     Returns:
@@ -110,7 +108,7 @@ def compare(
             f"A run cannot be compared with itself: {min(twice).name} is on both sides.",
             remedy="Name another run: cluster.runs() lists them.",
         )
-    return compare_groups(_side(first), _side(second), threshold)
+    return compare_groups(side(first), side(second), threshold)
 
 
 def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
@@ -123,7 +121,8 @@ def _runs(named: Named | Sequence[Named]) -> list[Run]:
     return [member if isinstance(member, Run) else load(member) for member in group]
 
 
-def _side(runs: Sequence[Run]) -> Side:
+def side(runs: Sequence[Run]) -> Side:
+    """Return runs as one side of a comparison, which has the name of the first."""
     several = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
     return Side(name=runs[0].name + several, launches=tuple(launch_of(run) for run in runs))
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from cluster.analysis.statistics.compare import ComparisonCell
-    from cluster.core.model.measurements import Measurement, Summary
-    from cluster.core.model.records import Record
+    from cluster.core.model.results.measurements import Measurement, Summary
+    from cluster.core.model.results.records import Record
 
 Rows = Literal["values", "summaries"]
 Columns = dict[str, list[Any]]

@@ -105,39 +105,30 @@ def push(folder: Path, url: str) -> str:
         )
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-    _refuse_secrets(folder, contents)
-    whole = f"{url.rstrip('/')}/{record.spec.name}/{folder.name}"
-    place = f"{record.spec.name}/{folder.name}"
-    with _store(url) as store:
-        if not _is_there(store, f"{place}/{runs.RECORD}", contents[runs.RECORD], whole):
-            last = contents.pop(runs.RECORD)
-            for name, content in (*contents.items(), (runs.RECORD, last)):
-                store.write(f"{place}/{name}", content)
-    return whole
-
-
-def _refuse_secrets(folder: Path, contents: dict[str, bytes]) -> None:
-    secrets = {name: secret_lines(content) for name, content in contents.items()}
-    for name, numbers in secrets.items():
-        if numbers:
+    for name, content in contents.items():
+        if numbers := secret_lines(content):
             raise SpecError(
                 f"{folder / name} seems to hold a secret in line {numbers[0]}; nothing was sent.",
                 means="Who can read the store could read it. Keys, tokens and passwords are "
                 "recognised by their names and forms.",
                 remedy="Take it out, or push another run.",
             )
+    place = f"{record.spec.name}/{folder.name}"
+    whole = f"{url.rstrip('/')}/{place}"
+    with _store(url) as store:
+        existing = store.read(f"{place}/{runs.RECORD}")
+        if existing not in (None, contents[runs.RECORD]):
+            raise SpecError(
+                f"Another run is at {whole}.", remedy="Choose another prefix: s3://bucket/OTHER"
+            )
+        if existing is None:
+            last = contents.pop(runs.RECORD)
+            for name, content in (*contents.items(), (runs.RECORD, last)):
+                store.write(f"{place}/{name}", content)
+    return whole
 
 
-def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
-    existing = store.read(path)
-    if existing is not None and existing != content:
-        raise SpecError(
-            f"Another run is at {whole}.", remedy="Choose another prefix: s3://bucket/OTHER"
-        )
-    return existing is not None
-
-
-def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
+def download_runs(url: str, target: Path, *, values: bool = False) -> tuple[str, ...]:
     """Download the records of all runs in a store; return the URL of each (ClusterError)."""
     with _store(url) as store, ThreadPoolExecutor(AT_ONCE) as pool:
         records = [path for path in store.records() if _is_run(path)]
@@ -147,10 +138,10 @@ def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, .
             contents |= zip(paths, pool.map(store.read, paths), strict=True)
     for path, content in contents.items():
         if content is not None:
-            (into / path).parent.mkdir(parents=True, exist_ok=True)
-            (into / path).write_bytes(content)
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            (target / path).write_bytes(content)
     return tuple(
-        f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}" for folder in runs.folders(into)
+        f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}" for folder in runs.folders(target)
     )
 
 

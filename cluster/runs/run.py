@@ -1,26 +1,27 @@
-"""One run: its record, values, summaries, verdict, plots and report."""
+"""One run: its record, values, summaries, verdict, plots and report, and what is in `raw/`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from cluster.core import decoders
-from cluster.core.errors import SpecError
-from cluster.core.files import write_file
-from cluster.core.model.fleet import FleetVerdict
-from cluster.core.model.hosts import Layout, Link, Machine
-from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Measurement, Planned, Summary
-from cluster.core.model.records import Record, Status
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.model.hosts import PROCESS_FILE, Layout, Link, Machine, RankProcess
+from cluster.core.model.logs import NcclLog, Parsed, Topology
+from cluster.core.model.network.fleet import FleetVerdict
+from cluster.core.model.results.measurements import Measurement, Planned, Summary
+from cluster.core.model.results.records import Record, Status
 from cluster.core.model.value import Value
+from cluster.core.state.files import write_file
 from cluster.reports.words.notes import note_words
-from cluster.runs.raw_files import nccl_log, rank_processes, topologies
+from cluster.runs import frames
+from cluster.runs.frames import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,12 +31,10 @@ if TYPE_CHECKING:
     from cluster.analysis.models.step_limits import TrainingVerdict
     from cluster.analysis.verdict.evidence import Evidence, Sign
     from cluster.analysis.verdict.judgement import Judgement
-    from cluster.core.model.limits import Figure, Hardware
-    from cluster.reports.html_page import PageLink
+    from cluster.core.model.results.limits import Figure, Hardware
     from cluster.reports.page import ReportRun
     from cluster.reports.plots import Picture
     from cluster.reports.words.verdict import Answer
-    from cluster.runs.frames import Rows
 
 
 RAW = "raw"
@@ -43,6 +42,7 @@ PAIRS = "pairs"  # the benchmark that measures pairs of hosts
 WITHIN = "within"  # the benchmark that measures pairs of devices of each host
 RECORD = "run.json"
 MEASUREMENTS = "measurements.jsonl"
+PROFILES = "mpi_profile.*"  # files in `raw` of ranks that counted their calls of MPI
 
 
 class _Transport(msgspec.Struct, frozen=True):
@@ -91,14 +91,14 @@ class Run(Value, frozen=True, kw_only=True):
 
     @property
     def status(self) -> Status:
-        """The status of the run."""
+        """How the run ended, such as `done`, or that it has not ended."""
         return self.record.status
 
     def summary(self) -> tuple[Summary, ...]:
         """Summarize the raw values, by metric, point and series."""
         from cluster.analysis.limits.devices import with_hardware_bound  # noqa: PLC0415
         from cluster.analysis.limits.hardware import of_point  # noqa: PLC0415 - only for summaries
-        from cluster.analysis.limits.rates import with_rates  # noqa: PLC0415
+        from cluster.analysis.limits.link import with_rates  # noqa: PLC0415
         from cluster.analysis.statistics.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
         definitions = self.record.definitions
@@ -122,8 +122,8 @@ class Run(Value, frozen=True, kw_only=True):
         """Judge the values against the bounds of the hardware, as `cluster judge` does.
 
         Args:
-            hardware: of the hosts: a name or settings, such as `p4d.24xlarge` or `nic=100gbit`; by
-                default, what the run recorded.
+            hardware: a name or settings, such as `p4d.24xlarge` or `nic=100gbit`; by default,
+                what the run recorded of its hosts.
 
         Returns:
             The verdict of the run, in one word and in one line, and a verdict per series.
@@ -135,30 +135,16 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.reports.words.verdict import answer  # noqa: PLC0415
 
         board = find(hardware) if isinstance(hardware, str) else hardware
-        summaries = self.summary()
-        return answer(self.judgement(summaries, self.findings(summaries), board))
+        return answer(judge_launches([self], board).judgement)
 
     def findings(self, summaries: tuple[Summary, ...]) -> tuple[Sign, ...]:
-        """Find what may be wrong; nothing of a check of a fleet, whose verdict says it."""
-        from cluster.analysis.verdict.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+        """Find what may be wrong; empty for a check of a fleet, whose verdict says it."""
+        from cluster.analysis.verdict.rules import diagnose  # noqa: PLC0415 - only for summaries
 
         return () if self.fleet else diagnose(self.evidence(summaries))
 
-    def judgement(
-        self,
-        summaries: Sequence[Summary],
-        findings: Sequence[Sign],
-        hardware: Hardware | None = None,
-    ) -> Judgement:
-        """Judge summaries of this run, as values."""
-        from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415 - only for summaries
-
-        return judge(
-            summaries, self.record, findings, hardware, fleet=self.fleet, training=self.training()
-        )
-
     def training(self) -> TrainingVerdict | None:
-        """Return what limits the training; none if the run is of something else, or ended early."""
+        """Return what limits the training; None of other runs, and of one that ended early."""
         from cluster.analysis.models import step_limits  # noqa: PLC0415 - only for summaries
 
         if self.record.benchmark != step_limits.TRAINING:
@@ -176,8 +162,6 @@ class Run(Value, frozen=True, kw_only=True):
             Columns by name, all of the same length, with one column per parameter. Each row names
             the unit of its value. Values of a rate metric are rates, even if times were recorded.
         """
-        from cluster.runs import frames  # noqa: PLC0415 - only for tables
-
         _check_kind(kind, ("values", "summaries"))
         if kind == "summaries":
             return frames.summary_columns(self.name, self.record, self.summary())
@@ -185,15 +169,11 @@ class Run(Value, frozen=True, kw_only=True):
 
     def to_pandas(self, kind: Rows = "values") -> pd.DataFrame:
         """Return the columns of `to_dict` as a frame of pandas (SpecError: it is not installed)."""
-        from cluster.runs.frames import pandas_frame  # noqa: PLC0415 - pandas is optional
-
-        return pandas_frame(self.to_dict(kind))
+        return frames.pandas_frame(self.to_dict(kind))
 
     def to_polars(self, kind: Rows = "values") -> pl.DataFrame:
         """Return the columns of `to_dict` as a frame of polars (SpecError: it is not installed)."""
-        from cluster.runs.frames import polars_frame  # noqa: PLC0415 - polars is optional
-
-        return polars_frame(self.to_dict(kind))
+        return frames.polars_frame(self.to_dict(kind))
 
     def plot(
         self,
@@ -208,9 +188,6 @@ class Run(Value, frozen=True, kw_only=True):
             metric: Metric to draw; by default, the first one.
             kind: A `sweep` over message sizes, or the `distribution` of the raw values.
             path: File to write as well: .svg, .png or .pdf.
-
-        Returns:
-            The picture.
 
         Raises:
             SpecError: the run has no such metric, or matplotlib is not installed.
@@ -233,10 +210,7 @@ class Run(Value, frozen=True, kw_only=True):
         """Write the page that `cluster report` writes: one HTML file, for any browser.
 
         Args:
-            path: Path of the page.
-
-        Returns:
-            Its absolute path.
+            path: Path of the page; the result is the absolute one.
         """
         from cluster.reports.html_page import render_page  # noqa: PLC0415 - it imports matplotlib
         from cluster.reports.page import report_page  # noqa: PLC0415
@@ -250,31 +224,28 @@ class Run(Value, frozen=True, kw_only=True):
     def as_reported(self, page: Path) -> ReportRun:
         """Return the run as a report in the folder `page` shows it, with links to its files."""
         from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415 - only for reports
+        from cluster.reports.html_page import PageLink  # noqa: PLC0415 - only for pages
         from cluster.reports.logbook import missing_series  # noqa: PLC0415
         from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
         from cluster.reports.words.verdict import answer  # noqa: PLC0415
 
-        summaries = self.summary()
-        signs = self.findings(summaries)
-        return ReportRun(
-            name=self.name,
-            record=self.record,
-            summaries=summaries,
-            findings=signs,
-            judgement=answer(self.judgement(summaries, signs)),
-            fleet=self.fleet,
-            pairs=pair_tests(self.measurements) if self.fleet else (),
-            warnings=(*self.warnings, *missing_series(self.record, self.missing)),
-            links=tuple(self._links(page)),
-        )
-
-    def _links(self, page: Path) -> Iterator[PageLink]:
-        from cluster.reports.html_page import PageLink  # noqa: PLC0415 - only for pages
-
+        links = []
         for name in (RECORD, MEASUREMENTS, RAW):
             if (self.folder / name).exists():
                 target = quote(os.path.relpath(self.folder / name, page))
-                yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
+                links.append(PageLink(text=name, target=f"{target}/" if name == RAW else target))
+        judged = judge_launches([self])
+        return ReportRun(
+            name=self.name,
+            record=self.record,
+            summaries=judged.summaries,
+            findings=judged.signs,
+            judgement=answer(judged.judgement),
+            fleet=self.fleet,
+            pairs=pair_tests(self.measurements) if self.fleet else (),
+            warnings=(*self.warnings, *missing_series(self.record, self.missing)),
+            links=tuple(links),
+        )
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
         """Return the evidence for the rules of the diagnosis."""
@@ -308,6 +279,34 @@ class Run(Value, frozen=True, kw_only=True):
                 metric == cell.metric and cell.params.items() <= point for metric, point in points
             )
         )
+
+
+class Judged(NamedTuple):
+    """What was measured, what may be wrong with it, and the judgement of both."""
+
+    summaries: tuple[Summary, ...]
+    signs: tuple[Sign, ...]
+    judgement: Judgement
+
+
+def judge_launches(ran: Sequence[Run], hardware: Hardware | None = None) -> Judged:
+    """Judge one run, or the medians over the launches of one command, the oldest first."""
+    from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.verdict.evidence import OtherLoad  # noqa: PLC0415
+
+    launches, newest = [run.summary() for run in ran], ran[-1]
+    pooled = pool_launches(launches)
+    signs = newest.findings(pooled)
+    loads = (sign for run in ran[:-1] for sign in run.findings(()) if isinstance(sign, OtherLoad))
+    doubts = (*signs, *loads)
+    if len(launches) == 1 or newest.fleet is not None:
+        judged = judgement.judge(
+            pooled, newest.record, doubts, hardware, fleet=newest.fleet, training=newest.training()
+        )
+    else:
+        judged = judgement.judge_launches(launches, newest.record, doubts, hardware)
+    return Judged(pooled, signs, judged)
 
 
 def _check_kind(kind: str, choices: tuple[str, ...]) -> None:
@@ -357,7 +356,7 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None
     from cluster.analysis.limits import hardware  # noqa: PLC0415 - only for summaries of GPUs
-    from cluster.core.pcie import slot_bandwidth  # noqa: PLC0415
+    from cluster.core.model.results.limits import slot_bandwidth  # noqa: PLC0415
 
     facts = hosts[0]
     topology = topologies(raw).get(facts.host)
@@ -372,10 +371,58 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
 
 def _known_link(record: Record, machine: Machine) -> Link | None:
     """Return the speed that a host's kernel reports for its interface to the other hosts."""
-    from cluster.analysis.limits.speeds import link  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.limits.link import interface_link  # noqa: PLC0415 - only for summaries
 
     for facts in record.environment:
         for interface in facts.interfaces:
             if interface.address == machine.address:
-                return link(interface)
+                return interface_link(interface)
     return None
+
+
+LOGS = "nccl.*.log"  # of every rank that used NCCL: `cluster.measure.groups` names them
+SHARED_LOG = "nccl.json"  # what they say, in a shared run
+TOPOLOGY, ENDING, SHARED = "topology.", ".txt", ".json"
+
+
+def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
+    """Read what each rank wrote about its process, in their order; a killed one may lack it."""
+    paths = raw.glob(PROCESS_FILE.format(rank="*"))
+    processes = (decoders.decode_file(path, RankProcess) for path in paths)
+    return tuple(sorted(filter(None, processes), key=lambda process: process.rank))
+
+
+def nccl_log(raw: Path) -> NcclLog | None:
+    """Read what NCCL's logs of all ranks say; none if there are none."""
+    if log := decoders.decode_file(raw / SHARED_LOG, NcclLog):
+        return log
+    details = _details(sorted(raw.glob(LOGS)), "nccl_log")
+    return next((detail for detail in details if isinstance(detail, NcclLog)), None)
+
+
+def topologies(raw: Path) -> dict[str, Topology]:
+    """Read how the GPUs of each host are connected, as far as it is known."""
+    by_host: dict[str, Topology] = {}
+    for path in sorted(raw.glob(f"{TOPOLOGY}*")):
+        host = path.name.removeprefix(TOPOLOGY).removesuffix(path.suffix)
+        if path.suffix == SHARED and (shared := decoders.decode_file(path, Topology)):
+            by_host[host] = shared
+        elif path.suffix == ENDING:
+            for detail in _details([path], "topology"):
+                if isinstance(detail, Topology):
+                    by_host[host] = detail
+    return by_host
+
+
+def _details(paths: list[Path], format_: str) -> Iterator[object]:
+    """Read what files say besides measurements, as if they were one; nothing if none says any."""
+    if not paths:
+        return
+    from cluster.logs import reader  # noqa: PLC0415 - rarely needed
+
+    try:
+        reading = reader.read((path.read_bytes() for path in paths), format_)
+    except (OSError, ParseError):
+        return
+    for result in reading.results:
+        yield result.detail

@@ -10,8 +10,8 @@ import msgspec
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.files import open_file, read_file
 from cluster.core.model.value import Value
+from cluster.core.state.files import open_file, read_file
 
 FORMAT = "cluster-share"
 VERSION = 1
@@ -99,23 +99,20 @@ def unpack(path: Path) -> Path:
         inside = PurePosixPath(part.name)
         if inside.is_absolute() or ".." in inside.parts:
             raise SpecError(f"{path.name} names a file outside of its run: {part.name!r}.")
-        _write(folder / inside, part, path.name)
+        target = folder / inside
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            target.write_text(part.text, encoding="utf-8", newline="")
+        except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise SpecError(
+                f"{part.name!r} of {path.name} cannot be written to {target.parent}: {reason}.",
+                means="A shared run is unpacked into a folder for temporary files before it is "
+                "read.",
+                remedy="Make room there, or name another place: export TMPDIR=DIR",
+            ) from error
     return folder
 
 
-def _write(target: Path, part: SharedPart, name: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        target.write_text(part.text, encoding="utf-8", newline="")
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise SpecError(
-            f"{part.name!r} of {name} cannot be written to {target.parent}: {reason}.",
-            means="A shared run is unpacked into a folder for temporary files before it is read.",
-            remedy="Make room there, or name another place: export TMPDIR=DIR",
-        ) from error
-
-
 def digest(content: bytes) -> str:
-    """Return the SHA-256 in hex digits."""
     return hashlib.sha256(content).hexdigest()

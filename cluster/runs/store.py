@@ -1,26 +1,28 @@
 """The run folder: `run.json`, `measurements.jsonl`, `raw/`; values are only ever appended."""
 
 import errno
+import glob
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO
 
 import msgspec
+from msgspec.structs import replace
 
-from cluster.core import decoders, files
-from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.files import write_file
-from cluster.core.model.fleet import FleetVerdict, Reason
+from cluster.core import decoders
+from cluster.core.errors import ClusterError, ParseError, SpecError, on_failure
 from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.placement import Placement
-from cluster.core.model.records import Record
+from cluster.core.model.network.fleet import FleetVerdict, Reason
+from cluster.core.model.network.placement import Placement
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.results.records import Record
 from cluster.core.model.value import Value
-from cluster.core.paths import make_private
+from cluster.core.state import files
+from cluster.core.state.files import make_private, write_file
 from cluster.runs import run as of_runs
 from cluster.runs import shared_file
 from cluster.runs.run import PAIRS, RAW, WITHIN, Run
@@ -39,12 +41,12 @@ def root(own: str | Path | None = None) -> Path:
     return Path(own or os.environ.get("CLUSTER_RUNS") or DEFAULT_ROOT).absolute()
 
 
-def create(where: Path, name: str, benchmark: str, at: float) -> Path:
+def create(root: Path, name: str, benchmark: str, timestamp: float) -> Path:
     """Make a new folder: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]` (ClusterError)."""
-    stem, number = run_id(at, benchmark), 0
+    stem, number = run_id(timestamp, benchmark), 0
     while True:
-        folder = where / name / (f"{stem}.{number}" if number else stem)
-        with _writing(where):
+        folder = root / name / (f"{stem}.{number}" if number else stem)
+        with _writing(root):
             make_private(folder.parent)
             _check_writer(folder.parent)
             try:
@@ -55,17 +57,17 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
         return folder
 
 
-def run_id(at: float, benchmark: str) -> str:
+def run_id(timestamp: float, benchmark: str) -> str:
     """Return the name of a run's folder, unless another run has it."""
-    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(at))}-{benchmark}"
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(timestamp))}-{benchmark}"
 
 
-def make_root(where: Path) -> None:
+def make_root(root: Path) -> None:
     """Make the folder of all runs, before anything is measured (ClusterError)."""
-    with _writing(where):
-        make_private(where)
-        _check_writer(where)
-        if not os.access(where, os.W_OK):
+    with _writing(root):
+        make_private(root)
+        _check_writer(root)
+        if not os.access(root, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
@@ -87,13 +89,8 @@ def _check_writer(folder: Path) -> None:
 
 def write(folder: Path, record: Record) -> None:
     """Replace the record of a run, atomically (ClusterError)."""
-    part = folder / f".{RECORD}.{os.getpid()}"
     with _writing(folder):
-        with part.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(folder / RECORD)
+        files.write_whole(folder / RECORD, decoders.encode_indented(record))
 
 
 def append(folder: Path, measurements: Iterable[Measurement]) -> None:
@@ -122,7 +119,7 @@ def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
 
 def write_results(folder: Path, results: Iterable[Parsed]) -> None:
     """Write the results of imported logs, without measurements, which have their own file."""
-    rest = _lines(msgspec.structs.replace(result, measurements=()) for result in results)
+    rest = _lines(replace(result, measurements=()) for result in results)
     with _writing(folder):
         (folder / RESULTS).write_bytes(rest)
 
@@ -160,9 +157,9 @@ def _check_depth(params: object) -> None:
     """Refuse parameters in parameters in parameters, which no reader could follow."""
     level = [params]
     for _ in range(DEEPEST):
-        lists = [each for each in level if isinstance(each, dict | list)]
+        lists = [item for item in level if isinstance(item, dict | list)]
         level = [
-            value for each in lists for value in (each.values() if isinstance(each, dict) else each)
+            value for item in lists for value in (item.values() if isinstance(item, dict) else item)
         ]
     if level:
         raise SpecError(f"its parameters are nested more than {DEEPEST} deep")
@@ -217,10 +214,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
         return
     for number, line in enumerate(files.complete_lines(text), 1):
         try:
-            result = decoders.decode(line, dict[str, object])
-            if isinstance(notes := result.get("notes"), list):  # texts in older folders
-                result["notes"] = [note for note in notes if isinstance(note, dict)]
-            yield decoders.convert(result, Parsed)
+            yield decoders.decode(line, Parsed)
         except decoders.UNREADABLE as error:
             raise ParseError(
                 f"Line {number} of {folder / RESULTS} is no result: {error!s:.300}"
@@ -239,10 +233,15 @@ def _measurement(
         ) from error
 
 
-def folders(where: Path) -> list[Path]:
+def folders(root: Path) -> list[Path]:
     """List the runs under a folder, the oldest first."""
-    runs = [path.parent for path in where.glob(f"*/*/{RECORD}")]
+    runs = [path.parent for path in root.glob(f"*/*/{RECORD}")]
     return sorted(runs, key=_age)
+
+
+def run_ids(root: Path, name: str) -> frozenset[str]:
+    """Return the ids of the runs of a cluster."""
+    return frozenset(path.parent.name for path in (root / name).glob(f"*/{RECORD}"))
 
 
 def _age(folder: Path) -> tuple[str, int, str]:
@@ -251,32 +250,32 @@ def _age(folder: Path) -> tuple[str, int, str]:
     return stem, int(number) if number.isdigit() else 0, folder.parent.name
 
 
-def find(where: Path, name: str) -> Path:
+def find(root: Path, name: str) -> Path:
     """Find a run by folder, id, name of its cluster, shared file or `latest` (SpecError: none)."""
     if is_run(Path(name)):
         return Path(name).absolute()
     if shared_file.is_shared(Path(name)):
         return shared_file.unpack(Path(name))
-    for folder in reversed(folders(where)):
+    for folder in reversed(folders(root)):
         names = (folder.name, folder.parent.name, f"{folder.parent.name}/{folder.name}")
         if name == "latest" or name in names:
             return folder
-    if not where.is_dir():
+    if not root.is_dir():
         raise SpecError(
-            f"There is no run {name!r}: the folder {where} does not exist.",
+            f"There is no run {name!r}: the folder {root} does not exist.",
             means="Runs are in --runs, else in CLUSTER_RUNS, else in 'runs' in the current folder.",
             remedy="Name another folder, or measure first: cluster bench p2p --run-local",
         )
     raise SpecError(
-        f"There is no run {name!r} under {where}.",
+        f"There is no run {name!r} under {root}.",
         means="A run is named by its folder, its id, its cluster (the newest run) or 'latest'.",
         remedy="List them: cluster runs",
     )
 
 
-def find_launches(where: Path, name: str) -> list[Path]:
+def find_launches(root: Path, name: str) -> list[Path]:
     """Find a run as `find`, or all launches of the newest command, the oldest first."""
-    newest = find(where, name)
+    newest = find(root, name)
     if name not in ("latest", newest.parent.name):
         return [newest]
     own = record(newest).launch_of
@@ -292,9 +291,9 @@ def _launch_of(folder: Path) -> str:
     return ""
 
 
-def all_of(where: Path, name: str) -> list[Path]:
+def all_of(root: Path, name: str) -> list[Path]:
     """Find all runs of a cluster, the oldest first, or what `find_launches` returns."""
-    return [f for f in folders(where) if f.parent.name == name] or find_launches(where, name)
+    return [f for f in folders(root) if f.parent.name == name] or find_launches(root, name)
 
 
 @contextmanager
@@ -309,7 +308,6 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
-    """Write the verdict of a check of a fleet (ClusterError)."""
     _write(folder / VERDICT, verdict)
 
 
@@ -319,7 +317,6 @@ def verdict(folder: Path) -> FleetVerdict | None:
 
 
 def write_placement(folder: Path, judged: Placement) -> None:
-    """Write which hosts of a run are near one another (ClusterError)."""
     _write(folder / PLACEMENT, judged)
 
 
@@ -329,4 +326,41 @@ def placement(folder: Path) -> Placement | None:
 
 
 def _write(path: Path, value: Value) -> None:
-    write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+    write_file(path, decoders.encode_indented(value))
+
+
+def import_run(folder: Path, root: Path, name: str = "") -> Path:
+    """Copy a run's folder, for the cluster `name` if given (SpecError; ParseError: damaged)."""
+    record = read(folder).record
+    spec = replace(record.spec, name=name or record.spec.name)
+    is_name = PurePath(record.id).name == record.id  # it may come from anywhere
+    stem = record.id if is_name else folder.resolve().name
+    for candidate in sorted((root / spec.name).glob(f"{glob.escape(stem)}*")):
+        if _is_copy(candidate, folder, record):
+            return candidate
+    copy = create(root, spec.name, stem.partition("-")[2] or record.benchmark, record.at)
+    with on_failure(lambda: shutil.rmtree(copy, ignore_errors=True)):
+        try:
+            shutil.copytree(folder, copy, symlinks=True, ignore=_strange, dirs_exist_ok=True)
+        except (OSError, shutil.Error) as error:
+            raise ClusterError(
+                f"{folder} cannot be copied to {copy}: {error}",
+                remedy="Is there room, and may you read all of it? Nothing was kept.",
+            ) from error
+        if copy.name != record.id:  # another run has that name here
+            write(copy, replace(record, id=copy.name))
+    return copy
+
+
+def _is_copy(candidate: Path, folder: Path, original: Record) -> bool:
+    """Tell whether a folder holds the same run; its id may have got a number here."""
+    if not is_run(candidate) or replace(record(candidate), id=original.id) != original:
+        return False
+    own, copied = (read(place).measurements for place in (candidate, folder))
+    return list(own) == list(copied)
+
+
+def _strange(folder: str, names: list[str]) -> list[str]:
+    """Name what is no file and no folder; a link may lead anywhere."""
+    paths = [Path(folder) / name for name in names]
+    return [p.name for p in paths if p.is_symlink() or not (p.is_file() or p.is_dir())]

@@ -19,10 +19,11 @@ import msgspec
 from cluster import providers
 from cluster.agent.protocol import Ended, Lost, Running, Wrote
 from cluster.core.errors import ClusterError, ProvisionError, Unreachable
-from cluster.core.model.hosts import Completed, Facts, Interface, Machine
+from cluster.core.model.hosts import Facts, Interface, Machine
 from cluster.core.model.value import Value
-from cluster.remote import jobs, leftovers, shells
-from cluster.remote.tmux import AS_IT_IS
+from cluster.remote import shells
+from cluster.remote.sessions import jobs, leftovers
+from cluster.remote.sessions.tmux import AS_IT_IS
 
 __all__ = ["Answer", "FakeHosts", "FakeJob", "Reply", "UnknownCommand"]
 
@@ -66,12 +67,12 @@ class FakeHosts:
     """A block in which `launch(..., provider="fake")` has hosts that play a script.
 
     Args:
-        replies: to commands, by their words as one line: the output, a `Reply`, an error that is
+        replies: to commands, each by its words as one line: the output, a `Reply`, an error that is
             raised, or a function of the machine's name that returns one of them.
         jobs: how the jobs end, in their order; all that follow end as the last one.
         silent: numbers of the hosts that do not answer.
         facts: fields of `Facts` that differ from those of a plain host.
-        refuses: what the provider answers to a launch.
+        refuses: the error with which the provider refuses a launch.
     """
 
     active: FakeHosts | None = None
@@ -114,7 +115,7 @@ class FakeHosts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Fail if a command was not known, also where its error was caught."""
+        """Fail if a command was not known, even where its error was caught."""
         self._stack.close()
         if self._unknown and kind is None:
             raise UnknownCommand("\n".join(self._unknown))
@@ -122,19 +123,28 @@ class FakeHosts:
     def connect(self, machine: Machine) -> None:
         """Refuse a silent host."""
         if int(machine.name.partition(".")[0]) in self.silent:
-            raise Unreachable(f"{machine.name} does not answer.", state="timeout", transient=True)
+            raise Unreachable(
+                f"{machine.name} does not answer.",
+                state="timeout",
+                transient=True,
+                host=machine.name,
+            )
 
     def run(self, machine: Machine, argv: tuple[str, ...]) -> Reply:
         """Run a command: of the script, or of `cluster` itself."""
         self.connect(machine)
-        marks = [at for at, word in enumerate(argv) if word.startswith(f"{leftovers.MARK}=")]
+        marks = [index for index, word in enumerate(argv) if word.startswith(f"{leftovers.MARK}=")]
         words = (argv[marks[0] + 1 :] if marks else ()) or argv  # what a caller ran is behind it
         is_line = len(words) == len(LINE) + 1 and words[: len(LINE)] == LINE
         line = words[-1] if is_line else shlex.join(words)
         if line in self.replies:
             with self._lock:
                 self.commands.append((machine.name, line))
-            return _reply(self.replies[line], machine.name)
+            answer = self.replies[line]
+            value = answer(machine.name) if callable(answer) else answer
+            if isinstance(value, ClusterError):
+                raise value
+            return Reply(stdout=value) if isinstance(value, str) else value
         with self._lock:
             reply = self._own(machine, words)
         if reply is None:
@@ -143,7 +153,7 @@ class FakeHosts:
         return reply
 
     def _own(self, machine: Machine, words: tuple[str, ...]) -> Reply | None:
-        """Reply to a command of `cluster`; nothing if it is none."""
+        """Reply to a command of `cluster`; None to any other."""
         reply: Reply | None = None
         match words:
             case ("true",):
@@ -243,19 +253,5 @@ class FakeHosts:
         return _json(msgspec.structs.replace(facts, **self._facts))
 
 
-def _reply(answer: Answer, name: str) -> Reply:
-    value = answer(name) if callable(answer) else answer
-    if isinstance(value, ClusterError):
-        raise value
-    return Reply(stdout=value) if isinstance(value, str) else value
-
-
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def completed(argv: Sequence[str], reply: Reply) -> Completed:
-    """Return how a command ended, with its words."""
-    return Completed(
-        argv=tuple(argv), status=reply.status, stdout=reply.stdout, stderr=reply.stderr
-    )

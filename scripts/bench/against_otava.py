@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stopwatch import ROOT
 from watched import CASES, KINDS, LENGTH, SEEDS, share, stationary, stepped, stepped_in_the_middle
 
-from cluster.analysis.statistics.change_points import SMALLEST, change_points
+from cluster.analysis.statistics.change_points import SMALLEST, look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +51,11 @@ json.dump([
 
 
 class _Alarms(NamedTuple):
-    """The change points of some series: ours, and Otava's of any size and of our least size."""
+    """The places of change points in some series."""
 
     own_points: Places
-    any_size: Places
-    our_size: Places
+    any_size: Places  # by Otava
+    our_size: Places  # by Otava, of our least size
 
 
 def against_otava(repetitions: int) -> None:
@@ -82,12 +82,15 @@ def against_otava(repetitions: int) -> None:
     for far in (NEAR, FAR):
         name = f"3 deviations at run {middle}, within {far}"
         _row(name, _shares(alarms, middle - far, middle + far + 1))
-    _row(f"  and another, more than {FAR} away", _elsewhere(alarms, middle))
+    elsewhere = [
+        share([any(abs(i - middle) > FAR for i in own) for own in places]) for places in alarms
+    ]
+    _row(f"  and another, more than {FAR} away", elsewhere)
     _tigerbeetle()
 
 
 def _alarms(series: Series) -> _Alarms:
-    own_points = [[point.at for point in change_points(values)] for values in series]
+    own_points = [[point.at for point in look(values).changes] for values in series]
     return _Alarms(own_points, _otava_places(series), _otava_places(series, smallest=SMALLEST))
 
 
@@ -103,49 +106,26 @@ def _otava_places(series: Series, *, smallest: float = 0.0, window: int = 0) -> 
 
 def _shares(alarms: _Alarms, first: int, end: int) -> list[str]:
     """Return the shares of series with a change at one of some places."""
-    return [share([any(first <= at < end for at in own) for own in places]) for places in alarms]
-
-
-def _elsewhere(alarms: _Alarms, place: int) -> list[str]:
-    return [
-        share([any(abs(at - place) > FAR for at in own) for own in places]) for places in alarms
-    ]
+    return [share([any(first <= i < end for i in own) for own in places]) for places in alarms]
 
 
 def _tigerbeetle() -> None:
     """Print which changes of Otava's series are ours, too."""
     series = [float(value) for value in SERIES.read_text().split()]
-    (otava_points,), own_points = _otava_places([series], window=WINDOW), change_points(series)
+    (otava_points,), own_points = _otava_places([series], window=WINDOW), look(series).changes
     (large,) = _otava_places([series], window=WINDOW, smallest=SMALLEST)
-    _row(
-        f"tigerbeetle, {len(series)} runs",
-        (
-            f"Otava, window {WINDOW}",
-            f"Otava, {SMALLEST:.0%} or more",
-            "cluster, at the end",
-            "cluster, first seen with",
-        ),
-    )
-    for at in sorted({*otava_points, *(point.at for point in own_points)}):
-        own = [point for point in own_points if abs(point.at - at) <= NEAR]
-        first_alarm = _first_seen(series, at)
-        _row(
-            f"change at {at}",
-            (
-                "yes" if at in otava_points else "no",
-                "yes" if at in large else "no",
-                f"{own[0].change:+.1%}" if own else "no",
-                "never" if first_alarm is None else f"run {first_alarm}",
-            ),
+    otava = (f"Otava, window {WINDOW}", f"Otava, {SMALLEST:.0%} or more")
+    own = ("cluster, at the end", "cluster, first seen with")
+    _row(f"tigerbeetle, {len(series)} runs", (*otava, *own))
+    for index in sorted({*otava_points, *(point.at for point in own_points)}):
+        changes = [f"{point.change:+.1%}" for point in own_points if abs(point.at - index) <= NEAR]
+        looks = (  # after each run until a change is found there, as `cluster watch` looks
+            f"run {newest}"
+            for newest in range(index, len(series))
+            if any(abs(point.at - index) <= NEAR for point in look(series[: newest + 1]).changes)
         )
-
-
-def _first_seen(series: Sequence[float], at: int) -> int | None:
-    """Look after each run until a change is found there: `cluster watch` does so."""
-    for newest in range(at, len(series)):
-        if any(abs(point.at - at) <= NEAR for point in change_points(series[: newest + 1])):
-            return newest
-    return None
+        answers = ["yes" if index in points else "no" for points in (otava_points, large)]
+        _row(f"change at {index}", (*answers, next(iter(changes), "no"), next(looks, "never")))
 
 
 def _row(name: str, cells: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from stopwatch import ROOT, say
 
 from cluster.analysis.models.fit import fit
 from cluster.analysis.models.predict import predicted_time
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
 from cluster.fleet.simulation import NO_LINK, max_min_rates
 
 if TYPE_CHECKING:
@@ -97,11 +97,7 @@ def predicting(place: Path) -> None:
     subprocess.run([compiler, "-O2", f"-I{KERNELS}", str(source), "-o", str(program)], check=True)
     ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
     for turn in range(max(map(len, ALGORITHMS.values()))):
-        chosen = {
-            collective: [*names][turn]
-            for collective, names in ALGORITHMS.items()
-            if turn < len(names)
-        }
+        chosen = {c: [*names][turn] for c, names in ALGORITHMS.items() if turn < len(names)}
         for collective, ratio in _ratios(starter, place, program, chosen):
             ratios[collective, chosen[collective]].append(ratio)
     for (collective, algorithm), ratios_of_operation in ratios.items():
@@ -118,17 +114,10 @@ def _ratios(
     starter: str, place: Path, program: Path, chosen: dict[str, str]
 ) -> list[tuple[str, float]]:
     algorithms = [f"--cfg=smpi/{c}:{ALGORITHMS[c][name]}" for c, name in chosen.items()]
-    result = subprocess.run(
-        [
-            *(starter, "-np", str(RANKS), "-hostfile", str(place / "hosts")),
-            *("-platform", str(place / "network.xml"), "--log=root.thres:critical"),
-            *("--cfg=smpi/simulate-computation:no", *algorithms, str(program)),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    rows = [line.split() for line in result.stdout.splitlines()]
+    argv = [starter, "-np", str(RANKS), "-hostfile", str(place / "hosts")]
+    argv += ["-platform", str(place / "network.xml"), "--log=root.thres:critical"]
+    argv += ["--cfg=smpi/simulate-computation:no", *algorithms, str(program)]
+    rows = [line.split() for line in subprocess.check_output(argv, text=True).splitlines()]
     times = [(name, int(size), float(seconds)) for name, size, seconds in rows]
     messages = fit([_summary(size, t) for name, size, t in times if name == "pingpong"])
     if messages is None:
@@ -143,16 +132,6 @@ def _ratios(
 
 def _summary(size: int, seconds: float) -> Summary:
     return Summary(
-        metric="latency",
-        definition="smpi",
-        unit="s",
-        better="lower",
-        params={"size": size},
-        n=1,
-        median=seconds,
-        ci=None,
-        p5=seconds,
-        p95=seconds,
-        p99=seconds,
-        converged=True,
-    )
+        metric="latency", definition="smpi", unit="s", better="lower", params={"size": size},
+        n=1, ci=None, converged=True, median=seconds, p5=seconds, p95=seconds, p99=seconds,
+    )  # fmt: skip

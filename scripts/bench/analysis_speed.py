@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from stopwatch import BIN, MILLION, say, seconds
 
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.records import Record
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs.store import append, create, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.core.model.measurements import Definition
+    from cluster.core.model.results.measurements import Definition
 
 
-def summarising(where: Path, repetitions: int) -> None:
+def summarising(root: Path, repetitions: int) -> None:
     """Measure the summary of a million values, in time and memory."""
-    folder = _million(where)
+    folder = _million(root)
     line = (
         "import sys, time, resource\n"
         "from pathlib import Path; from cluster.runs.store import read\n"
@@ -34,10 +34,8 @@ def summarising(where: Path, repetitions: int) -> None:
     )
     took, peak = [], 0.0
     for _ in range(repetitions):
-        result = subprocess.run(
-            [sys.executable, "-c", line, str(folder)], check=True, capture_output=True, text=True
-        )
-        n, spent, kib = result.stdout.split()
+        argv = [sys.executable, "-c", line, str(folder)]
+        n, spent, kib = subprocess.check_output(argv, text=True).split()
         if int(n) != MILLION:
             sys.exit(f"{n} values were summarised, not {MILLION}")
         took.append(float(spent))
@@ -47,28 +45,29 @@ def summarising(where: Path, repetitions: int) -> None:
     say("1e6 raw values", f"{peak:.0f} MiB", "286 MiB (300 MB)", good=peak * 2**20 <= 3e8)  # noqa: PLR2004
 
 
-def judging(where: Path, repetitions: int) -> None:
+def judging(root: Path, repetitions: int) -> None:
     """Measure a comparison of two runs of a million values each."""
-    argv = [str(BIN / "cluster"), "compare", *(str(_million(where)) for _ in range(2))]
+    argv = [str(BIN / "cluster"), "compare", *(str(_million(root)) for _ in range(2))]
     took = statistics.median(seconds(argv) for _ in range(repetitions))
     say("compare two runs of 1e6 values", f"{took:.2f} s", "2 s", good=took <= 2)  # noqa: PLR2004
 
 
-def reporting(where: Path, repetitions: int) -> None:
+def reporting(root: Path, repetitions: int) -> None:
     """Measure a report of 50 runs: two metrics at 20 sizes, 100 values each."""
+    hundred = tuple(1e-6 * (1 + (i * 7919 % 101) * 1e-4) for i in range(100))
     for number in range(50):
-        folder = create(where, "fifty", "p2p", 1e9 + number)
+        folder = create(root, "fifty", "p2p", 1e9 + number)
         _record(folder, "fifty", condition=f"links={number % 2}")
         for metric in (LATENCY, BANDWIDTH):
-            append(folder, [_series(metric, 8 << k, _hundred(8 << k)) for k in range(20)])
-    argv = [str(BIN / "cluster"), "report", "fifty", "-o", str(where / "report.html")]
+            append(folder, [_series(metric, 8 << k, hundred) for k in range(20)])
+    argv = [str(BIN / "cluster"), "report", "fifty", "-o", str(root / "report.html")]
     took = statistics.median(seconds(argv) for _ in range(repetitions))
     say("report of 50 runs", f"{took:.2f} s", "5 s", good=took <= 5)  # noqa: PLR2004
 
 
-def _million(where: Path) -> Path:
+def _million(root: Path) -> Path:
     """Write a run of a million values."""
-    folder = create(where, "million", "p2p", time.time())
+    folder = create(root, "million", "p2p", time.time())
     _record(folder, "million")
     for part in range(10):
         values = tuple((i * 7919 % 100_003) * 1e-9 + 1e-6 for i in range(MILLION // 10))
@@ -86,14 +85,8 @@ def _record(folder: Path, name: str, condition: str = "") -> None:
     write(folder, record)
 
 
-def _hundred(size: int) -> tuple[float, ...]:
-    once = 1e-6 + size / 1e10
-    return tuple(once * (1 + (i * 7919 % 101) * 1e-4) for i in range(100))
-
-
 def _series(metric: Definition, size: int, values: tuple[float, ...]) -> Measurement:
     return Measurement(
         metric=metric.metric, definition=metric.id, unit="s", rank=0, host="h",
-        params={"size": size},
-        values=values, bytes=size,
+        params={"size": size}, values=values, bytes=size,
     )  # fmt: skip

@@ -24,8 +24,7 @@ def launching_in_a_cloud() -> None:
 def launching_pods(repetitions: int) -> None:
     """Compare launches of 32 pods in lab namespaces with launches of 32 lab hosts, by turns."""
     argv = [sys.executable, "-m", "tests.fakes.kubernetes.launch_cost", "32", str(repetitions)]
-    result = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT)
-    took = json.loads(result.stdout)
+    took = json.loads(subprocess.check_output(argv, text=True, cwd=ROOT))
     lab, pods = statistics.median(took["lab"]), statistics.median(took["pods"])
     loads = f"load {min(took['load']):.0f} to {max(took['load']):.0f}"
     ratio(f"32 pods up, beside 32 lab hosts, {loads}", pods, lab, 1.5)
@@ -34,6 +33,5 @@ def launching_pods(repetitions: int) -> None:
 def cloud_figures(what: str, *numbers: str) -> dict[str, dict[str, float]]:
     """Ask the test cloud, in a process of its own."""
     argv = [sys.executable, "-m", "tests.fakes.aws.launch_cost", what, *numbers]
-    result = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT)
-    seconds_by_call: dict[str, dict[str, float]] = json.loads(result.stdout)
-    return seconds_by_call
+    figures: dict[str, dict[str, float]] = json.loads(subprocess.check_output(argv, cwd=ROOT))
+    return figures

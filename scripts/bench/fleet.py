@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+import timeit
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.core.model.fabric import Direction, Fabric, Fault
+from cluster.core.model.network.fabric import Direction, Fabric, Fault
 from cluster.fleet.pair_table import parts_of, routed_parts
 from cluster.fleet.rounds import between_groups, first_rounds, group_members, tournament
 from cluster.fleet.simulation import FleetSimulator, max_min_rates
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Values = NDArray[np.float64]
 
+Found = tuple[set[int], set[int], int]
+"""The bad directions, or hosts, and the bad links that a method finds; undecided directions."""
 FABRIC = Fabric(leaves=32, hosts=32)
 HOSTS = FABRIC.size
 LEAF = np.arange(HOSTS) // FABRIC.hosts
@@ -52,33 +54,24 @@ class Planted(NamedTuple):
 class Tally:
     """How much of what was planted was found, and how much else was."""
 
-    def __init__(self) -> None:
-        """Begin at nothing."""
-        self.counts: Counter[str] = Counter()
-        self.fleets = 0
+    right = wrong = missed = fleets = 0
 
     def add(self, planted: set[int], results: set[int]) -> None:
         """Take one fleet."""
         self.fleets += 1
-        self.counts.update(right=len(planted & results), wrong=len(results - planted))
-        self.counts.update(missed=len(planted - results))
+        self.right += len(planted & results)
+        self.wrong += len(results - planted)
+        self.missed += len(planted - results)
 
-    @property
-    def precision(self) -> float:
-        """Share of what was blamed that is bad."""
-        blamed = self.counts["right"] + self.counts["wrong"]
-        return self.counts["right"] / blamed if blamed else 1.0
-
-    @property
-    def recall(self) -> float:
-        """Share of what is bad that was blamed."""
-        bad = self.counts["right"] + self.counts["missed"]
-        return self.counts["right"] / bad if bad else 1.0
+    def shares(self) -> tuple[float, float]:
+        """Return precision, of what was blamed, and recall, of what is bad."""
+        blamed, bad = self.right + self.wrong, self.right + self.missed
+        return self.right / blamed if blamed else 1.0, self.right / bad if bad else 1.0
 
     def cells(self) -> tuple[str, str, str]:
-        """Precision, recall, and parts blamed wrongly per fleet."""
-        wrong = self.counts["wrong"] / max(1, self.fleets)
-        return f"{self.precision:.4f}", f"{self.recall:.4f}", f"{wrong:.2f}"
+        """Return precision, recall, and parts blamed wrongly per fleet."""
+        precision, recall = self.shares()
+        return f"{precision:.4f}", f"{recall:.4f}", f"{self.wrong / max(1, self.fleets):.2f}"
 
 
 def plant(hosts: int, links: int, seed: int) -> Planted:
@@ -125,8 +118,8 @@ def tested(
 
 def solve_own(
     planted: Planted, *, rounds: int = 10, alone: bool = False, grouped: bool = True
-) -> tuple[set[int], set[int], int]:
-    """Return the directions and links that our solver blames, and how many it leaves undecided."""
+) -> Found:
+    """Return what our solver blames, and how much it leaves undecided."""
     plan = (
         first_rounds(LEAF.tolist(), rounds)
         if grouped
@@ -147,7 +140,7 @@ def solve_own(
     return hosts, {part - first for part in blamed - hosts}, undecided
 
 
-def two_passes(planted: Planted, seed: int, *, is_inside: bool) -> set[int]:
+def two_passes(planted: Planted, seed: int, *, is_inside: bool) -> Found:
     """Pair at random, or inside the leaf; pair each suspect again with one that passed."""
     chance = np.random.default_rng([seed, 5])
     order = chance.permutation(HOSTS)
@@ -158,16 +151,14 @@ def two_passes(planted: Planted, seed: int, *, is_inside: bool) -> set[int]:
     suspects = _low_hosts(planted, order.reshape(-1, 2), 0)
     passed = np.array(sorted(set(range(HOSTS)) - suspects))
     if not len(passed) or not suspects:
-        return suspects
+        return suspects, set(), 0
     repeated = np.array(sorted(suspects))
-    partners = [_partner(host, passed, chance, is_inside=is_inside) for host in repeated.tolist()]
+    partners = []
+    for host in repeated.tolist():
+        near = passed[LEAF[passed] == LEAF[host]] if is_inside else passed
+        partners.append(int(chance.choice(near if len(near) else passed)))
     pairs = np.stack([repeated, np.array(partners)], axis=1)
-    return _low_hosts(planted, pairs, 1) & suspects
-
-
-def _partner(host: int, passed: Numbers, chance: np.random.Generator, *, is_inside: bool) -> int:
-    candidates = passed[LEAF[passed] == LEAF[host]] if is_inside else passed
-    return int(chance.choice(candidates if len(candidates) else passed))
+    return _low_hosts(planted, pairs, 1) & suspects, set(), 0
 
 
 def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
@@ -186,7 +177,7 @@ def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
     return results
 
 
-def median_polish(planted: Planted) -> set[int]:
+def median_polish(planted: Planted) -> Found:
     """Fit an effect for each sender and receiver by medians; a low effect is a bad direction."""
     source, target, values = tested(planted, first_rounds(LEAF.tolist(), 10), alone=False)
     rest = np.log(values / FABRIC.rate)
@@ -199,12 +190,7 @@ def median_polish(planted: Planted) -> set[int]:
             rest -= middles[ends]
         for part in (slice(0, HOSTS), slice(HOSTS, None)):
             effects[part] -= np.median(effects[part])
-    return set(np.flatnonzero(effects < np.log(LOW)).tolist())
-
-
-def as_hosts(directions: set[int]) -> set[int]:
-    """Return the hosts of directions."""
-    return {part % HOSTS for part in directions}
+    return set(np.flatnonzero(effects < np.log(LOW)).tolist()), set(), 0
 
 
 def row(*cells: object) -> None:
@@ -237,38 +223,32 @@ def grid(seeds: int) -> bool:
             crowd.add(planted.directions, solve_own(planted)[0])
             unknown.add(planted.directions, solve_own(planted, rounds=LONG, grouped=False)[0])
         row(hosts, links, *(", ".join(tally.cells()) for tally in tallies))
-        good &= all(min(t.precision, t.recall) >= TARGET for t in tallies)
+        good &= all(min(t.shares()) >= TARGET for t in tallies)
     return good
 
 
 def methods(seeds: int) -> None:
     """The same fleets for all methods: healthy ones, and those of the hardest comparison."""
     header("method", "healthy: wrong per fleet", "16 hosts and 8 links: P, R, wrong", "undecided")
-    ways: dict[str, Callable[[Planted, int], tuple[set[int], int]]] = {
-        "random pairs, suspects again with a good one": lambda p, s: (
-            two_passes(p, s, is_inside=False), 0,
-        ),
-        "the same inside the leaf": lambda p, s: (two_passes(p, s, is_inside=True), 0),
-        "median polish, 2 + 8 rounds": lambda p, _: (median_polish(p), 0),
-        "cluster, 10 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=10, grouped=False),
-        "cluster, 30 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=LONG, grouped=False),
-        "cluster, 2 in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, grouped=True),
-    }  # fmt: skip
+    ways: dict[str, Callable[[Planted, int], Found]] = {
+        "random pairs, suspects again with a good one": partial(two_passes, is_inside=False),
+        "the same inside the leaf": partial(two_passes, is_inside=True),
+        "median polish, 2 + 8 rounds": lambda p, _: median_polish(p),
+        "cluster, 10 rounds, leaves unknown": lambda p, _: solve_own(p, grouped=False),
+        "cluster, 30 rounds, leaves unknown": lambda p, _: solve_own(p, rounds=LONG, grouped=False),
+        "cluster, 2 in the leaf + 8 between": lambda p, _: solve_own(p),
+    }
     for name, way in ways.items():
         healthy, bad, undecided = Tally(), Tally(), 0
         for seed in range(1, seeds + 1):
             healthy.add(set(), way(plant(0, 0, seed), seed)[0])
             planted = plant(*HARDEST, seed)
-            results, rest = way(planted, seed)
+            results, _, rest = way(planted, seed)
             by_host = name.startswith(("random", "the same"))
-            bad.add(as_hosts(planted.directions) if by_host else planted.directions, results)
+            truth = {part % HOSTS for part in planted.directions} if by_host else planted.directions
+            bad.add(truth, results)
             undecided += rest
         row(name, healthy.cells()[2], ", ".join(bad.cells()), f"{undecided / seeds:.1f}")
-
-
-def _hosts_of(planted: Planted, *, rounds: int, grouped: bool) -> tuple[set[int], int]:
-    results, _, undecided = solve_own(planted, rounds=rounds, grouped=grouped)
-    return results, undecided
 
 
 def healthy_fleets() -> bool:
@@ -283,11 +263,7 @@ def healthy_fleets() -> bool:
             for seed in range(1001, 1001 + HEALTHY_FLEETS)
         ]
         blamed = sum(len(hosts) for hosts, _, _ in results)
-        row(
-            name,
-            blamed,
-            f"{sum(rest for _, _, rest in results) / HEALTHY_FLEETS:.2f} per fleet",
-        )
+        row(name, blamed, f"{sum(rest for _, _, rest in results) / HEALTHY_FLEETS:.2f} per fleet")
         good &= blamed == 0
     sys.stdout.write(f"\nseeds 1001 to {1000 + HEALTHY_FLEETS}\n")
     return good
@@ -303,28 +279,21 @@ def speeds() -> None:
         rounds = list(first_rounds(groups.tolist(), 10))
         source, target = both_ways(rounds[5])
         paths, capacities = simulator.paths(source, target), simulator.fabric_links.capacities()
-        row("flows of a round", fabric.size, _fastest(partial(max_min_rates, paths, capacities)))
+        flows = timeit.repeat(partial(max_min_rates, paths, capacities), number=1)
+        row("flows of a round", fabric.size, f"{min(flows):.4f}")
         steps = [both_ways(pairs) for pairs in rounds]
         values = np.concatenate([simulator.rates(*e, n).values for n, e in enumerate(steps)])
         ends = [np.concatenate(column) for column in zip(*steps, strict=True)]
         parts = parts_of(ends[0], ends[1], groups)
         tests = PairTests(parts.paths, values, groups[ends[0]] != groups[ends[1]], parts.kinds)
-        row("solution of 10 rounds", fabric.size, _fastest(partial(solve, tests)))
+        solutions = timeit.repeat(partial(solve, tests), number=1)
+        row("solution of 10 rounds", fabric.size, f"{min(solutions):.4f}")
     began = time.perf_counter()
     simulator = FleetSimulator(FABRIC, HOSTS)
     capacities = simulator.fabric_links.capacities()
     for pairs in tournament(HOSTS):
         max_min_rates(simulator.paths(*both_ways(pairs)), capacities)
     row("flows of all 1,023 rounds", HOSTS, f"{time.perf_counter() - began:.2f}")
-
-
-def _fastest(call: Callable[[], object]) -> str:
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return f"{min(times):.4f}"
 
 
 def checking_fleets(seeds: int) -> None:

@@ -8,7 +8,9 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+import timeit
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stopwatch import ratio, say, taking_turns
@@ -32,8 +34,7 @@ def orchestrating(place: Path, repetitions: int) -> None:
     with launch("jobs64", provider="lab", hosts=FOLLOWED) as c:
         _follow(c)
     with launch("jobs32", provider="lab", hosts=MANY) as c:
-        ways = (lambda: _seconds(lambda: c.run("true")), lambda: _seconds(lambda: _by_openssh(c)))
-        own, base = taking_turns(ways, repetitions)
+        own, base = _turns((lambda: c.run("true"), lambda: _by_openssh(c)), repetitions)
         ratio(f"a command on {MANY} hosts, to {MANY} OpenSSH clients at once", own, base, 1.2)
         _copy(c, place)
     with launch("jobs8", provider="lab", hosts=SOME) as c:
@@ -45,10 +46,8 @@ def orchestrating(place: Path, repetitions: int) -> None:
         _sync(c, place, repetitions)
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
+def _turns(calls: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
+    return taking_turns([partial(timeit.timeit, call, number=1) for call in calls], repetitions)
 
 
 def _ssh(machine: Machine) -> list[str]:
@@ -103,10 +102,8 @@ def _sync(c: Cluster, place: Path, repetitions: int) -> None:
     *options, host = _ssh(c.machines[0])
     upload = ["rsync", "-a", f"--rsh={shlex.join(options)}", f"{tree}/", f"{host}:tree/"]
     subprocess.run(upload, check=True)
-    by_rsync = lambda: _seconds(lambda: subprocess.run(upload, check=True))  # noqa: E731
-    own, base = taking_turns(
-        (lambda: _seconds(lambda: c.sync(tree, "tree")), by_rsync), repetitions
-    )
+    ways = (lambda: c.sync(tree, "tree"), lambda: subprocess.run(upload, check=True))
+    own, base = _turns(ways, repetitions)
     ratio(f"sync of {FILES} unchanged files to {SOME} hosts, to one rsync", own, base, 2)
     shutil.rmtree(tree)
     tree.mkdir()

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from stopwatch import say
 
-from cluster.core.model.fabric import Fabric
+from cluster.core.model.network.fabric import Fabric
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.simulation import FleetSimulator
-from cluster.orchestration.check.fleet_check import known_groups
 from cluster.orchestration.launch.launch import launch
+from cluster.orchestration.proximity import ask_topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
-    from cluster.core.model.fleet import PairTest
+    from cluster.core.model.network.fleet import PairTest
 
 HOSTS, LEAVES, RATE = 16, 4, 40  # Mbit/s of each host, and of each uplink
 MILLISECONDS = 3000  # longer than bursts of TCP, so that flows that share an uplink overlap
@@ -35,7 +33,7 @@ def lab_and_simulator() -> None:
     """Test all kinds of pairs in a lab, and simulate the same tests."""
     options = {"leaves": str(LEAVES), "rate": f"{RATE}mbit", "uplink": f"{RATE}mbit"}
     with launch("bench4", provider="lab", hosts=HOSTS, options=options) as lab:
-        groups = known_groups(lab.spec, lab.machines)
+        groups = ask_topology(lab.spec, lab.machines).switch_groups
         run = lab.bench("pairs", groups=groups, milliseconds=MILLISECONDS, rounds=10)
     tests = [test for test in pair_tests(run.measurements) if test.value and not test.port]
     own = HOSTS // LEAVES
@@ -67,12 +65,8 @@ def _simulated(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable
     for (number, alone), own in rounds.items():
         half = len(own) if alone else len(own) // 2
         for part in filter(None, (own[:half], own[half:])):
-            ends = _ends(part)
+            pairs = np.array([(test.source, test.target) for test in part], dtype=np.int64)
+            ends = pairs[:, 0], pairs[:, 1]
             values = simulator.rates(*ends, number, alone=alone).values
             rates |= {id(test): float(value) for test, value in zip(part, values, strict=True)}
     return [rates[id(test)] for test in tests]
-
-
-def _ends(tests: Iterable[PairTest]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    pairs = np.array([(test.source, test.target) for test in tests], dtype=np.int64)
-    return pairs[:, 0], pairs[:, 1]

@@ -6,9 +6,9 @@ import os
 import statistics
 from typing import TYPE_CHECKING
 
-from stopwatch import ROOT, medians, say
+from stopwatch import ROOT, say
 
-from cluster.core.units import format_size, format_value
+from cluster.core.text.units import format_size, format_value
 from cluster.orchestration.bench.mpi_profile import OWN
 from cluster.orchestration.launch.launch import launch
 
@@ -18,27 +18,28 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
 
 
+ENOUGH = {"latency": 1.05, "bandwidth": 0.97}  # of the plain program's
+
+
 def profiling(repetitions: int) -> None:
     """Say what our MPI profiler adds to the smallest messages, which suffer most."""
     both_ways_of_hosts(profiled, repetitions)
 
 
-def profiled(where: str, hosts: Cluster, repetitions: int) -> None:
-    """Return the median of the ratios of launches that follow one another."""
+def profiled(place: str, hosts: Cluster, repetitions: int) -> None:
+    """Say the median of the ratios of launches that follow one another."""
     pairs: list[tuple[float, float]] = []
     for _ in range(repetitions):
-        own, plain = (
-            medians(hosts.bench("p2p", metrics=["latency"], sizes="8", kernel="c", profile=how))
+        runs = (
+            hosts.bench("p2p", metrics=["latency"], sizes="8", kernel="c", profile=how)
             for how in (OWN, None)
         )
-        pairs += [(own[cell], plain[cell]) for cell in plain]
+        own, plain = ([statistics.median(m.values) for m in run.measurements] for run in runs)
+        pairs += zip(own, plain, strict=True)
     ratio_ = statistics.median(own / plain for own, plain in pairs)
     middle = [format_value(statistics.median(side), "s") for side in zip(*pairs, strict=True)]
     text = f"{middle[0]}, {ratio_:.2f} x of {middle[1]}"
-    say(f"latency 8 B profiled, {where}", text, "1.5 x", good=ratio_ <= 1.5)  # noqa: PLR2004
-
-
-ENOUGH = {"latency": 1.05, "bandwidth": 0.97}  # of the plain program's
+    say(f"latency 8 B profiled, {place}", text, "1.5 x", good=ratio_ <= 1.5)  # noqa: PLR2004
 
 
 def turning(repetitions: int) -> None:
@@ -56,8 +57,8 @@ def both_ways_of_hosts(compare: Callable[[str, Cluster, int], None], repetitions
             compare("two lab hosts", lab, repetitions)
 
 
-def beside_plain(where: str, hosts: Cluster, repetitions: int) -> None:
-    """Return the median of the ratios of turns that follow one another in the same processes."""
+def beside_plain(place: str, hosts: Cluster, repetitions: int) -> None:
+    """Say how each loop of ours compares with the plain one, in turns in the same processes."""
     turns = {
         (str(m.metric), int(m.params["size"]), str(m.params["by"])): m
         for m in hosts.bench("plain", turns=repetitions).measurements
@@ -66,13 +67,9 @@ def beside_plain(where: str, hosts: Cluster, repetitions: int) -> None:
         own, plain = turns[metric, size, "p2p"], turns[metric, size, "plain"]
         slower = statistics.median(a / b for a, b in zip(own.values, plain.values, strict=True))
         middle = statistics.median(own.values)
-        judge(f"{metric} {format_size(size)}, {where}, by turns", metric, middle, own.bytes, slower)
-
-
-def judge(what: str, metric: str, seconds: float, moved: int, slower: float) -> None:
-    """Say how a loop of ours compares with the plain one: times, or rates."""
-    low, limit = metric == "latency", ENOUGH[metric]
-    ratio_ = slower if low else 1 / slower
-    text = format_value(seconds, "s") if low else format_value(moved / seconds, "B/s")
-    good = ratio_ <= limit if low else ratio_ >= limit
-    say(what, f"{text}, {ratio_:.3f} x of plain C", f"{limit} x", good=good, least=not low)
+        low, limit = metric == "latency", ENOUGH[metric]
+        ratio_ = slower if low else 1 / slower
+        text = format_value(middle, "s") if low else format_value(own.bytes / middle, "B/s")
+        good = ratio_ <= limit if low else ratio_ >= limit
+        what = f"{metric} {format_size(size)}, {place}, by turns"
+        say(what, f"{text}, {ratio_:.3f} x of plain C", f"{limit} x", good=good, least=not low)

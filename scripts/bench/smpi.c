@@ -53,14 +53,9 @@ int main(int argc, char **argv)
         };
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
             double nanoseconds[REPETITIONS], own, worst;
-            struct group g = {
-                .comm = &world,
-                .given = {given, given},
-                .result = result,
-                .nanoseconds = nanoseconds,
-                .count = all[k].count,
-                .operation = all[k].operation,
-            };
+            struct group g = {.comm = &world, .given = {given, given}, .result = result,
+                              .nanoseconds = nanoseconds, .count = all[k].count,
+                              .operation = all[k].operation};
             collect(&g, REPETITIONS);
             own = nanoseconds[REPETITIONS - 1] / 1e9;
             MPI_Reduce(&own, &worst, 1, MPI_DOUBLE, MPI_MAX, 0, world);

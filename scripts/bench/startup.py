@@ -15,22 +15,14 @@ def starting(repetitions: int) -> None:
     base, own = interleaved([plain, command_line], repetitions)
     bound = 1.5 * base + 0.060
     value = f"{own * 1e3:.0f} ms, {own / base:.2f} x of {base * 1e3:.0f} ms"
-    say(
-        "import cluster; cluster.launch",
-        value,
-        f"1.5 x + 60 ms = {bound * 1e3:.0f} ms",
-        good=own <= bound,
-    )
-    _commands(max(repetitions, 7))
-
-
-def _commands(repetitions: int) -> None:
-    """Compare the processor time of commands, which a busy machine changes little."""
+    limit = f"1.5 x + 60 ms = {bound * 1e3:.0f} ms"
+    say("import cluster; cluster.launch", value, limit, good=own <= bound)
+    # Of commands the processor time, which a busy machine changes little.
     log = str(ROOT / "tests" / "logs" / "nccl_tests.hopper.txt")
     bounds = {("--help",): 4.0, ("--version",): 4.0, ("judge", log): 32.0}  # 0.4 s
     starts = [[sys.executable, "-c", ""], *([str(BIN / "cluster"), *words] for words in bounds)]
     ways = [partial(processor_seconds, argv) for argv in starts]
-    base, *times = taking_turns(ways, repetitions)
+    base, *times = taking_turns(ways, max(repetitions, 7))
     for (words, bound), own in zip(bounds.items(), times, strict=True):
         value = f"{own * 1e3:.0f} ms of a processor, {own / base:.1f} x of {base * 1e3:.0f} ms"
         say(f"cluster {words[0]}", value, f"{bound:.0f} x", good=own <= bound * base)

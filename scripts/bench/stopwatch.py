@@ -7,13 +7,12 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from cluster.runs.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -37,14 +36,11 @@ def processor_seconds(argv: Sequence[str]) -> float:
 
 def interleaved(commands: Sequence[Sequence[str]], repetitions: int) -> list[float]:
     """Return the median time of each command; they take turns, so that noise hits all alike."""
-    for argv in commands:
-        seconds(argv)  # fill the caches
-    rounds = [[seconds(argv) for argv in commands] for _ in range(repetitions)]
-    return [statistics.median(column) for column in zip(*rounds, strict=True)]
+    return taking_turns([partial(seconds, argv) for argv in commands], repetitions)
 
 
 def taking_turns(ways: Sequence[Callable[[], float]], repetitions: int) -> list[float]:
-    """Return the median of each way's times; they take turns."""
+    """Return the median of each way's times; they take turns, after one that fills the caches."""
     for way in ways:
         way()
     rounds = [[way() for way in ways] for _ in range(repetitions)]
@@ -62,10 +58,3 @@ def ratio(what: str, own: float, base: float, most_times: float) -> None:
     """Print one line of a ratio to something else."""
     value = f"{own:.2f} s, {own / base:.2f} x of {base:.2f} s"
     say(what, value, f"{most_times} x", good=own <= most_times * base)
-
-
-def medians(run: Run) -> dict[tuple[str, int], float]:
-    """Return the median times of a run, in seconds, by metric and size."""
-    return {
-        (m.metric, int(m.params["size"])): statistics.median(m.values) for m in run.measurements
-    }

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING
 
 from stopwatch import ROOT, say
 
+from cluster.analysis.models import step_limits
 from cluster.orchestration.launch.launch import launch
+from cluster.reports.words.step_limits import training_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from cluster.analysis.models.step_limits import Stage, TrainingVerdict
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
@@ -61,36 +64,37 @@ def fetching_too_slowly(place: Path) -> None:
     """
     _plant()
     size, share = SHARD * 264 + 600, STORED / SYNTHETIC
-    plant: dict[str, float | str] = {
-        "computes": DOCUMENT_COMPUTES, "link": share, "bytes": size / PAYLOAD, "shape": SHAPE,
-    }  # fmt: skip
+    computes = {"computes": DOCUMENT_COMPUTES}
+    plant = json.dumps({**computes, "link": share, "bytes": size / PAYLOAD, "shape": SHAPE})
     with _store(place) as variables, launch("stored", provider="local", hosts=1) as host:
-        _shape(size / DOCUMENT_COMPUTES)
+        _sh(SHAPE.format(rate=round(size / DOCUMENT_COMPUTES)))
         run = host.bench(
-            "training_planted", source="s3://digits/stored", env={**variables, **_variable(plant)},
+            "training_planted", source="s3://digits/stored", env={**variables, "PLANT": plant},
             rounds=8, samples=32 * SHARD, shard=SHARD, batch=SHARD, steps=DOCUMENT_STEPS, workers=2,
             width=4,
         )  # fmt: skip
-    verdict = run.record.notes[-1]
-    sys.stdout.write(f"      {verdict}\n")
-    rate_ratio = _median(run, "samples_rate", "store") / _median(run, "samples_rate", "resident")
-    busy = _busy(run, "store", DOCUMENT_STEPS)
+    verdict = _verdict(run)
+    sys.stdout.write(f"      {training_answer(verdict)}\n")
+    store, resident = (median(_values(run, "samples_rate", data)) for data in ("store", "resident"))
+    rate_ratio, busy = store / resident, _busy(run)
     for what, measured in (("samples/s of 220", SYNTHETIC * rate_ratio), ("% busy", 100 * busy)):
         target = share * (SYNTHETIC if what.endswith("220") else 100)
         say(
             f"188 of 220 planted: {measured:.1f} {what}, wanted {target:.1f}, off by",
             f"{abs(measured - target):.1f}", f"{POINTS:g}", good=abs(measured - target) <= POINTS,
         )  # fmt: skip
-    _say_counts({"188 of 220": int("input: fetch" in str(verdict))}, 1)
+    _say_counts({"188 of 220": int(_names(verdict, "fetch"))}, 1)
 
 
-def _busy(run: Run, data: str, steps: int) -> float:
+def _busy(run: Run) -> float:
     """Return the share of the time in which the rank works, of the round in the middle."""
-    parts = [_values(run, metric, data) for metric in ("copy", "compute", "update")]
+    parts = [_values(run, metric, "store") for metric in ("copy", "compute", "update")]
     works: list[float] = [sum(step) for step in zip(*parts, strict=True)]
-    whole = _values(run, "step_time", data)
-    rounds = [slice(at, at + steps) for at in range(0, len(whole), steps)]
-    return median(sum(works[round_number]) / sum(whole[round_number]) for round_number in rounds)
+    whole = _values(run, "step_time", "store")
+    rounds = [
+        slice(start, start + DOCUMENT_STEPS) for start in range(0, len(whole), DOCUMENT_STEPS)
+    ]
+    return median(sum(works[steps]) / sum(whole[steps]) for steps in rounds)
 
 
 def naming_stalls(times: int) -> None:
@@ -101,24 +105,21 @@ def naming_stalls(times: int) -> None:
     of them to load torch, so 20 of each take 13 minutes at most where nothing else runs.
     """
     _plant()
-    expected = {
-        "preparation": "input: preparation",
-        "rank": "slow rank: rank 1",
-        "nothing": "no stall",
+    slow = {"computes": COMPUTES, "preparation": PREPARATION}
+    plants: dict[str, tuple[Stage, dict[str, float], int]] = {
+        "preparation": ("preparation", slow, BATCH),
+        "rank": ("slow_rank", {"computes": COMPUTES, "slower": SLOWER}, BATCH),
+        "nothing": ("compute", {}, LARGE_BATCH),
     }
-    plants = {
-        "preparation": {"computes": COMPUTES, "preparation": PREPARATION},
-        "rank": {"computes": COMPUTES, "slower": SLOWER},
-        "nothing": {},
-    }
-    right = dict.fromkeys(expected, 0)
+    right = dict.fromkeys(plants, 0)
     with launch("named", provider="local", hosts=1, ranks_per_host=2) as host:
         for number in range(1, times + 1):
-            for plant, words in expected.items():
-                batch = LARGE_BATCH if plant == "nothing" else BATCH
-                line = _named(host, plants[plant], batch)
-                right[plant] += words in line
-                sys.stdout.write(f"      {plant} {right[plant]}/{number}: {line}\n")
+            for plant, (stage, planted, batch) in plants.items():
+                verdict = _named(host, planted, batch)
+                is_rank = plant != "rank" or verdict.slowest == 1
+                right[plant] += _names(verdict, stage) and is_rank
+                line = f"{plant} {right[plant]}/{number}: {training_answer(verdict)}"
+                sys.stdout.write(f"      {line}\n")
                 sys.stdout.flush()
     _say_counts(right, times)
 
@@ -146,28 +147,35 @@ def naming_links(times: int) -> None:
     right = 0
     with launch("linked", provider="local", hosts=1, ranks_per_host=2) as host:
         for number in range(1, times + 1):
-            line = _named(host, {"computes": EXCHANGES}, BATCH)
-            right += line.partition(". ")[2].startswith("exchange, ")
-            sys.stdout.write(f"      link {right}/{number}: {line}\n")
+            verdict = _named(host, {"computes": EXCHANGES}, BATCH)
+            right += _names(verdict, "exchange")
+            sys.stdout.write(f"      link {right}/{number}: {training_answer(verdict)}\n")
             sys.stdout.flush()
     _say_counts({"slow link": right}, times)
 
 
-def _named(host: Cluster, plant: dict[str, float], batch: int) -> str:
-    """Train, and give the verdict.
+def _named(host: Cluster, plant: dict[str, float], batch: int) -> TrainingVerdict:
+    """Train, and return the verdict.
 
     Without a plant the steps are long: two ranks on two cores wait for the exchange of the
     gradients for a quarter of a short one, which is a stall that nobody planted.
     """
     run = host.bench(
-        "training_planted", env=_variable(plant), source="memory", rounds=6, steps=6, warm_up=2,
-        batch=batch, shard=2 * batch,
+        "training_planted", env={"PLANT": json.dumps(plant)}, source="memory", rounds=6, steps=6,
+        warm_up=2, batch=batch, shard=2 * batch,
     )  # fmt: skip
-    return str(run.record.notes[-1])
+    return _verdict(run)
 
 
-def _variable(plant: Mapping[str, float | str]) -> dict[str, str]:
-    return {"PLANT": json.dumps(plant)}
+def _verdict(run: Run) -> TrainingVerdict:
+    trained = step_limits.from_measurements(run.measurements, bytes(run.record.params))
+    if trained is None:
+        raise SystemExit("The rounds are too few to judge.")
+    return step_limits.judge(trained)
+
+
+def _names(verdict: TrainingVerdict, stage: Stage) -> bool:
+    return verdict.stage == stage and not verdict.contradiction
 
 
 def _say_counts(right: dict[str, int], times: int) -> None:
@@ -182,17 +190,9 @@ def _plant() -> None:
     os.environ["CLUSTER_PLUGINS"] = str(PLANTED)
 
 
-def _median(run: Run, metric: str, data: str | None = None) -> float:
-    return median(_values(run, metric, data))
-
-
-def _values(run: Run, metric: str, data: str | None = None) -> list[float]:
-    return [
-        value
-        for m in run.measurements
-        if m.metric == metric and (data is None or m.params.get("data") == data)
-        for value in m.values
-    ]
+def _values(run: Run, metric: str, data: str) -> list[float]:
+    own = (m for m in run.measurements if m.metric == metric and m.params.get("data") == data)
+    return [value for m in own for value in m.values]
 
 
 @contextmanager
@@ -224,11 +224,6 @@ def _store(place: Path) -> Iterator[dict[str, str]]:
                 server.kill()
     finally:
         _sh(f"ip netns del {SPACE}")
-
-
-def _shape(rate: float) -> None:
-    """Limit what the store sends, in bytes per second."""
-    _sh(SHAPE.format(rate=round(rate)))
 
 
 def _sh(*commands: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
-from cluster.analysis.statistics.change_points import ALARMS, LEAST, change_points, state
+from cluster.analysis.statistics.change_points import ALARMS, LEAST, look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 SEEDS = (390_001, 390_002, 390_003, 390_004, 390_005)
 COUNT, LENGTH, STEPS = 250, 60, 200
 FIRST = LEAST + min(ALARMS)  # runs at the first look
-MANY, LONG = 10_000, 200
 SECOND = 0.3  # of the values of a bimodal series are of the second mode
 
 
@@ -97,7 +96,25 @@ def watching(repetitions: int) -> None:
         _alarm_row(kind.__name__, alarms)
         total += alarms
     _alarm_row("all", total)
-    _steps(seeds)
+    for number, step in enumerate(CASES):  # in the first column at one look, after all these runs
+        rows = []
+        for values in stepped(number, step, seeds):
+            history = values.tolist()
+            states = [
+                look(history[:end]).state for end in range(LENGTH - step.after + 1, LENGTH + 1)
+            ]
+            is_alarmed = any(word != "steady" for word in states)
+            rows.append((states[-1] == "alarm", "alarm" in states, is_alarmed))
+        cells = [share(column) for column in zip(*rows, strict=True)]
+        _line(f"{step.name:34}{cells[0]:26}{cells[1]:26}{cells[2]}")
+    far: list[int] = []
+    for values in stepped_in_the_middle(seeds):
+        places = [abs(point.at - LENGTH // 2) for point in look(values.tolist()).changes]
+        far.append(min(places, default=LENGTH))
+    located = ", ".join(
+        f"within {distance}: {share([d <= distance for d in far])}" for distance in (1, 3)
+    )
+    _line(f"3 deviations at run {LENGTH // 2} of {LENGTH}, one look, located {located}")
 
 
 def stationary(number: int, seeds: Iterable[int]) -> Iterator[Floats]:
@@ -130,41 +147,15 @@ def stepped_in_the_middle(seeds: Iterable[int]) -> Iterator[Floats]:
 
 def _alarmed(values: Floats) -> _Alarmed:
     history = values.tolist()
-    states = [state(history[:at]) for at in range(FIRST, LENGTH + 1)]
+    states = [look(history[:end]).state for end in range(FIRST, LENGTH + 1)]
     watched = states.count("watch") / len(states)
-    return _Alarmed(watched, bool(change_points(history)), states[-1] == "alarm", "alarm" in states)
+    return _Alarmed(watched, bool(look(history).changes), states[-1] == "alarm", "alarm" in states)
 
 
 def _alarm_row(name: str, alarms: Sequence[_Alarmed]) -> None:
     watched, *rest = zip(*alarms, strict=True)
     cells = "".join(f"{share(column):26}" for column in rest)
     _line(f"{name:16}{len(alarms):8}  {cells}{sum(watched) / len(watched):.1%}")
-
-
-def _steps(seeds: Iterable[int]) -> None:
-    """Print how soon a step is found: in the first column at one look, after all these runs."""
-    for number, step in enumerate(CASES):
-        rows = []
-        for values in stepped(number, step, seeds):
-            history = values.tolist()
-            states = [state(history[:at]) for at in range(LENGTH - step.after + 1, LENGTH + 1)]
-            is_alarmed = any(word != "steady" for word in states)
-            rows.append((states[-1] == "alarm", "alarm" in states, is_alarmed))
-        cells = [share(column) for column in zip(*rows, strict=True)]
-        _line(f"{step.name:34}{cells[0]:26}{cells[1]:26}{cells[2]}")
-    _places(seeds)
-
-
-def _places(seeds: Iterable[int]) -> None:
-    """Print how well a step in the middle of a series is located, at one look at the end."""
-    far: list[int] = []
-    for values in stepped_in_the_middle(seeds):
-        alarms = [abs(point.at - LENGTH // 2) for point in change_points(values.tolist())]
-        far.append(min(alarms, default=LENGTH))
-    cells = ", ".join(
-        f"within {distance}: {share([d <= distance for d in far])}" for distance in (1, 3)
-    )
-    _line(f"3 deviations at run {LENGTH // 2} of {LENGTH}, one look, located {cells}")
 
 
 def share(alarms: Sequence[bool]) -> str:

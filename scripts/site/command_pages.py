@@ -1,31 +1,24 @@
-"""Pages of the command: every command's help, exit statuses, environment variables."""
+"""The page of the command: the help of each."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tables import page, table
+from tables import page
 
 from cluster.cli.command_line import app
 from cluster.cli.commands.bench import ALL
-from cluster.cli.overview import STATUSES, groups
-from cluster.core.environment_variables import VARIABLES
+from cluster.cli.overview import groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WIDTH = 100
-STATUS_TEXT = """
-`cluster run` and `cluster wait` end with the status of the command or job. All other commands end
-with one of these; `--fail-on` is explained in [gates in CI](../how-to/ci.md).
-"""
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the pages."""
+    """Yield the page."""
     yield "reference/commands.md", _commands()
-    yield "reference/exit-statuses.md", _exit_statuses()
-    yield "reference/environment-variables.md", _variables()
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -55,16 +48,3 @@ def _commands() -> str:
             if path.split()[1] in names:
                 parts.append(f"### {path}\n\n```text\n{text}\n```\n")
     return page("Commands", "What `--help` prints, command by command.", *parts)
-
-
-def _exit_statuses() -> str:
-    rows = table(("status", "meaning"), STATUSES.items())
-    return page("Exit statuses", STATUS_TEXT, rows)
-
-
-def _variables() -> str:
-    rows = table(
-        ("variable", "default", "meaning"),
-        ((f"`{name}`", *texts) for name, texts in VARIABLES.items()),
-    )
-    return page("Environment variables", "What each does, and what counts if it is not set.", rows)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import command_pages
-import decision_pages
 import measurement_pages
 import value_pages
 from mkdocs.structure.files import File
@@ -37,8 +36,12 @@ LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>(?!https?:|#)[^)#\s]+)(?P<a
 
 def generated() -> Iterator[tuple[str, str]]:
     """Yield every file that is generated from the code."""
-    for module in (command_pages, measurement_pages, value_pages, decision_pages):
+    for module in (command_pages, measurement_pages, value_pages):
         yield from module.pages()
+    titles = {p.name: p.read_text().partition("\n")[0] for p in sorted((DOCS / "adr").glob("*.md"))}
+    listed = "".join(f"- [{title[2:]}](../adr/{name})\n" for name, title in titles.items())
+    text = "# Decisions\n\nWhat was decided, why, and what it costs.\n\n"
+    yield "explanation/decisions.md", f"{text}{listed}"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -14,9 +14,10 @@ from cluster.analysis.limits.hardware import (
     ListedRate,
     listed_gpus,
     listed_hosts,
+    listed_makers,
 )
 from cluster.analysis.limits.usual import threshold
-from cluster.analysis.verdict.diagnose import RULES
+from cluster.analysis.verdict.rules import RULES
 from cluster.core import plugins
 from cluster.logs.parsers import Parser
 from cluster.measure.benchmark import Benchmark
@@ -24,7 +25,7 @@ from cluster.measure.benchmark import Benchmark
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.core.model.measurements import Definition
+    from cluster.core.model.results.measurements import Definition
 
 METRICS = """
 Every metric of every benchmark, with its definition. The definition is stored with the values; its
@@ -60,7 +61,7 @@ def _metrics() -> str:
         benchmark: Benchmark[Any] = plugins.load(Benchmark, name)
         module = inspect.getmodule(type(benchmark))
         parts.append(f"## {name}\n\n{paragraphs(module)}\n")
-        parts += [_definition(each) for each in benchmark.metrics]
+        parts += [_definition(metric) for metric in benchmark.metrics]
     return page("Metrics", METRICS, *parts)
 
 
@@ -97,19 +98,15 @@ def _known_problems() -> str:
 
 
 def _hardware() -> str:
-    listed = listed_hosts()
     gpus = ((f"`{key}`", ", ".join(g.names), *_gpu(g)) for key, g in listed_gpus().items())
     hosts = (
         (
-            f"`{name}`",
-            host.maker,
-            f"{host.gpus} x {host.gpu}" if host.gpu else "",
-            f"{host.nics} x {host.nic}{' RDMA' if host.rdma else ''}",
-            host.source,
+            f"`{name}`", maker, f"{host.gpus} x {host.gpu}" if host.gpu else "",
+            f"{host.nics} x {host.nic}{' RDMA' if host.rdma else ''}", host.source,
         )
-        for name, host in listed.hosts.items()
-    )
-    makers = ((name, each.mtu, _figure(each.flow)) for name, each in listed.makers.items())
+        for name, (maker, host) in listed_hosts().items()
+    )  # fmt: skip
+    makers = ((name, maker.mtu, _figure(maker.flow)) for name, maker in listed_makers().items())
     gpu_heads = ("name", "as tools print it", "NVLink, one way", "bus, one way", "memory")
     host_heads = ("name", "maker", "GPUs", "network interfaces", "source")
     return page(

@@ -14,7 +14,7 @@ import cluster
 from cluster.analysis.limits.published import PublishedResult, PublishedRun
 from cluster.analysis.models.efficiency import Scaling
 from cluster.analysis.statistics.compare import Comparison
-from cluster.analysis.topology.host_topology import HostTopology
+from cluster.analysis.topology.transports import HostTopology
 from cluster.cli.commands.bench import LotteryAnswer
 from cluster.cli.commands.down import DownRow
 from cluster.cli.commands.hang import HangReply
@@ -29,25 +29,24 @@ from cluster.cli.commands.providers import ProviderOption
 from cluster.cli.commands.run import Outcome
 from cluster.cli.commands.runs import RunRow
 from cluster.cli.commands.status import JobRow
-from cluster.cli.repeat import AbAnswer
+from cluster.cli.measurement import AbAnswer
 from cluster.cli.show import LaunchesAnswer, RunAnswer
 from cluster.core import plugins
-from cluster.core.model.checks import DoctorCheck
-from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.hosts import HostUsage
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.placement import Placement
-from cluster.core.model.records import Record
+from cluster.core.model.network.fleet import FleetVerdict
+from cluster.core.model.network.placement import Placement
 from cluster.core.model.resources import Plan, Resource
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import SpecOptions
 from cluster.orchestration.bench.bench import BenchCall
 from cluster.orchestration.bench.bench_methods import Bench
-from cluster.orchestration.files.sync import SyncReport
-from cluster.providers import Provider
+from cluster.orchestration.sync import SyncReport
+from cluster.providers import DoctorCheck, Provider
 from cluster.reports.plots.picture import Picture
 from cluster.reports.words.verdict import Answer, SeriesAnswer
 from cluster.runs.catalog import RunList
-from cluster.runs.watch.series import WatchedSeries
+from cluster.runs.watch import WatchedSeries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,8 +139,8 @@ def _python() -> str:
     for title, names in kinds.items():
         parts.append(f"## {title}\n")
         for name in names:
-            where = getattr(cluster, name).__module__
-            parts.append(_reference(f"{where}.{name}", f"cluster.{name}"))
+            module = getattr(cluster, name).__module__
+            parts.append(_reference(f"{module}.{name}", f"cluster.{name}"))
         if title == "Functions":  # a package that can be called, so it is not among the functions
             parts.append(_reference("cluster.runs.catalog.runs", "cluster.runs"))
     parts.append("## What these give and take\n")
@@ -173,15 +172,13 @@ def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str, str]]:
     texts = field_texts(kind)
     for field in msgspec.structs.fields(kind):
         default = "" if field.default is msgspec.NODEFAULT else f"`{field.default!r}`"
-        default_text = (
-            str(field.type)
-            if "[" in str(field.type) or "|" in str(field.type)
-            else getattr(field.type, "__name__", str(field.type))
-        )
-        yield f"`{field.name}`", f"`{_short(default_text)}`", default, texts.get(field.name, "")
+        yield f"`{field.name}`", f"`{_short(field.type)}`", default, texts.get(field.name, "")
 
 
-def _short(name: str) -> str:
+def _short(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
+    name = str(kind)
+    if isinstance(kind, type) and not hasattr(kind, "__args__"):
+        name = kind.__name__
     return re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", name)
 
 
@@ -190,9 +187,9 @@ def _json() -> str:
     for name, kind in (ANSWERS | FILES).items():
         what = f"`cluster {name} --json`" if name in ANSWERS else f"`{name}`"
         if kind is None:
-            rows.append(
+            rows += [
                 (what, "a list of objects, one per row; the keys are the columns asked for", "")
-            )
+            ]
         else:
             rows.append((what, _linked(kind), f"[schema]({_schema_file(name)})"))
     parts = [table(("source", "value", "JSON schema"), rows)]
@@ -205,13 +202,10 @@ def _json() -> str:
 
 
 def _linked(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
-    text = _short(
-        getattr(kind, "__name__", "")
-        if isinstance(kind, type) and not hasattr(kind, "__args__")
-        else str(kind)
-    )
     names = {struct.__name__ for struct in _structs()}
-    return re.sub(r"\w+", lambda m: f"[{m[0]}](#{m[0].lower()})" if m[0] in names else m[0], text)
+    return re.sub(
+        r"\w+", lambda m: f"[{m[0]}](#{m[0].lower()})" if m[0] in names else m[0], _short(kind)
+    )
 
 
 @cache

@@ -1,16 +1,10 @@
 """How many cores and how much memory a job may use, on made-up file systems."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.agent.facts import cgroup_cpus, cgroup_memory
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 V1 = "9:memory:/jobs/mine\n5:cpu,cpuacct:/jobs/mine\n2:cpuset:/\n1:name=systemd:/jobs/mine\n"
 V2 = "0::/jobs/mine\n"
@@ -28,132 +22,121 @@ def tree(root: Path, groups: str, files: dict[str, str]) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("groups", "files", "cpus"),
-    [
-        (V2, {"jobs/mine/cpu.max": "150000 100000\n"}, 1.5),
-        (V2, {"jobs/mine/cpu.max": "max 100000\n"}, None),
-        (V2, {"jobs/mine/cpu.max": "max 100000\n", "jobs/cpu.max": "400000 100000\n"}, 4.0),
-        (V2, {"jobs/mine/cpu.max": "800000 100000\n", "jobs/cpu.max": "200000 100000\n"}, 2.0),
-        (V2, {"jobs/mine/cpu.max": "200000 100000\n", "jobs/cpu.max": "800000 100000\n"}, 2.0),
-        (V2, {"jobs/mine/cpu.max": "25000 50000\n"}, 0.5),
-        (V2, {"jobs/other/cpu.max": "100000 100000\n"}, None),
-        (V2, {"cpu.max": "300000 100000\n"}, 3.0),
-        ("0::/\n", {"cpu.max": "300000 100000\n"}, 3.0),
-        (V2, {}, None),
-        ("", {}, None),
-        (
-            V1,
-            {"cpu/jobs/mine/cpu.cfs_quota_us": "50000", "cpu/jobs/mine/cpu.cfs_period_us": "20000"},
-            2.5,
-        ),
-        (
-            V1,
-            {"cpu/jobs/mine/cpu.cfs_quota_us": "-1", "cpu/jobs/mine/cpu.cfs_period_us": "100000"},
-            None,
-        ),
-        (
-            V1,
-            {
-                "cpu/jobs/mine/cpu.cfs_quota_us": "-1",
-                "cpu/jobs/mine/cpu.cfs_period_us": "100000",
-                "cpu/jobs/cpu.cfs_quota_us": "700000",
-                "cpu/jobs/cpu.cfs_period_us": "100000",
-                "cpu/cpu.cfs_quota_us": "-1",
-                "cpu/cpu.cfs_period_us": "100000",
-            },
-            7.0,
-        ),
-        (V1, {"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"}, 1.0),
-        (
-            V1,
-            {
-                "cpuset/cpu.cfs_quota_us": "100000",
-                "cpuset/cpu.cfs_period_us": "100000",
-                "memory/jobs/mine/cpu.cfs_quota_us": "100000",
-                "memory/jobs/mine/cpu.cfs_period_us": "100000",
-            },
-            None,
-        ),
-        (
-            V1 + "0::/init\n",
-            {"cpu/jobs/cpu.cfs_quota_us": "600000", "cpu/jobs/cpu.cfs_period_us": "100000"},
-            6.0,
-        ),
-        (
-            "9:memory:/other\n" + V1,
-            {"cpu/other/cpu.cfs_quota_us": "100000", "cpu/other/cpu.cfs_period_us": "100000"},
-            None,
-        ),
-        ("0::/a:b\n", {"a:b/cpu.max": "100000 100000\n"}, 1.0),
-    ],
-    ids=[
-        "v2",
-        "v2 no limit",
-        "v2 limit above",
-        "v2 lower limit above",
-        "v2 lower limit below",
-        "v2 less than one",
-        "v2 somebody else's",
-        "v2 in a container, path of the host",
-        "v2 in a container, path of its own",
-        "v2 nothing to read",
-        "no groups",
-        "v1",
-        "v1 no limit",
-        "v1 limit above",
-        "v1 in a container, path of the host",
-        "v1 other controllers",
-        "v1 and v2 together",
-        "v1 the path of another controller",
-        "a colon in a path",
-    ],
-)
+CGROUP_CPUS = {
+    "v2": (V2, {"jobs/mine/cpu.max": "150000 100000\n"}, 1.5),
+    "v2 no limit": (V2, {"jobs/mine/cpu.max": "max 100000\n"}, None),
+    "v2 limit above": (
+        V2,
+        {"jobs/mine/cpu.max": "max 100000\n", "jobs/cpu.max": "400000 100000\n"},
+        4.0,
+    ),
+    "v2 lower limit above": (
+        V2,
+        {"jobs/mine/cpu.max": "800000 100000\n", "jobs/cpu.max": "200000 100000\n"},
+        2.0,
+    ),
+    "v2 lower limit below": (
+        V2,
+        {"jobs/mine/cpu.max": "200000 100000\n", "jobs/cpu.max": "800000 100000\n"},
+        2.0,
+    ),
+    "v2 less than one": (V2, {"jobs/mine/cpu.max": "25000 50000\n"}, 0.5),
+    "v2 somebody else's": (V2, {"jobs/other/cpu.max": "100000 100000\n"}, None),
+    "v2 in a container, path of the host": (V2, {"cpu.max": "300000 100000\n"}, 3.0),
+    "v2 in a container, path of its own": ("0::/\n", {"cpu.max": "300000 100000\n"}, 3.0),
+    "v2 nothing to read": (V2, {}, None),
+    "no groups": ("", {}, None),
+    "v1": (
+        V1,
+        {"cpu/jobs/mine/cpu.cfs_quota_us": "50000", "cpu/jobs/mine/cpu.cfs_period_us": "20000"},
+        2.5,
+    ),
+    "v1 no limit": (
+        V1,
+        {"cpu/jobs/mine/cpu.cfs_quota_us": "-1", "cpu/jobs/mine/cpu.cfs_period_us": "100000"},
+        None,
+    ),
+    "v1 limit above": (
+        V1,
+        {
+            "cpu/jobs/mine/cpu.cfs_quota_us": "-1",
+            "cpu/jobs/mine/cpu.cfs_period_us": "100000",
+            "cpu/jobs/cpu.cfs_quota_us": "700000",
+            "cpu/jobs/cpu.cfs_period_us": "100000",
+            "cpu/cpu.cfs_quota_us": "-1",
+            "cpu/cpu.cfs_period_us": "100000",
+        },
+        7.0,
+    ),
+    "v1 in a container, path of the host": (
+        V1,
+        {"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"},
+        1.0,
+    ),
+    "v1 other controllers": (
+        V1,
+        {
+            "cpuset/cpu.cfs_quota_us": "100000",
+            "cpuset/cpu.cfs_period_us": "100000",
+            "memory/jobs/mine/cpu.cfs_quota_us": "100000",
+            "memory/jobs/mine/cpu.cfs_period_us": "100000",
+        },
+        None,
+    ),
+    "v1 and v2 together": (
+        V1 + "0::/init\n",
+        {"cpu/jobs/cpu.cfs_quota_us": "600000", "cpu/jobs/cpu.cfs_period_us": "100000"},
+        6.0,
+    ),
+    "v1 the path of another controller": (
+        "9:memory:/other\n" + V1,
+        {"cpu/other/cpu.cfs_quota_us": "100000", "cpu/other/cpu.cfs_period_us": "100000"},
+        None,
+    ),
+    "a colon in a path": ("0::/a:b\n", {"a:b/cpu.max": "100000 100000\n"}, 1.0),
+}
+
+
+@pytest.mark.parametrize(("groups", "files", "cpus"), CGROUP_CPUS.values(), ids=CGROUP_CPUS)
 def test_cgroup_cpus(
     tmp_path: Path, groups: str, files: dict[str, str], cpus: float | None
 ) -> None:
     assert cgroup_cpus(tree(tmp_path, groups, files)) == cpus
 
 
-@pytest.mark.parametrize(
-    ("groups", "files", "memory"),
-    [
-        (V2, {"jobs/mine/memory.max": "1073741824\n"}, 1_073_741_824),
-        (V2, {"jobs/mine/memory.max": "max\n"}, None),
-        (V2, {"jobs/mine/memory.max": "max\n", "jobs/memory.max": "4096\n"}, 4096),
-        (V2, {"jobs/mine/memory.max": "8192\n", "jobs/memory.max": "4096\n"}, 4096),
-        (V2, {"jobs/mine/memory.max": "4096\n", "jobs/memory.max": "8192\n"}, 4096),
-        (V2, {"memory.max": "4096\n"}, 4096),
-        (V2, {}, None),
-        (V1, {"memory/jobs/mine/memory.limit_in_bytes": "4096\n"}, 4096),
-        (V1, {"memory/jobs/mine/memory.limit_in_bytes": NO_LIMIT_V1}, None),
-        (
-            V1,
-            {
-                "memory/jobs/mine/memory.limit_in_bytes": NO_LIMIT_V1,
-                "memory/jobs/memory.limit_in_bytes": "8192\n",
-                "memory/memory.limit_in_bytes": NO_LIMIT_V1,
-            },
-            8192,
-        ),
-        (V1, {"memory/memory.limit_in_bytes": "4096\n"}, 4096),
-        (V1, {"cpu/jobs/mine/memory.limit_in_bytes": "4096\n"}, None),
-    ],
-    ids=[
-        "v2",
-        "v2 no limit",
-        "v2 limit above",
-        "v2 lower limit above",
-        "v2 lower limit below",
-        "v2 in a container, path of the host",
-        "v2 nothing to read",
-        "v1",
-        "v1 no limit",
-        "v1 limit above",
-        "v1 in a container, path of the host",
-        "v1 other controllers",
-    ],
-)
+CGROUP_MEMORY = {
+    "v2": (V2, {"jobs/mine/memory.max": "1073741824\n"}, 1_073_741_824),
+    "v2 no limit": (V2, {"jobs/mine/memory.max": "max\n"}, None),
+    "v2 limit above": (V2, {"jobs/mine/memory.max": "max\n", "jobs/memory.max": "4096\n"}, 4096),
+    "v2 lower limit above": (
+        V2,
+        {"jobs/mine/memory.max": "8192\n", "jobs/memory.max": "4096\n"},
+        4096,
+    ),
+    "v2 lower limit below": (
+        V2,
+        {"jobs/mine/memory.max": "4096\n", "jobs/memory.max": "8192\n"},
+        4096,
+    ),
+    "v2 in a container, path of the host": (V2, {"memory.max": "4096\n"}, 4096),
+    "v2 nothing to read": (V2, {}, None),
+    "v1": (V1, {"memory/jobs/mine/memory.limit_in_bytes": "4096\n"}, 4096),
+    "v1 no limit": (V1, {"memory/jobs/mine/memory.limit_in_bytes": NO_LIMIT_V1}, None),
+    "v1 limit above": (
+        V1,
+        {
+            "memory/jobs/mine/memory.limit_in_bytes": NO_LIMIT_V1,
+            "memory/jobs/memory.limit_in_bytes": "8192\n",
+            "memory/memory.limit_in_bytes": NO_LIMIT_V1,
+        },
+        8192,
+    ),
+    "v1 in a container, path of the host": (V1, {"memory/memory.limit_in_bytes": "4096\n"}, 4096),
+    "v1 other controllers": (V1, {"cpu/jobs/mine/memory.limit_in_bytes": "4096\n"}, None),
+}
+
+
+@pytest.mark.parametrize(("groups", "files", "memory"), CGROUP_MEMORY.values(), ids=CGROUP_MEMORY)
 def test_cgroup_memory(
     tmp_path: Path, groups: str, files: dict[str, str], memory: int | None
 ) -> None:

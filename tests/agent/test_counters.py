@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.agent import counters
-from cluster.agent.counters import EVERY, MOST, UsageMeter, read_counters, trouble
+from cluster.agent.hardware import counters
+from cluster.agent.hardware.counters import EVERY, MOST, UsageMeter, read_counters, trouble
 
 NET = """Inter-|   Receive                      |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo
@@ -22,7 +22,7 @@ AER = "sys/class/net/eth0/device/aer_dev_correctable"
 V1, V2 = "sys/fs/cgroup/cpu/jobs/cpu.stat", "sys/fs/cgroup/jobs/cpu.stat"
 WORK = """
 import json, os, sys, time
-from cluster.agent.counters import read_counters, trouble
+from cluster.agent.hardware.counters import read_counters, trouble
 
 open(sys.argv[1], "w").write(str(os.getpid()))
 shares, end = {}, time.monotonic() + 60
@@ -111,7 +111,7 @@ ip link set va up && ip link set vb up && ip addr add 10.9.9.1/24 dev va && exec
 """
 SENT = """
 import json, socket, time
-from cluster.agent.counters import queue_bytes, queue_shares
+from cluster.agent.hardware.counters import queue_bytes, queue_shares
 
 before = queue_bytes()
 end = time.monotonic() + 60

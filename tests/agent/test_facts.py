@@ -1,25 +1,20 @@
 """What a host says about itself: links, tools, cores, variables, and no secret."""
 
-from __future__ import annotations
-
 import os
 import platform
 import pwd
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
 from cluster.agent import facts as agent_facts
-from cluster.agent import interfaces as agent_interfaces
+from cluster.agent.hardware import interfaces as agent_interfaces
 from cluster.core.model.hosts import Facts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = "wJalrXUtnFEMI"  # noqa: S105 - a made-up one
 
@@ -37,35 +32,35 @@ def network(root: Path, interfaces: dict[str, dict[str, str]]) -> Path:
 HARD = {"device/vendor": "0x15b3\n", "speed": "10000\n"}
 
 
+AN_INTERFACE_IS_AS_FAST_AS_ITS_HARDWARE = {
+    "hardware": ({"it": HARD}, [10_000]),
+    "hardware that does not say": ({"it": HARD | {"speed": "-1\n"}}, []),
+    "no hardware: a veth says 10 Gbit/s": ({"it": {"speed": "10000\n"}}, []),
+    "bond": (
+        {"it": {"bonding/slaves": "a b\n", "speed": "20000\n"}, "a": HARD, "b": HARD},
+        [1e4, 1e4],
+    ),
+    "bond with a member that does not say": (
+        {"it": {"bonding/slaves": "a b\n"}, "a": HARD, "b": {"speed": "10000\n"}},
+        [],
+    ),
+    "bond of which one is active": (
+        {
+            "it": {"bonding/slaves": "a b\n", "bonding/active_slave": "b\n"},
+            "a": HARD,
+            "b": HARD | {"speed": "1000\n"},
+        },
+        [1_000],
+    ),
+    "VLAN": ({"it": {"lower_a": ""}, "a": HARD}, [10_000]),
+    "bridge": ({"it": {"lower_a": "", "bridge/x": ""}, "a": HARD}, []),
+}
+
+
 @pytest.mark.parametrize(
     ("interfaces", "megabits"),
-    [
-        ({"it": HARD}, [10_000]),
-        ({"it": HARD | {"speed": "-1\n"}}, []),
-        ({"it": {"speed": "10000\n"}}, []),
-        ({"it": {"bonding/slaves": "a b\n", "speed": "20000\n"}, "a": HARD, "b": HARD}, [1e4, 1e4]),
-        ({"it": {"bonding/slaves": "a b\n"}, "a": HARD, "b": {"speed": "10000\n"}}, []),
-        (
-            {
-                "it": {"bonding/slaves": "a b\n", "bonding/active_slave": "b\n"},
-                "a": HARD,
-                "b": HARD | {"speed": "1000\n"},
-            },
-            [1_000],
-        ),
-        ({"it": {"lower_a": ""}, "a": HARD}, [10_000]),
-        ({"it": {"lower_a": "", "bridge/x": ""}, "a": HARD}, []),
-    ],
-    ids=[
-        "hardware",
-        "hardware that does not say",
-        "no hardware: a veth says 10 Gbit/s",
-        "bond",
-        "bond with a member that does not say",
-        "bond of which one is active",
-        "VLAN",
-        "bridge",
-    ],
+    AN_INTERFACE_IS_AS_FAST_AS_ITS_HARDWARE.values(),
+    ids=AN_INTERFACE_IS_AS_FAST_AS_ITS_HARDWARE,
 )
 def test_an_interface_is_as_fast_as_its_hardware(
     tmp_path: Path, interfaces: dict[str, dict[str, str]], megabits: list[float]
@@ -205,7 +200,7 @@ ip address add 10.9.0.2/24 dev d0
 ip address add 10.8.0.2/16 dev d0 label d0:other
 ip link set lo up
 exec "$1" -c '
-from cluster.agent.interfaces import NETWORK, list_interfaces
+from cluster.agent.hardware.interfaces import NETWORK, list_interfaces
 print(sorted((i.name, i.address, i.prefix) for i in list_interfaces()))'
 """
 

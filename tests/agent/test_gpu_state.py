@@ -1,8 +1,8 @@
 """What nvidia-smi printed on real machines, and what it says of the link and the clocks."""
 
 from benchmarks.gpu.host import memory_rate, the_one, while_busy
-from cluster.agent.gpus import STATE_FIELDS as FIELDS
-from cluster.agent.gpus import gpu_states
+from cluster.agent.hardware.gpus import STATE_FIELDS as FIELDS
+from cluster.agent.hardware.gpus import gpu_states
 
 # Idle, and with a model loaded: the link and the memory of the same GPU (a published benchmark of
 # llama.cpp, git HEAD bf39f1c, started 2026-10-03; found by find_string, which names no file).

@@ -1,27 +1,22 @@
 """What a host tells of GPUs, by a driver's program that answers as a real one did."""
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import structs
 
-from cluster.agent import gpus
-from cluster.agent.counters import watch
 from cluster.agent.facts import host_facts
-from cluster.agent.gpus import STATE_FIELDS as FIELDS
+from cluster.agent.hardware import gpus
+from cluster.agent.hardware.counters import watch
+from cluster.agent.hardware.gpus import STATE_FIELDS as FIELDS
 from cluster.cli.commands.top import usage_text
 from cluster.core.model.hosts import GpuUsage
 from cluster.runs import store
 from tests.conftest import answer, command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOPOLOGY = Path(__file__).parents[1] / "logs" / "topology.nics.txt"
 NVIDIA_SMI = f"""\
@@ -52,7 +47,6 @@ END
 
 @pytest.fixture
 def install(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Put a program in front of all others."""
     folder = home / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -102,11 +96,11 @@ def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) 
     modules = home / "modules"
     modules.write_text("nvidia_peermem 16384 0 - Live 0x0\nnvidia 1 2 gdrdrv, Live 0x0\n")
 
-    told = host_facts()
-    assert told.gpus == ("Tesla T4", "Tesla T4")
-    assert told.gpu_driver == "580.82.07"
-    assert told.gpu_slots == ("8.0 GT/s PCIe x16", "8.0 GT/s PCIe x8")
-    assert told.topology == TOPOLOGY.read_text()
+    report = host_facts()
+    assert report.gpus == ("Tesla T4", "Tesla T4")
+    assert report.gpu_driver == "580.82.07"
+    assert report.gpu_slots == ("8.0 GT/s PCIe x16", "8.0 GT/s PCIe x8")
+    assert report.topology == TOPOLOGY.read_text()
     assert gpus.modules(modules) == ("nvidia_peermem",)
 
 
@@ -125,16 +119,16 @@ def test_open_mpi_is_asked_for_cuda(
 @pytest.mark.usefixtures("tools")
 def test_a_run_keeps_it_and_shows_it(install: Callable[[str, str], None]) -> None:
     install("nvidia-smi", NVIDIA_SMI)
-    made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iterations=9")
+    bench = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iterations=9")
     host = host_facts().host
 
-    folder = Path(made["run"])
-    [told] = json.loads((folder / "run.json").read_text())["environment"]
-    assert told["gpus"] == ["Tesla T4", "Tesla T4"]
-    assert told["topology"] == ""
+    folder = Path(bench["run"])
+    [report] = json.loads((folder / "run.json").read_text())["environment"]
+    assert report["gpus"] == ["Tesla T4", "Tesla T4"]
+    assert report["topology"] == ""
     assert (folder / "raw" / f"topology.{host}.txt").read_text() == TOPOLOGY.read_text()
-    shown = command("show", "p2p").stdout
-    assert "2 x Tesla T4" in shown
+    output = command("show", "p2p").stdout
+    assert "2 x Tesla T4" in output
 
 
 @pytest.mark.usefixtures("tools")
@@ -156,21 +150,23 @@ def test_what_joins_two_gpus_bounds_what_they_exchange(
 ) -> None:
     """The numbers are those of the processor's memory: only what they are held against counts."""
     install("nvidia-smi", NVIDIA_SMI)
-    made = answer("bench", "p2p", "--metrics=bandwidth", "--sizes=8", "--iterations=9")
-    folder = Path(made["run"])
+    bench = answer("bench", "p2p", "--metrics=bandwidth", "--sizes=8", "--iterations=9")
+    folder = Path(bench["run"])
     record = store.record(folder)
-    [taken] = record.definitions.values()
-    cuda = structs.replace(taken, buffer="cuda")
+    [used] = record.definitions.values()
+    cuda = structs.replace(used, buffer="cuda")
     values = folder / "measurements.jsonl"
-    values.write_text(values.read_text().replace(taken.id, cuda.id))
-    [told] = record.environment
-    told = structs.replace(told, gpus=(model, model), variables={})
+    values.write_text(values.read_text().replace(used.id, cuda.id))
+    [report] = record.environment
+    report = structs.replace(report, gpus=(model, model), variables={})
     changed = structs.replace(
-        record, definitions={cuda.id: cuda}, environment=(told,), variables=variables
+        record, definitions={cuda.id: cuda}, environment=(report,), variables=variables
     )
     store.write(folder, changed)
     store.write_raw(
-        folder, f"topology.{told.host}.txt", f"\tGPU0\tGPU1\nGPU0\t X \t{path}\nGPU1\t{path}\t X \n"
+        folder,
+        f"topology.{report.host}.txt",
+        f"\tGPU0\tGPU1\nGPU0\t X \t{path}\nGPU1\t{path}\t X \n",
     )
 
     [summary] = store.read(folder).summary()

@@ -1,7 +1,5 @@
 """What the agent reads of a rank that runs, on a process of this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -10,20 +8,17 @@ import struct
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from cluster.agent.hang import HEAD, LATEST, SLOT, SLOTS, report
+from cluster.core.model.hang import HostReport
 from cluster.logs.dumps import read_dump
 from tests.conftest import until
 from tests.logs.dumps.samples import RAS, RAS_TEXT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cluster.core.model.hang import HostReport
 
 LINE = b"""{"header":{"id":"0xa","rank":3,"n_ranks":4},"metadata":\
 {"inspector_output_format_version":"v4.0","dump_timestamp_us":1790000000000000,"hostname":"n0",\
@@ -71,15 +66,18 @@ def looked_at(tmp_path: Path) -> Iterator[HostReport]:
     (tmp_path / "dump_3").write_bytes(b"of a job before")
     os.utime(tmp_path / "dump_3", (1_700_000_000, 1_700_000_000))
     env = os.environ | records | {"PMI_RANK": "3", "PMI_SIZE": "4", "NCCL_INSPECTOR_ENABLE": "1"}
-    with subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        until(lambda: report(tmp_path).snapshots[0].wchan, "it sleeps")
-        (tmp_path / "torch").mkdir()
-        (tmp_path / "torch" / "comm_lib_trace_rank_3").write_bytes(b"of this job")
-        found = report(tmp_path)
-        yield found
-        os.kill(found.snapshots[0].pid, signal.SIGKILL)
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            until(lambda: "nanosleep" in report(tmp_path).snapshots[0].wchan, "it sleeps")
+            (tmp_path / "torch").mkdir()
+            (tmp_path / "torch" / "comm_lib_trace_rank_3").write_bytes(b"of this job")
+            yield report(tmp_path)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_sources_of_a_rank_that_has_changed_its_folder(looked_at: HostReport) -> None:
@@ -138,8 +136,10 @@ def test_nccl_is_asked_for_its_communicators(
         address = f"127.0.0.1:{server.server_address[1]}"
         env = {**os.environ, "PMI_RANK": "0", "NCCL_RAS_ADDR": address}
         with subprocess.Popen(["sleep", "600"], cwd=tmp_path, env=env) as process:
-            (file,) = until(lambda: report(tmp_path).files, "it is asked")
-            process.kill()
+            try:
+                (file,) = until(lambda: report(tmp_path).files, "it is asked")
+            finally:
+                process.kill()
         server.shutdown()
     found = read_dump(file.name, file.content, file.at)
 
@@ -147,15 +147,26 @@ def test_nccl_is_asked_for_its_communicators(
     assert found[0].counts[0].entered > 0
 
 
+@contextmanager
+def sleep_begun(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a rank 5 that sleeps; it is loaded before, and seen only once it has its variables."""
+    env = {**os.environ, "PMI_RANK": "5"}
+    with subprocess.Popen(["sleep", "600"], cwd=folder, env=env) as process:
+        try:
+            until(
+                lambda: any("nanosleep" in s.wchan for s in report(folder).snapshots), "it sleeps"
+            )
+            yield process
+        finally:
+            process.kill()
+
+
 def test_a_native_stack_is_read_on_request_and_the_process_goes_on(tmp_path: Path) -> None:
     if shutil.which("eu-stack") is None:
         pytest.skip("no eu-stack: apt-get install elfutils")
-    env = {**os.environ, "PMI_RANK": "5"}
-    with subprocess.Popen(["sleep", "600"], cwd=tmp_path, env=env) as process:
-        until(lambda: report(tmp_path).snapshots[0].wchan, "it sleeps")
+    with sleep_begun(tmp_path) as process:
         (file,) = report(tmp_path, native=True).files
         state = report(tmp_path).snapshots[0].state
-        process.kill()
     (snapshot,) = read_dump(file.name, file.content, file.at)
 
     assert state == "sleeping"
@@ -172,11 +183,8 @@ def test_a_process_that_may_not_be_looked_at_has_no_native_stack(
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    env = {**os.environ, "PMI_RANK": "5"}
-    with subprocess.Popen(["sleep", "600"], cwd=tmp_path, env=env) as process:
-        until(lambda: report(tmp_path).snapshots[0].wchan, "it sleeps")
+    with sleep_begun(tmp_path):
         files = report(tmp_path, native=True).files
-        process.kill()
 
     assert files == ()
     assert not (tmp_path / "asked").exists()  # without addresses, it would read our input

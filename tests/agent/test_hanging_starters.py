@@ -1,20 +1,14 @@
 """A starter that waits for ever: the job ends, and says what it waits for."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.agent.protocol import PROGRESS, REASON, TIMED_OUT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 # It refuses other words than those that the job gives it.
 HANGS = """\

@@ -9,7 +9,7 @@ from cluster.agent import facts as agent_facts
 from cluster.agent.facts import read_tuning, storage
 from cluster.analysis.statistics.factors import differing_factors
 from cluster.core.model.hosts import Tuning
-from cluster.core.model.records import Record
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import revision
 
@@ -22,7 +22,6 @@ MOUNTS = r"""22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw,discar
 
 
 def host(root: Path, **files: str) -> Path:
-    """Lay out a file system; `__` in a name is a slash."""
     for name, text in files.items():
         path = root / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,20 +112,20 @@ def test_a_setting_and_the_sources_are_factors() -> None:
     def record(algorithm: str, sources: str) -> Record:
         facts = agent_facts.host_facts()
         sysctls = {"net.ipv4.tcp_congestion_control": algorithm}
-        told = msgspec.structs.replace(facts, tuning=Tuning(sysctls=sysctls))
+        report = msgspec.structs.replace(facts, tuning=Tuning(sysctls=sysctls))
         return Record(
             id="r",
             benchmark="p2p",
             status="done",
             at=0.0,
             spec=ClusterSpec(name="a"),
-            environment=(told,),
+            environment=(report,),
             revision=sources,
         )
 
-    found = differing_factors([record("cubic", "a")], [record("bbr", "b")])
+    result = differing_factors([record("cubic", "a")], [record("bbr", "b")])
 
-    assert [(factor.name, factor.base, factor.other) for factor in found] == [
+    assert [(factor.name, factor.base, factor.other) for factor in result] == [
         ("host.tuning.sysctls.net.ipv4.tcp_congestion_control", "cubic", "bbr"),
         ("revision", "a", "b"),
     ]

@@ -1,25 +1,19 @@
 """What a host says about its jobs: their news, how they end, and where their ranks are."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from cluster.agent import __main__, follow, supervise
 from cluster.agent.protocol import Ended, Lost
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def test_news_are_whole_lines_until_the_end(tmp_path: Path) -> None:

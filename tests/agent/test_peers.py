@@ -1,17 +1,12 @@
 """The other hosts of a job, as the first one sees them."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from cluster.agent.peers import FILE, Peer, PeerList, Peers
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Clock:

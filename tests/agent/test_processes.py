@@ -1,10 +1,8 @@
 """What a rank's process has of its host is kept with its run, and is what the kernel says."""
 
-from __future__ import annotations
-
 import os
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ import cluster
 from cluster.agent import processes
 from cluster.analysis.verdict.rules import hosts
 from cluster.core.model.hosts import Connection
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # As the kernel prints it (proc(5)): a listener, what is established, what is closing, and one of
 # another process.
@@ -92,7 +87,8 @@ def test_the_processors_of_each_core(tmp_path: Path, monkeypatch: pytest.MonkeyP
 PINNED = '''
 import os
 from cluster.measure.benchmark import Benchmark
-from cluster.core.model.measurements import Definition; from cluster.core.model.value import Value
+from cluster.core.model.results.measurements import Definition
+from cluster.core.model.value import Value
 from cluster.measure.main import main
 
 NOTHING = Definition(benchmark="pinned", metric="nothing", unit="s", better="lower", what="nothing",

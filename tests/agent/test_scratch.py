@@ -1,21 +1,16 @@
 """What jobs that ended left in shared memory: removed only where it is proved to be ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.agent import __main__, scratch
 from tests.conftest import answer, command, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture
@@ -28,7 +23,6 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def left_behind(memory: Path, job: Path) -> Path:
-    """Leave what a killed job leaves."""
     path = memory / Path(scratch.scratch_of(str(job))).name
     path.mkdir()
     (path / "job").write_text(str(job))

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cluster.agent import task
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
 from cluster.core.model.hosts import FIGURES
 from cluster.core.model.jobs import TaskEnd, TaskSpec
 from tests.conftest import until

@@ -1,22 +1,16 @@
 """Evidence that tests make up for rules: of logs, and of our own runs."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from cluster.analysis.verdict.evidence import Evidence
+from cluster.core.model.hosts import Facts, Interface
+from cluster.core.model.results.measurements import Summary
+from cluster.core.model.value import Scalar
 from tests.plain_values import plain_definition, plain_facts, plain_summary
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Facts, Interface
-    from cluster.core.model.measurements import Summary
-    from cluster.core.model.value import Scalar
 
 
 class Look(Protocol):
-    """A function that returns what a log says, on some hardware."""
-
     def __call__(self, text: str, hardware: str = "", hosts: int = 0) -> Evidence: ...
 
 
@@ -35,7 +29,6 @@ def summary(median: float, **params: Scalar) -> Summary:
 
 
 def ours(*summaries: Summary, **others: object) -> Evidence:
-    """Return evidence of a run of ours."""
     words = {"summaries": summaries, "definitions": {ONE_WAY.id: ONE_WAY}, **others}
     return Evidence(**words)  # type: ignore[arg-type]
 

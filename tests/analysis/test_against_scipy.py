@@ -1,24 +1,24 @@
 """Statistics that scipy has too: the same numbers, by another hand."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from cluster.analysis.statistics.distribution import outliers, quantile
-from cluster.analysis.statistics.median import median_interval, median_interval_ranks, middle
+from cluster.analysis.statistics.distribution import (
+    median_interval,
+    median_interval_ranks,
+    middle,
+    outliers,
+    quantile,
+)
 from cluster.analysis.statistics.two_sample import (
     mann_whitney_distribution,
     median_ratio,
     permutation_p_values,
     ratio_interval,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 stats = pytest.importorskip("scipy.stats", reason="scipy is missing: pip install scipy")
 

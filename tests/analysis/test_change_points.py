@@ -1,24 +1,18 @@
 """Changes of series: few false alarms, and a step is found where it is, soon."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
 
-from cluster.analysis.statistics.change_points import SMALLEST, change_points, state
+from cluster.analysis.statistics.change_points import SMALLEST, look
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 COUNT = 250  # of each of four kinds
 LENGTH = 60
@@ -52,10 +46,7 @@ KINDS: tuple[Callable[[Generator], Floats], ...] = (normal, log_normal, bimodal,
 def test_of_1000_stationary_series_at_most_one_in_a_hundred_changes() -> None:
     chance = np.random.default_rng(SEED)
     alarms = [
-        kind.__name__
-        for kind in KINDS
-        for _ in range(COUNT)
-        if change_points(kind(chance).tolist())
+        kind.__name__ for kind in KINDS for _ in range(COUNT) if look(kind(chance).tolist()).changes
     ]
 
     assert len(alarms) <= 0.01 * COUNT * len(KINDS), alarms
@@ -67,7 +58,7 @@ def test_a_step_of_three_deviations_is_found_where_it_is() -> None:
     for _ in range(200):
         values = normal(chance)
         values[30:] += 0.06
-        places.append([point.at for point in change_points(values.tolist())])
+        places.append([point.at for point in look(values.tolist()).changes])
 
     assert sum(any(abs(at - 30) <= 1 for at in found) for found in places) >= 0.95 * len(places)
     assert all(places)
@@ -79,7 +70,7 @@ def test_a_step_of_three_deviations_is_a_change_after_six_launches() -> None:
     for _ in range(200):
         values = normal(chance)
         values[-6:] += 0.06
-        found += bool(change_points(values.tolist()))
+        found += bool(look(values.tolist()).changes)
 
     assert found >= 0.97 * 200
 
@@ -94,7 +85,7 @@ def test_looks_after_each_run_alarm_in_at_most_one_of_a_hundred_series() -> None
 
 
 def _alarms(values: Floats) -> bool:
-    return any(state(values[:at].tolist()) == "alarm" for at in range(14, LENGTH + 1))
+    return any(look(values[:at].tolist()).state == "alarm" for at in range(14, LENGTH + 1))
 
 
 @pytest.mark.quick(False)  # seconds
@@ -104,7 +95,7 @@ def test_a_step_of_three_deviations_is_seen_after_three_launches_and_alarms_afte
     for _ in range(200):
         values = normal(chance)
         values[-6:] += 0.06
-        states = [state(values[:at].tolist()) for at in range(56, 61)]
+        states = [look(values[:at].tolist()).state for at in range(56, 61)]
         seen += any(one != "steady" for one in states[:2])
         early += "alarm" in states[:2]
         alarms += "alarm" in states
@@ -122,7 +113,7 @@ def test_99_of_100_steps_of_three_deviations_are_seen_within_three_launches() ->
     for _ in range(1000):
         values = normal(chance)
         values[-3:] += 0.06
-        seen += any(state(values[:at].tolist()) != "steady" for at in (60, 59, 58))
+        seen += any(look(values[:at].tolist()).state != "steady" for at in (60, 59, 58))
 
     assert seen >= 987  # of 993 expected, by `scripts/bench 2 watching`: chance gives less in 1%
 
@@ -145,7 +136,7 @@ def test_five_percent_at_one_percent_of_noise_are_an_alarm_after_two() -> None:
     for _ in range(100):
         values = 1 + 0.01 * chance.standard_normal(LENGTH)
         values[-2:] *= 0.95
-        states.append((state(values[:-1].tolist()), state(values.tolist())))
+        states.append((look(values[:-1].tolist()).state, look(values.tolist()).state))
 
     assert sum(after == "alarm" for _, after in states) >= 99
     assert sum(before != "alarm" for before, _ in states) >= 97
@@ -155,16 +146,16 @@ def test_five_percent_at_one_percent_of_noise_are_an_alarm_after_two() -> None:
 def test_a_spike_is_watched_and_is_no_change() -> None:
     values = (1 + 0.01 * np.random.default_rng(SEED + 5).standard_normal(40)).tolist()
 
-    assert change_points([*values[:20], 0.3, *values[20:]]) == ()
-    assert state([*values, 0.3]) == "watch"
-    assert state(values) == "steady"
+    assert look([*values[:20], 0.3, *values[20:]]).changes == ()
+    assert look([*values, 0.3]).state == "watch"
+    assert look(values).state == "steady"
 
 
 def test_a_change_says_how_large_it_is() -> None:
     chance = np.random.default_rng(8)
     values = 100 * (1 + 0.01 * chance.standard_normal(LENGTH))
     values[40:] *= 0.8
-    (point,) = change_points(values.tolist())
+    (point,) = look(values.tolist()).changes
 
     assert point.at == 40
     assert point.change == pytest.approx(-0.2, abs=0.01)
@@ -177,7 +168,7 @@ def test_the_interval_of_a_change_holds_it_95_times_of_100() -> None:
     for _ in range(100):
         values = 100 * (1 + 0.01 * chance.standard_normal(LENGTH))
         values[40:] *= 0.8
-        point = max(change_points(values.tolist()), key=lambda one: one.errors)
+        point = max(look(values.tolist()).changes, key=lambda one: one.errors)
         assert point.at == 40
         within += point.ci[0] < -0.2 < point.ci[1]
 
@@ -186,12 +177,12 @@ def test_the_interval_of_a_change_holds_it_95_times_of_100() -> None:
 
 @pytest.mark.parametrize("values", [[], [1.0] * 7, [1.0] * 100])
 def test_too_few_values_and_equal_ones_have_no_change(values: list[float]) -> None:
-    assert change_points(values) == ()
-    assert state(values) == "steady"
+    assert look(values).changes == ()
+    assert look(values).state == "steady"
 
 
 def test_equal_values_that_step_have_one() -> None:
-    (point,) = change_points([1.0] * 20 + [2.0] * 20)
+    (point,) = look([1.0] * 20 + [2.0] * 20).changes
 
     assert point.at == 20
     assert math.isinf(point.errors)
@@ -204,7 +195,7 @@ def test_a_change_that_was_taken_back_has_two_places() -> None:
     for _ in range(200):
         values = normal(chance)
         values[24:36] -= 0.08
-        found.append([point.at for point in change_points(values.tolist())])
+        found.append([point.at for point in look(values.tolist()).changes])
 
     near = [len(at) == 2 and abs(at[0] - 24) <= 1 and abs(at[1] - 36) <= 1 for at in found]
     assert sum(near) >= 0.9 * len(near)
@@ -223,4 +214,4 @@ def test_a_real_series_has_the_change_points_that_otava_finds() -> None:
 
     assert SMALLEST == 0.02
     assert set(OUR_SIZE) < set(ANY_SIZE)
-    assert [point.at for point in change_points(values)] == OUR_SIZE
+    assert [point.at for point in look(values).changes] == OUR_SIZE

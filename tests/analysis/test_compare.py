@@ -1,8 +1,6 @@
 """Verdicts, on simulated launches of a known truth."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -18,23 +16,17 @@ from cluster.analysis.statistics.compare import (
 )
 from cluster.analysis.statistics.summarize import summarize
 from cluster.core.errors import SpecError
-from cluster.core.model.records import Record
+from cluster.core.model.results.measurements import Summary
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports.tables import comparison_tables
 from cluster.reports.words.comparison import headline, with_words
 from tests.analysis.test_summarize import definition, measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.measurements import Summary
-    from tests.snapshots import Snapshot
+from tests.plain_values import plain_record
+from tests.snapshots import Snapshot
 
 TIME = definition(metric="latency")
 RATE = definition(metric="bandwidth", unit="B/s")
-RECORD = Record(
-    id="r", benchmark="test", status="done", at=0.0, spec=ClusterSpec(name="x"), software="1"
-)
+RECORD = plain_record("x", software="1")
 
 
 def summary(median: float, *, size: int = 8, rate: bool = False) -> Summary:

@@ -1,22 +1,16 @@
 """Each known trouble shows by its evidence, and a rule without its evidence says nothing."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from cluster.analysis.verdict.diagnose import RULES, diagnose
 from cluster.analysis.verdict.evidence import Evidence, Sign
-from cluster.analysis.verdict.rules import failures, gpus, hosts, network, trust
+from cluster.analysis.verdict.rules import RULES, diagnose, failures, gpus, hosts, network, trust
 from cluster.reports.words.findings import finding_lines, finding_words
 from tests.analysis.evidence import ALONE, BW, Look, iperf3, nccl, ours, summary
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def matrix(on: float, off: float) -> str:

@@ -1,24 +1,18 @@
 """Drift, modes, tails and outliers, against series of a known truth."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cluster.analysis.statistics.distribution import drift, modes, outliers, quantile
 from cluster.analysis.statistics.summarize import summarize
-from cluster.core.model.measurements import Distribution
+from cluster.core.model.results.measurements import Distribution
 from tests.analysis.test_summarize import definition, measurement
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    Values = NDArray[np.float64]
-    Draw = Callable[[np.random.Generator, int], Values]
+Values = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Values]
 
 TRIALS = 200
 ONE_MODE: dict[str, Draw] = {

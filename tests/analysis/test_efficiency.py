@@ -1,8 +1,6 @@
 """Efficiencies, from known figures and the founding tables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,17 +16,13 @@ from cluster.analysis.models.efficiency import (
 from cluster.analysis.models.published_tables import series
 from cluster.analysis.statistics.compare import Launch
 from cluster.core.errors import SpecError
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports.tables import scaling_table
 from tests.analysis.test_compare import RECORD, summary
 from tests.analysis.test_summarize import definition
 from tests.conftest import ROOT, answer, command
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.measurements import Definition
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 FOUNDING = ROOT.parent / "shared" / "data" / "origin" / "002_2e65bea6a127d6b1.txt"
 # Two GPUs per host, ResNet-50's 102 MB of gradients, 128 images per GPU: the case of document 002.

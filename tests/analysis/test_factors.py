@@ -4,9 +4,9 @@ import msgspec
 
 from cluster.analysis.statistics.factors import Factor, differing_factors, factors
 from cluster.core.model.hosts import Interface, Link, Machine
-from cluster.core.model.records import Record
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
-from tests.plain_values import plain_facts
+from tests.plain_values import plain_facts, plain_record
 
 FACTS = plain_facts(
     "h0",
@@ -21,11 +21,8 @@ FACTS = plain_facts(
     boot="b",
     interfaces=(Interface(name="eth0", address="10.0.0.1", prefix=24, mtu=1500),),
 )
-RECORD = Record(
-    id="r",
+RECORD = plain_record(
     benchmark="p2p",
-    status="done",
-    at=0.0,
     spec=ClusterSpec(name="x", options={"rate": "1gbit"}),
     params=msgspec.Raw(b'{"window": null, "sizes": [8, 64], "until_precise": false}'),
     environment=(FACTS,),

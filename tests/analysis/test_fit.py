@@ -16,12 +16,10 @@ from cluster.analysis.models.predict import (
 )
 from cluster.analysis.statistics.compare import Launch
 from cluster.core.errors import SpecError
-from cluster.core.model.fits import Fit, FitPoint
-from cluster.core.model.measurements import Definition, Summary
-from cluster.core.model.records import Record
-from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.results.measurements import Definition, Fit, FitPoint, Summary
 from tests.analysis.test_compare import summary
 from tests.analysis.test_summarize import definition
+from tests.plain_values import plain_record
 from tests.snapshots import Snapshot
 
 ALPHA, BETA = 1e-6, 1e10
@@ -213,15 +211,7 @@ def test_what_has_no_prediction_is_not_passed_over() -> None:
 
 def run(at: float, scale: float, condition: str = "", **definitions: Definition) -> Launch:
     """A run of a sweep, all of whose times are scaled."""
-    record = Record(
-        id=f"r{at:g}",
-        benchmark="test",
-        status="done",
-        at=at,
-        spec=ClusterSpec(name="x"),
-        condition=condition,
-        definitions=definitions,
-    )
+    record = plain_record(id=f"r{at:g}", at=at, condition=condition, definitions=definitions)
     times = ((size, scale * (ALPHA + size / BETA)) for size in SIZES)
     return Launch(record=record, summaries=tuple(summary(t, size=size) for size, t in times))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.analysis.verdict.rules import gpus
-from cluster.core.model.records import Record
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs import store
 from tests.analysis.evidence import ALONE, Look, iperf3, nccl

@@ -350,20 +350,21 @@ RULE = """
 from msgspec.structs import replace
 from cluster.core.model.hang import CauseWords
 
-PRECEDENCE = 5
 
-
-def find_cause(situation):
+def loud_fan(situation):
     cause = situation.cause([rank for rank in situation.root if rank == 1], "likely")
     words = CauseWords(name="its fan is loud", confirm="listen to it")
     return cause and replace(cause, words=words)
+
+
+RULES = {5: loud_fan}
 """
 
 
 def test_a_rule_that_is_added_is_a_file_with_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "loud_fan.py").write_text(RULE)
+    (tmp_path / "fans.py").write_text(RULE)
     ranks = job(4, 0.1, 50, waits=60)
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     monkeypatch.setattr(hang, "RULES", hang.find_rules())

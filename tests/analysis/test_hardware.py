@@ -1,8 +1,6 @@
 """Hardware by name and in words; each figure has a source."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +8,7 @@ from cluster.analysis.limits import hardware
 from cluster.analysis.limits.hardware import contradicting_gpu, names, of_devices, with_logged_gpus
 from cluster.cli.commands.judge import find_hardware
 from cluster.core.errors import SpecError
-from cluster.core.model.limits import Figure, Hardware
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cluster.core.model.results.limits import Figure, Hardware
 
 GBIT = 1e9 / 8
 

@@ -1,9 +1,5 @@
 """Bounds on named hardware, against arithmetic that is done here by hand."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
@@ -12,16 +8,13 @@ from cluster.analysis.limits.hardware import find, of_devices, with_links
 from cluster.analysis.limits.network import RECEIVER
 from cluster.analysis.limits.usual import usual
 from cluster.analysis.verdict.verdict import verdicts
-from cluster.core.model.limits import Assumption
+from cluster.core.model.results.limits import Assumption, Hardware
+from cluster.core.model.results.measurements import Definition, Summary
+from cluster.core.model.value import Scalar
 from cluster.logs.parsers import bandwidth_test, mpi_test, nvbandwidth, osu, p2p_matrix, perftest
-from cluster.logs.parsers.iperf3.json_report import INTERVAL, RECEIVED, SENT
+from cluster.logs.parsers.iperf3 import INTERVAL, RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.perf_test import BUSBW
 from tests.plain_values import plain_summary
-
-if TYPE_CHECKING:
-    from cluster.core.model.limits import Hardware
-    from cluster.core.model.measurements import Definition, Summary
-    from cluster.core.model.value import Scalar
 
 GBIT = 1e9 / 8
 P4D, P5, K80, V100 = (find(n) for n in ("p4d.24xlarge", "p5.48xlarge", "k80", "v100"))

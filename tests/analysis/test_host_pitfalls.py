@@ -1,25 +1,19 @@
 """What hosts do to a rate: ranks without a core of their own, credits, an MPI that knows no GPU."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from cluster.analysis.verdict.diagnose import diagnose
-from cluster.analysis.verdict.rules import hosts
+from cluster.analysis.verdict.evidence import Evidence
+from cluster.analysis.verdict.rules import diagnose, hosts
 from cluster.core.model.hosts import ProcessorTimes, RankProcess
-from cluster.core.model.measurements import Distribution, Summary
+from cluster.core.model.results.measurements import Distribution, Summary
 from tests.analysis.evidence import Look, host, ours, summary
 from tests.conftest import PATIENCE
-
-if TYPE_CHECKING:
-    from cluster.analysis.verdict.evidence import Evidence
 
 
 def test_more_ranks_than_cores() -> None:

@@ -1,9 +1,7 @@
 """One word and one line for a run: ours or imported."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,16 +16,13 @@ from cluster.analysis.verdict.evidence import Finding, OtherLoad
 from cluster.analysis.verdict.judgement import SmallSizes, judge, judge_launches
 from cluster.analysis.verdict.reasons import Advice, Purpose, TooSmall
 from cluster.core.model.hosts import SIMULATED, Link, Machine
-from cluster.core.model.measurements import Distribution
-from cluster.core.model.records import Record
+from cluster.core.model.results.measurements import Definition, Distribution, Summary
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports.words.step_limits import training_answer
 from cluster.reports.words.verdict import answer
 from tests.plain_values import plain_summary
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition, Summary
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 GBIT = 1e9 / 8
 GIGABIT = Link(rate=GBIT, mtu=1500, source="ethtool of eth0")
@@ -267,9 +262,10 @@ def test_an_instance_type_is_hardware() -> None:
 
 
 def test_a_run_that_failed_says_why(snapshot: Snapshot) -> None:
-    found = judge([], record(status="failed", reason="rank 1 was killed."))
+    failed = record(status="failed", reason="rank 1 was killed.")
+    found = judge([], failed)
 
-    assert found.failure == "rank 1 was killed."
+    assert found.failure == failed.reason
     snapshot(answer(found).line)
 
 

@@ -1,9 +1,5 @@
 """What several launches say together, by numbers that are known."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
@@ -12,13 +8,11 @@ from cluster.agent.facts import host_facts
 from cluster.analysis.statistics.launches import likeliest_cause, spread
 from cluster.analysis.statistics.summarize import pool_launches
 from cluster.core.model.hosts import Facts, Tuning
+from cluster.core.model.results.measurements import Summary
 from cluster.reports.tables import launches_table
 from cluster.reports.words.launches import launch_notes
 from tests.plain_values import plain_summary
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Summary
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def launched(median: float, **changes: object) -> tuple[Summary, ...]:

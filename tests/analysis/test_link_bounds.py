@@ -1,9 +1,7 @@
 """The bound of a link: by hand, against published figures, and what is judged by it."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import pytest
@@ -20,19 +18,20 @@ from cluster.analysis.limits.link import (
 from cluster.analysis.statistics.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
-from cluster.core.model.limits import Limit
-from cluster.core.model.measurements import Definition, Factor, Flow, Measurement, Summary
+from cluster.core.model.results.limits import Limit
+from cluster.core.model.results.measurements import Definition, Factor, Flow, Measurement, Summary
+from cluster.core.model.value import Scalar
 from tests.plain_values import plain_definition, plain_summary
 
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
-
 GBIT = 125e6  # bytes per second
+ONE: Flow = "one way"
+BOTH: Flow = "both ways"
+BETWEEN: Flow = "between hosts"
 GIVEN = Limit(kind="given", rate=1e9)
 LINK = Link(rate=GBIT, source="test")
 
 
-def definition(flow: Flow = "one way", unit: str = "B/s") -> Definition:
+def definition(flow: Flow = ONE, unit: str = "B/s") -> Definition:
     return plain_definition(unit=unit, better="lower" if unit == "s" else "higher", flow=flow)
 
 
@@ -41,10 +40,7 @@ def summary(median: float, unit: str = "B/s", **params: Scalar) -> Summary:
     return plain_summary(median, unit=unit, better=better, params=params, n=1, converged=False)
 
 
-def shared(
-    factor: Factor, rate: Literal["algorithm", "bus"], flow: Flow = "between hosts"
-) -> Definition:
-    """Define a bandwidth of a collective."""
+def shared(factor: Factor, rate: Literal["algorithm", "bus"], flow: Flow = BETWEEN) -> Definition:
     return msgspec.structs.replace(definition(flow), factor=factor, rate=rate)
 
 
@@ -94,7 +90,7 @@ def test_the_slowest_link_bounds_a_rate() -> None:
     fast = Link(rate=10 * GBIT, source="test")
 
     assert bound(definition(), [fast, LINK, fast]) == goodput(LINK)
-    assert bound(definition("both ways"), [fast, LINK]) == 2 * goodput(LINK)
+    assert bound(definition(BOTH), [fast, LINK]) == 2 * goodput(LINK)
 
 
 def test_the_limit_of_a_connection_holds_for_tcp_and_not_for_a_fabric() -> None:
@@ -105,7 +101,7 @@ def test_the_limit_of_a_connection_holds_for_tcp_and_not_for_a_fabric() -> None:
 
     assert bound(definition(), [link]) == pytest.approx(10 * (bound(tcp, [link]) or 0))
     whole = Limit(
-        kind="efa", rate=goodput(msgspec.structs.replace(link, flow=None)), flow="one way",
+        kind="efa", rate=goodput(msgspec.structs.replace(link, flow=None)), flow=ONE,
         source="test", mtu=9001, line=100 * GBIT,
     )  # fmt: skip
     assert with_link_bound(summary(1e9), definition(), 1, route).limit == whole
@@ -117,7 +113,7 @@ def test_the_limit_of_a_connection_holds_for_tcp_and_not_for_a_fabric() -> None:
 
 @pytest.mark.parametrize(
     ("flow", "links"),
-    [("", [LINK, LINK]), ("one way", [LINK, None]), ("both ways", [None, None]), ("one way", [])],
+    [("", [LINK, LINK]), (ONE, [LINK, None]), (BOTH, [None, None]), (ONE, [])],
 )
 def test_without_a_link_or_a_flow_there_is_no_bound(flow: Flow, links: list[Link | None]) -> None:
     assert bound(definition(flow), links) is None
@@ -191,24 +187,24 @@ def test_a_copy_in_memory_bounds_what_ranks_of_one_host_exchange() -> None:
 
     assert route.copies == {1024: 57.0, 2048: 8.0, 4096: 7.0}
     assert with_link_bound(summary(2.0, size=2000), definition(), 8, route).share == 0.25
-    assert with_link_bound(summary(4.0, size=2048), definition("both ways"), 8, route).share == 0.25
+    assert with_link_bound(summary(4.0, size=2048), definition(BOTH), 8, route).share == 0.25
     assert with_link_bound(summary(3.5, size=2049), definition(), 8, route).share == 0.5
     assert with_link_bound(summary(5.7, size=8), definition(), 8, route).share == 0.1
     assert with_link_bound(summary(1.0), definition(""), 8, route).bound is None
-    assert with_link_bound(summary(1.0), definition("between hosts"), 8, route).bound is None
+    assert with_link_bound(summary(1.0), definition(BETWEEN), 8, route).bound is None
     assert (
         with_link_bound(summary(1.0), definition(), 8, Route(copies=copy_rates([]))).bound is None
     )
     limit = with_link_bound(summary(2.0, size=2048), definition(), 8, route).limit
-    assert limit == Limit(kind="memory_copy", rate=8.0, flow="one way")
+    assert limit == Limit(kind="memory_copy", rate=8.0, flow=ONE)
 
 
 def test_a_bound_says_what_sets_it() -> None:
     fast = Link(rate=10 * GBIT, source="elsewhere")
-    found = with_link_bound(summary(1.0), definition("both ways"), 0, Route(links=(fast, LINK)))
+    found = with_link_bound(summary(1.0), definition(BOTH), 0, Route(links=(fast, LINK)))
 
     assert found.limit is not None
-    assert (found.limit.kind, found.limit.flow) == ("tcp", "both ways")
+    assert (found.limit.kind, found.limit.flow) == ("tcp", BOTH)
     assert (found.limit.line, found.limit.source) == (GBIT, "test")
     assert with_link_bound(summary(1.0), definition(), 0, Route()).limit is None
 
@@ -250,7 +246,7 @@ def test_values_that_took_no_time_are_doubted(
     ("of", "hosts", "rate"),
     [
         (definition(), 2, 1e9),
-        (definition("both ways"), 2, 2e9),
+        (definition(BOTH), 2, 2e9),
         (shared("2(n-1)/n", "algorithm"), 4, 1e9 / 1.5),
         (shared("2(n-1)/n", "bus"), 4, 1e9 * 1.75 / 1.5),
         (shared("(n-1)/n", "algorithm", "between ranks"), 4, 1e9 / 0.75 / 2),

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from cluster.analysis.limits.hardware import listed_nvlinks, nvlink
-from cluster.analysis.limits.speeds import link
+from cluster.analysis.limits.link import interface_link as link
 from cluster.core.model.hosts import Interface
-from cluster.core.model.measurements import Definition
-from cluster.core.pcie import LANES, slot_bandwidth
+from cluster.core.model.results.limits import LANES, slot_bandwidth
+from cluster.core.model.results.measurements import Definition
 from cluster.reports.words.limits import limit_words
 from cluster.runs.store import read
 from tests.snapshots import Snapshot

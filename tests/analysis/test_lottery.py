@@ -1,10 +1,7 @@
 """Luck of the draw: variance between and within draws, and the best of several."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -17,11 +14,8 @@ from cluster.analysis.statistics.lottery import (
     least_chance,
     split,
 )
-from cluster.core.model.lottery import DrawCost, DrawnSeries
+from cluster.core.model.results.measurements import DrawCost, DrawnSeries, Summary
 from tests.plain_values import plain_summary
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Summary
 
 VALUES = (3.0, 1.0, 4.0, 1.5, 9.0, 2.6)
 

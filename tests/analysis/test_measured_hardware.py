@@ -1,9 +1,5 @@
 """Bounds from the link and the clock that `gpu` saw under load, and no bound where they differ."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cluster.analysis.limits.devices import with_hardware_bound
@@ -13,11 +9,9 @@ from cluster.analysis.limits.usual import usual
 from cluster.analysis.statistics.summarize import summarize
 from cluster.benchmarks.gpu import definitions
 from cluster.core.model.hosts import Link
+from cluster.core.model.results.measurements import Definition, Measurement, Summary
+from cluster.core.model.value import Scalar
 from tests.plain_values import plain_series
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition, Measurement, Summary
-    from cluster.core.model.value import Scalar
 
 GIB = 1 << 30
 NETWORK = Route(links=(Link(rate=1.25e9, source="of two hosts"),) * 2)  # it bounds no copy

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from cluster.analysis.statistics.median import median_interval, median_interval_ranks
+from cluster.analysis.statistics.distribution import median_interval, median_interval_ranks
 
 
 def coverages(n: int, width: int) -> dict[tuple[int, int], int]:

@@ -1,20 +1,14 @@
 """Which rank the others wait for: planted hangs of each class, and jobs that are only slow."""
 
-from __future__ import annotations
-
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.analysis.hang import RULES, diagnose
+from cluster.core.model.hang import HangAnswer
 from cluster.runs.dumps import read_dumps
 from tests.logs.dumps.planted import KINDS, SLOW, Case, plant, plant_slow
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.hang import HangAnswer
 
 
 def ask(*paths: Path) -> HangAnswer:

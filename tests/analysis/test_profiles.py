@@ -5,8 +5,7 @@ import random
 import msgspec
 import pytest
 
-from cluster.analysis.verdict.profiles import job_profiles
-from cluster.analysis.verdict.profiles.values import JobProfile, Source
+from cluster.analysis.verdict.profiles import JobProfile, Source, job_profiles
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes
 from cluster.logs.reader import read
@@ -128,8 +127,8 @@ def test_other_small_messages_mean_nothing(rows: list[tuple[str, int, float, flo
 def test_without_payload_something_else_carries_it(snapshot: Snapshot) -> None:
     made = job(rank(0, ("MPI_Allreduce", 11658, 8.0, 5.44), ("MPI_Bcast", 21, 273.0, 0.001)))
 
-    snapshot(says(made)["no payload"])
-    snapshot(how(made, "no payload"))
+    snapshot(says(made)["no_payload"])
+    snapshot(how(made, "no_payload"))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,7 @@ def test_without_payload_something_else_carries_it(snapshot: Snapshot) -> None:
     ],
 )
 def test_where_there_is_payload_it_is_not_missed(rows: list[tuple[str, int, float, float]]) -> None:
-    assert "no payload" not in says(job(rank(0, *rows)))
+    assert "no_payload" not in says(job(rank(0, *rows)))
 
 
 def test_ranks_that_wait_for_one(snapshot: Snapshot) -> None:

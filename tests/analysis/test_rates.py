@@ -2,12 +2,11 @@
 
 import pytest
 
-from cluster.analysis.limits.link import Route
-from cluster.analysis.limits.rates import factor, with_rates
+from cluster.analysis.limits.link import Route, factor, with_rates
 from cluster.analysis.statistics.summarize import summarize
 from cluster.benchmarks.collectives.operations import NAMED, rates, timed
 from cluster.core.model.hosts import Link
-from cluster.core.model.measurements import Definition, Factor, Measurement, Summary
+from cluster.core.model.results.measurements import Definition, Factor, Measurement, Summary
 
 
 @pytest.mark.parametrize(

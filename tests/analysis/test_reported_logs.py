@@ -1,27 +1,21 @@
 """Shapes of logs that strangers had, whose verdict is known: word, figures, reason and finding."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.analysis.limits.hardware import find
 from cluster.analysis.models.efficiency import scaling
 from cluster.analysis.models.published_tables import series
-from cluster.analysis.verdict.evidence import AboveLimit, Finding, JobFailure
+from cluster.analysis.verdict.evidence import AboveLimit, Finding, JobFailure, Sign
+from cluster.analysis.verdict.judgement import Judgement
 from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low, NoLimit
 from cluster.core.errors import ParseError
-from cluster.core.model.notes import Note
+from cluster.core.model.results.records import Note
 from cluster.reports.words.limits import percentages
 from cluster.runs.import_.logs import LogLocation, read_logs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.analysis.verdict.evidence import Sign
-    from cluster.analysis.verdict.judgement import Judgement
+from cluster.runs.run import judge_launches
 
 TWO_HOSTS = "nic=100gbit,rdma=yes"
 
@@ -32,9 +26,8 @@ def judged(
     known = find(hardware) if hardware else None
     place = LogLocation(hardware=known, hosts=hosts, operation=operation)
     with read_logs(["-"], stdin=io.BytesIO(text.encode()), place=place) as logs:
-        summaries = logs.run.summary()
-        findings = logs.run.findings(summaries)
-        return logs.run.judgement(summaries, findings), findings
+        _, findings, judgement = judge_launches([logs.run])
+        return judgement, findings
 
 
 def biband(*rows: tuple[int, float], ranks: int = 8, waiting: int = 72) -> str:
@@ -75,17 +68,17 @@ FALLING = ((256 * KIB, 36400.0), (512 * KIB, 29000.0), (MIB, 24800.0), (4 * MIB,
 def test_one_point_decides_and_no_limit_is_certain_without_participants(
     text: str, word: str, share: float, confidence: str | None
 ) -> None:
-    found, findings = judged(text, TWO_HOSTS, hosts=2)
-    (verdict,) = (v for v in found.verdicts if v.unit == "B/s")
+    result, findings = judged(text, TWO_HOSTS, hosts=2)
+    (verdict,) = (v for v in result.verdicts if v.unit == "B/s")
     above = [sign for sign in findings if isinstance(sign, AboveLimit)]
 
-    assert (found.word, verdict.word) == (word, word)
+    assert (result.word, verdict.word) == (word, word)
     assert verdict.share == pytest.approx(share)
     assert [(sign.confidence, sign.summary.params) for sign in above] == (
         [(confidence, verdict.params)] if confidence else []
     )
     assert isinstance(verdict.reason, AboveAssumption) == (word == "unknown")
-    assert found.next_step is None or found.next_step.sign in (None, *above)
+    assert result.next_step is None or result.next_step.sign in (None, *above)
 
 
 def all_reduce(*rows: tuple[int, float]) -> str:
@@ -105,16 +98,16 @@ def all_reduce(*rows: tuple[int, float]) -> str:
 def test_a_collapse_is_judged_whatever_its_size(hardware: str, sizes: tuple[int, int]) -> None:
     small, large = (size * MIB for size in sizes)
     text = all_reduce((small, 5.0), (large, 0.9))
-    found, _ = judged(text, hardware, hosts=2 if hardware else 0)
-    falls = [v for v in found.verdicts if v.metric == "busbw"]
+    result, _ = judged(text, hardware, hosts=2 if hardware else 0)
+    falls = [v for v in result.verdicts if v.metric == "busbw"]
 
-    assert found.word == "low"
+    assert result.word == "low"
     assert [v.params["size"] for v in falls] == [large]
     (fell,) = (v.reason for v in falls)
     assert isinstance(fell, Collapse)
     assert fell.best_at == small
     assert fell.best_value == 8.75e9
-    assert large not in [end for s in found.not_judged for end in (s.least, s.most)]
+    assert large not in [end for s in result.not_judged for end in (s.least, s.most)]
 
 
 def test_operations_with_one_factor_have_the_limit_that_all_of_them_have() -> None:
@@ -124,8 +117,8 @@ def test_operations_with_one_factor_have_the_limit_that_all_of_them_have() -> No
         for n in range(8)
     )
     text = all_reduce((512 * MIB, 300.0)).replace("525.0", "300.0").replace("#\n", f"#\n{ranks}")
-    found, _ = judged(text)
-    (bus,) = (v for v in found.verdicts if v.metric == "busbw")
+    result, _ = judged(text)
+    (bus,) = (v for v in result.verdicts if v.metric == "busbw")
 
     assert (bus.word, bus.bound) == ("plausible", 450e9)
     contradicted, _ = judged(text, operation="all_gather")
@@ -138,12 +131,12 @@ def test_operations_with_one_factor_have_the_limit_that_all_of_them_have() -> No
 def test_a_board_that_is_not_listed_is_named_and_its_figures_are_asked_for() -> None:
     board = "#  Rank 0 Group 0 Pid 9 on n1 device 0 [0x10] NVIDIA GeForce RTX 3060\n"
     board += board.replace("Rank 0", "Rank 1").replace("device 0", "device 1")
-    found, _ = judged(
+    result, _ = judged(
         all_reduce((512 * MIB, 5.0)).replace("8.75", "5.0").replace("#\n", f"#\n{board}")
     )
 
-    assert found.next_step is not None
-    assert found.next_step.reason == NoLimit("gpu", "NVIDIA GeForce RTX 3060")
+    assert result.next_step is not None
+    assert result.next_step.reason == NoLimit("gpu", "NVIDIA GeForce RTX 3060")
 
 
 def test_a_share_and_what_is_usual_are_told_apart() -> None:
@@ -208,14 +201,25 @@ OTHERS = (
         "memlock",
         "failed to initialize while trying to allocate some locked memory.  This typically",
     ),
+    (
+        "unreachable",
+        "torch.distributed.DistStoreError: Timed out after 9 s waiting for clients",
+    ),
+    ("unreachable", "Couldn't connect to 10.0.0.2:18515"),
+    ("interface", "RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error"),
+    ("interface", "MPIDI_OFI_mpi_init_hook(9): OFI addrinfo() failed (No data available)"),
+    ("died", "ORTE has lost communication with a remote daemon."),
+    ("gid", "Failed status 12: wr_id 0 syndrom 0x81"),
+    ("shm", "UCX  ERROR   Not enough memory to write 4292720 bytes. Please check /dev/shm"),
 )
 
 
 @pytest.mark.parametrize(("kind", "line"), OTHERS)
 def test_a_failure_in_other_words_has_the_same_finding(kind: str, line: str) -> None:
-    _, findings = judged(f"{line}\n{EPILOGUE}")
+    result, findings = judged(f"hello\nTraceback (most recent call last):\n{line}\n{EPILOGUE}")
+    (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
 
-    assert [sign.kind for sign in findings if isinstance(sign, JobFailure)] == [kind]
+    assert (result.word, cause.kind, cause.line) == ("failed", kind, 3)
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -223,37 +227,15 @@ def test_a_failure_in_other_words_has_the_same_finding(kind: str, line: str) -> 
 def test_a_failure_at_the_start_has_its_finding(kind: str, prefix: str) -> None:
     lines = f"hello\n{FAILURES[kind]}\n{EPILOGUE}".splitlines()
     text = "".join(f"{PREFIXES[prefix]}{line}\n" for line in lines)
-    found, findings = judged(text)
+    result, findings = judged(text)
     (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
 
-    assert found.word == "failed"
+    assert result.word == "failed"
     assert (cause.kind, cause.line) == (kind, 2)
     assert FAILURES[kind][-30:] in cause.text
-    assert FAILURES[kind][-30:] in found.failure.split("; ")[0]
-    assert found.next_step is not None
-    assert found.next_step.sign == cause
-
-
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        (
-            "torch.distributed.DistStoreError: Timed out after 9 s waiting for clients",
-            "unreachable",
-        ),
-        ("Couldn't connect to 10.0.0.2:18515", "unreachable"),
-        ("RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error", "interface"),
-        ("MPIDI_OFI_mpi_init_hook(9): OFI addrinfo() failed (No data available)", "interface"),
-        ("ORTE has lost communication with a remote daemon.", "died"),
-        ("Failed status 12: wr_id 0 syndrom 0x81", "gid"),
-        ("UCX  ERROR   Not enough memory to write 4292720 bytes. Please check /dev/shm", "shm"),
-    ],
-)
-def test_failures_in_the_words_of_other_programs(line: str, kind: str) -> None:
-    found, findings = judged(f"hello\nTraceback (most recent call last):\n{line}\n{EPILOGUE}")
-    (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
-
-    assert (found.word, cause.kind, cause.line) == ("failed", kind, 3)
+    assert FAILURES[kind][-30:] in result.failure.split("; ")[0]
+    assert result.next_step is not None
+    assert result.next_step.sign == cause
 
 
 def test_a_failure_whose_line_is_not_known_is_quoted_all_the_same() -> None:
@@ -272,12 +254,12 @@ def test_a_failure_whose_line_is_not_known_is_quoted_all_the_same() -> None:
     ],
 )
 def test_a_refused_address_that_each_host_has_is_no_firewall(line: str) -> None:
-    found, findings = judged(f"{line}\nMPI_ABORT was invoked on rank 0\n")
+    result, findings = judged(f"{line}\nMPI_ABORT was invoked on rank 0\n")
 
     kinds = [(s.kind, s.confidence) for s in findings if isinstance(s, Finding | JobFailure)]
     assert kinds == [("shared_subnet", "certain"), ("unreachable", "possible")]
-    assert found.next_step is not None
-    assert found.next_step.sign == findings[0]
+    assert result.next_step is not None
+    assert result.next_step.sign == findings[0]
 
 
 MLPERF = (
@@ -327,9 +309,9 @@ def test_what_follows_success_is_a_note(text: str, word: str) -> None:
     ],
 )
 def test_rows_that_were_not_understood_are_no_failure(text: str) -> None:
-    found, _ = judged(text)
+    result, _ = judged(text)
 
-    assert (found.word, found.verdicts, found.failure) == ("unknown", (), "")
+    assert (result.word, result.verdicts, result.failure) == ("unknown", (), "")
 
 
 RANK = "#  Rank  {} Group  {} Pid  7 on  h{} device  {} [0x10] NVIDIA A100-SXM4-40GB\n"
@@ -345,8 +327,8 @@ def test_the_ranks_of_a_split_communicator_are_those_of_a_group(
         RANK.format(rank, group, host, rank % 2)
         for rank, (group, host) in enumerate(zip(groups, hosts, strict=True))
     )
-    found, _ = judged(all_reduce((64 * MIB, 5.0)).replace("#\n", "#\n" + named, 1), "p4d.24xlarge")
-    (verdict,) = (v for v in found.verdicts if v.metric == "busbw")
+    result, _ = judged(all_reduce((64 * MIB, 5.0)).replace("#\n", "#\n" + named, 1), "p4d.24xlarge")
+    (verdict,) = (v for v in result.verdicts if v.metric == "busbw")
 
     assert (verdict.params["ranks"], verdict.params["hosts"]) == (ranks, on)
     assert verdict.word not in ("low", "impossible")
@@ -363,9 +345,9 @@ def test_the_ranks_of_a_split_communicator_are_those_of_a_group(
 )  # fmt: skip
 def test_two_tests_side_by_side_are_two_series(text: str, medians: list[float]) -> None:
     with read_logs(["-"], stdin=io.BytesIO(text.encode())) as logs:
-        found = [s.median for s in logs.run.summary() if s.unit == "B/s"]
+        result = [s.median for s in logs.run.summary() if s.unit == "B/s"]
 
-    assert sorted(found) == pytest.approx(sorted(medians))
+    assert sorted(result) == pytest.approx(sorted(medians))
 
 
 def test_the_user_names_the_operation_that_a_log_leaves_open(tmp_path: Path) -> None:
@@ -403,9 +385,9 @@ OSU_ROWS = " 0                       0.29\n 8                       0.31\n"
 )  # fmt: skip
 def test_rows_in_unusual_clothes_are_read(text: str, metric: str, medians: list[float]) -> None:
     with read_logs(["-"], stdin=io.BytesIO(text.encode())) as logs:
-        found = [s for s in logs.run.summary() if s.metric == metric]
+        result = [s for s in logs.run.summary() if s.metric == metric]
 
-    assert [s.median for s in found] == pytest.approx(medians)
+    assert [s.median for s in result] == pytest.approx(medians)
     assert logs.run.record.status == "done"
 
 
@@ -466,13 +448,13 @@ RECEIVES = CHANNEL.format("1[0] -> 0[0]", "receive", "IB/0/GDRDMA")
     ],
 )  # fmt: skip
 def test_a_trouble_that_a_line_or_a_figure_names(text: str, kind: str | None, word: str) -> None:
-    found, findings = judged(text)
+    result, findings = judged(text)
 
     kinds = {sign.kind for sign in findings if isinstance(sign, Finding)} - {"overlay"}
     assert kinds == ({kind} if kind else set())
-    assert found.word == word
-    shown = found.next_step.sign if found.next_step else None
-    assert kind is None or shown in findings
+    assert result.word == word
+    output = result.next_step.sign if result.next_step else None
+    assert kind is None or output in findings
 
 
 @pytest.mark.parametrize(
@@ -481,13 +463,13 @@ def test_a_trouble_that_a_line_or_a_figure_names(text: str, kind: str | None, wo
 def test_what_shows_why_tcp_is_slow_goes_with_its_rate(rate: float, check: str) -> None:
     nic = "nic=1gbit" if rate < 1e9 else "nic=100gbit"
     bits = rate * 8
-    found, _ = judged(
+    result, _ = judged(
         "Client connecting to b, TCP port 5001\n[ ID] Interval       Transfer     Bandwidth\n"
         f"[  3]  0.0-10.0 sec  {rate * 10:.0f} Bytes  {bits:.0f} bits/sec\n", nic
     )  # fmt: skip
 
-    assert found.word == "low"
-    assert [v.reason.check for v in found.verdicts if isinstance(v.reason, Low)] == [check]
+    assert result.word == "low"
+    assert [v.reason.check for v in result.verdicts if isinstance(v.reason, Low)] == [check]
 
 
 def test_each_column_of_rates_is_a_series_of_its_own() -> None:
@@ -495,10 +477,10 @@ def test_each_column_of_rates_is_a_series_of_its_own() -> None:
         "| GPUs | Throughput - FP32 | Throughput - mixed precision |\n|---|---|---|\n"
         "| 1 | 410 img/s | 1010 img/s |\n| 8 | 3100 img/s | 7200 img/s |\n"
     )
-    found = [scaling(each).rows for each in series(table)]
+    result = [scaling(each).rows for each in series(table)]
     judgement, _ = judged(table)
 
-    assert [rows[-1].efficiency for rows in found] == pytest.approx([0.945, 0.891], abs=1e-3)
+    assert [rows[-1].efficiency for rows in result] == pytest.approx([0.945, 0.891], abs=1e-3)
     assert sorted(v.median for v in judgement.verdicts) == [410, 1010, 3100, 7200]
 
 
@@ -522,10 +504,10 @@ def test_a_figure_names_no_column_of_rates() -> None:
 
 
 def test_of_a_sender_and_a_receiver_one_decides() -> None:
-    found, findings = judged(
+    result, findings = judged(
         "[  5]   0.00-10.00  sec  14.0 GBytes  12.0 Gbits/sec  0             sender\n"
         "[  5]   0.00-10.04  sec  9.8 GBytes  8.4 Gbits/sec                  receiver\n",
         "nic=10gbit,mtu=9000",
     )
 
-    assert (found.word, [v.metric for v in found.verdicts], findings) == ("low", ["received"], ())
+    assert (result.word, [v.metric for v in result.verdicts], findings) == ("low", ["received"], ())

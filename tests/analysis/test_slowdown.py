@@ -2,8 +2,8 @@
 
 import pytest
 
-from cluster.analysis.statistics.slowdown import find_slowdown
-from cluster.core.model.measurements import Measurement
+from cluster.analysis.statistics.launches import find_slowdown
+from cluster.core.model.results.measurements import Measurement
 from cluster.reports.words.launches import slowdown_words
 from tests.snapshots import Snapshot
 

@@ -1,9 +1,5 @@
 """Which stage limits training: stalls by difference of runs, bounds, the verdict."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -17,12 +13,10 @@ from cluster.analysis.models.step_limits import (
     split_wait,
     stalls,
 )
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.value import Scalar
 from cluster.reports.words.step_limits import training_answer
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 TIMES = st.floats(0, 1e3)
 BUSY = 0.0093  # seconds of a step of 10 ms that a rank works itself
@@ -227,13 +221,13 @@ def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -
     busy = (BUSY, 3.2 * BUSY, BUSY)
     found = judge(trained(0.0325, 0.0325, 0.0325, busy=busy, exposed=0.0005))
 
-    assert found.stage == "slow rank"
+    assert found.stage == "slow_rank"
     assert found.slowest == 1
     assert found.times_slower == pytest.approx(3.2)
 
 
 @pytest.mark.parametrize(
-    ("times", "stage"), [(1.1, "compute"), (1.24, "compute"), (1.26, "slow rank")]
+    ("times", "stage"), [(1.1, "compute"), (1.24, "compute"), (1.26, "slow_rank")]
 )
 def test_a_rank_counts_as_slow_from_a_quarter_on(times: float, stage: str) -> None:
     busy = (BUSY, times * BUSY)
@@ -248,7 +242,7 @@ def test_a_rank_that_something_else_slows_in_some_rounds_is_not_blamed() -> None
     other = (0.012, 0.012, *(BUSY,) * 6)
 
     assert judge(msgspec.structs.replace(plain, busy=(other, hit))).stage == "compute"
-    assert judge(msgspec.structs.replace(plain, busy=((BUSY,) * 8, hit))).stage == "slow rank"
+    assert judge(msgspec.structs.replace(plain, busy=((BUSY,) * 8, hit))).stage == "slow_rank"
 
 
 @pytest.mark.parametrize(("preparation", "stage"), [(5700.0, "preparation"), (8000.0, "exchange")])

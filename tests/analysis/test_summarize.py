@@ -1,29 +1,22 @@
 """Summaries, against values worked out by hand and simulation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 import numpy as np
 import pytest
 
-from cluster.analysis.statistics.distribution import has_converged
-from cluster.analysis.statistics.median import is_precise
+from cluster.analysis.statistics.distribution import has_converged, is_precise
 from cluster.analysis.statistics.summarize import pool_medians, summarize
 from cluster.core.errors import ParseError
-from cluster.core.model.measurements import (
+from cluster.core.model.results.measurements import (
     Aggregation,
     Definition,
     Distribution,
     Measurement,
     Summary,
 )
+from cluster.core.model.value import Scalar
 from tests.plain_values import plain_definition
-
-if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 TWENTY_ONE = tuple(float(k) for k in range(1, 22))
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cluster.analysis.topology.gpu_paths import speed
+from cluster.analysis.topology import speed
 from cluster.analysis.topology.topology import FASTER, GpuTopology, TopologyNote, gpu_topology
 from cluster.analysis.topology.transports import Transports, transports
 from cluster.core.errors import ParseError

@@ -4,10 +4,10 @@ import pytest
 
 from cluster.analysis.models.efficiency import training_scaling
 from cluster.analysis.statistics.compare import Launch
-from cluster.core.model.measurements import Summary
-from cluster.core.model.records import Record
+from cluster.core.model.results.measurements import Summary
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports.page import ReportRun, report_page
+from tests.plain_values import plain_record
 from tests.snapshots import Snapshot
 
 
@@ -22,9 +22,8 @@ def launch(ranks: int, rate: float, exchange: float = 0.0, benchmark: str = "tra
     """A run with data in a store, which took twice as long as with data in memory."""
     own = (summary("exchange_rate", exchange),) if exchange else ()
     return Launch(
-        record=Record(
-            id=f"r{ranks}", benchmark=benchmark, status="done", at=0.0,
-            spec=ClusterSpec(name="train", hosts=ranks),
+        record=plain_record(
+            id=f"r{ranks}", benchmark=benchmark, spec=ClusterSpec(name="train", hosts=ranks)
         ),
         summaries=(
             summary("samples_rate", 2 * rate, data="memory"),

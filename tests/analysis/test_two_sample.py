@@ -1,12 +1,11 @@
 """Two groups of launches, against enumeration, and simulation with a known truth."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cluster.analysis.statistics.two_sample import (
     mann_whitney_distribution,
@@ -15,12 +14,7 @@ from cluster.analysis.statistics.two_sample import (
     ratio_interval,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
+Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 
 DRAWS: dict[str, Draw] = {
     "normal": lambda rng, n: 1 + 0.01 * rng.standard_normal(n),

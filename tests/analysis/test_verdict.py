@@ -1,9 +1,8 @@
 """Verdicts on logs: what is judged, and what is only impossible if something is assumed."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,18 +10,13 @@ from cluster.analysis.limits import hardware
 from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low, NoLimit, TooSmall
 from cluster.analysis.verdict.rules import gpus, network, trust
 from cluster.analysis.verdict.verdict import Verdict, overall, verdicts
-from cluster.core.model.limits import Assumption
+from cluster.core.model.results.limits import Assumption
 from cluster.runs import store
 from cluster.runs.import_.logs import LogLocation, import_logs
+from cluster.runs.run import Run
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from cluster.runs.run import Run
-
-    Import = Callable[..., Run]
-    Judge = Callable[..., tuple[Verdict, ...]]
+Import = Callable[..., Run]
+Judge = Callable[..., tuple[Verdict, ...]]
 
 MATRIX = (
     "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
@@ -43,7 +37,6 @@ BW = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Import:
-    """Make a run of a log."""
 
     def imported(text: str, words: str = "", hosts: int = 0) -> Run:
         place = LogLocation(hardware=hardware.find(words) if words else None, hosts=hosts)
@@ -55,7 +48,6 @@ def kept(tmp_path: Path) -> Import:
 
 @pytest.fixture
 def judged(kept: Import) -> Judge:
-    """Judge a log."""
 
     def of(text: str, words: str = "", hosts: int = 0) -> tuple[Verdict, ...]:
         run = kept(text, words, hosts)

@@ -1,10 +1,9 @@
 """What holds of any log: to know less of it makes no figure surer."""
 
-from __future__ import annotations
-
 import io
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,6 @@ from cluster.core.errors import ParseError
 from cluster.runs import store
 from cluster.runs.import_.logs import LogLocation, import_logs
 from tests.analysis.test_verdict import BRIDGED, HEAD, MATRIX, row
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 RANKS = "".join(
     f"#  Rank {n:2} Group  0 Pid {n}1 on node{n // 8} device {n % 8} [0x00] NVIDIA H100 80GB HBM3\n"

@@ -1,24 +1,20 @@
 """`gpu`: what it refuses without a GPU, and what its rank records with one that is played."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cluster.agent.gpus import GpuState
-from cluster.benchmarks.gpu import Gpu, GpuParams, host
+from cluster.agent.hardware.gpus import GpuState
+from cluster.benchmarks.gpu import Gpu, host
+from cluster.benchmarks.gpu.definitions import GpuParams
 from cluster.core.errors import SpecError
-from cluster.core.units import Sizes
+from cluster.core.model.results.measurements import Definition
+from cluster.core.model.value import Scalar
+from cluster.core.text.units import Sizes
 from tests.conftest import command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 class Recorder:

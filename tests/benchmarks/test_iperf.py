@@ -31,7 +31,7 @@ from cluster.benchmarks.iperf import (
 )
 from cluster.core.errors import ClusterError, JobError, ParseError
 from cluster.core.model.hosts import Layout
-from cluster.core.options import convert
+from cluster.core.text.options import convert
 from tests.background import Background
 from tests.conftest import command, path_of, runs_folder, until
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from mpi4py.MPI import Comm
 
-    from cluster.core.model.measurements import Definition
+    from cluster.core.model.results.measurements import Definition
     from cluster.measure.rank import Rank
     from tests.snapshots import Snapshot
 

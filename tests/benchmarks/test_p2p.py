@@ -1,41 +1,39 @@
 """The benchmark p2p: its definitions, its counts, its honesty."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import cluster
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.statistics.distribution import has_converged
 from cluster.benchmarks.p2p import P2P
-from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, COPY, LATENCY, ONEWAY
+from cluster.benchmarks.p2p.definitions import (
+    BANDWIDTH,
+    BIDIRECTIONAL,
+    COPY,
+    LATENCY,
+    ONEWAY,
+    P2PParams,
+)
 from cluster.benchmarks.p2p.exchange import Exchange, oneway_line
-from cluster.benchmarks.p2p.memory import Messages
-from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
-from cluster.benchmarks.p2p.params import P2PParams
-from cluster.core.options import convert
-from cluster.measure.payload import (
+from cluster.benchmarks.p2p.loops import Messages, MpiPairLoops, PairMemory
+from cluster.core.model.results.measurements import Definition
+from cluster.core.text.options import convert
+from cluster.measure.buffers import (
     WrongDataError,
     check_data,
     first_difference,
     inverse,
     pattern,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from cluster.benchmarks.p2p.memory import PairMemory
-    from cluster.core.model.measurements import Definition
-    from cluster.measure.rank import Rank
-    from tests.snapshots import Snapshot
+from cluster.measure.rank import Rank
+from tests.snapshots import Snapshot
 
 DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY]
 
@@ -201,11 +199,14 @@ def test_a_message_beyond_all_caches_is_no_faster_than_a_copy_of_it() -> None:
     """Copies go into memory as good as that of messages; neighbours may disturb one of three."""
     with cluster.launch("large", hosts=2) as c:
         metrics = ["memory_copy", "oneway_time"]
-        runs = [c.bench("p2p", metrics=metrics, sizes=[10**8], iterations=20) for _ in range(3)]
+        for _ in range(3):
+            run = c.bench("p2p", metrics=metrics, sizes=[10**8], iterations=10)
+            shares = [s.share or 0 for s in run.summary() if s.metric == "oneway_time"]
+            assert all(shares)
+            if max(shares) <= BELIEVABLE:
+                break
 
-    shares = [[s.share or 0 for s in run.summary() if s.metric == "oneway_time"] for run in runs]
-    assert all(map(all, shares))
-    assert min(map(max, shares)) <= BELIEVABLE
+    assert max(shares) <= BELIEVABLE
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,20 @@
 """`training`: what it refuses without torch, and real training where torch is."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.benchmarks.training import Training
-from cluster.benchmarks.training.params import TrainingParams
+from cluster.benchmarks.training.definitions import TrainingParams
 from cluster.core.errors import SpecError
 from tests.conftest import answer, command, run, runs_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 SMALL = ("--rounds=2", "--steps=4", "--warm-up=4", "--samples=2048")
 

@@ -1,16 +1,14 @@
 """What `training` says beside its values: threads without cores, and data that prove little."""
 
-from __future__ import annotations
-
 import os
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from cluster.benchmarks.training import rounds
-from cluster.benchmarks.training.params import TrainingParams
-
-if TYPE_CHECKING:
-    import pytest
+from cluster.benchmarks.training.definitions import TrainingParams
+from tests.snapshots import Snapshot
 
 FEW = 1024  # samples
 MANY = 10**12
@@ -33,9 +31,11 @@ def said(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
     return "\n".join(notes)
 
 
-def test_more_workers_than_cores_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "14 threads on 2 core" in said(monkeypatch, disk=False, workers=3)
-    assert "threads on" not in said(monkeypatch, disk=False, workers=0)
+def test_more_workers_than_cores_are_told(
+    monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
+    snapshot(said(monkeypatch, disk=False, workers=3))
+    snapshot(said(monkeypatch, disk=False, workers=0))
 
 
 def test_data_that_fit_in_memory_prove_nothing_about_a_store(

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import cluster
 from cluster.core.errors import JobError, SpecError
-from cluster.core.model.fleet import Fleet, PairTest
+from cluster.core.model.network.fleet import Fleet, PairTest
 from cluster.fleet.devices import diagnose_devices
-from cluster.measure.within.copies import CoreCopies, TorchCopies
-from cluster.measure.within.processors import CoreUnit, core_path, cores, node_distance, numa_nodes
-from cluster.orchestration.check.intra_node import judge_within
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cluster.measure.gpu import CudaCopies
+from cluster.measure.within import (
+    CoreCopies,
+    CoreUnit,
+    core_path,
+    cores,
+    node_distance,
+    numa_nodes,
+)
+from cluster.orchestration.fleet_check import judge_within
 
 TWO = {0: "0-3,8-11", 1: "4-7,12-15", 2: ""}  # sockets with four cores of two threads; CXL memory
 
@@ -83,18 +88,24 @@ def test_copies_between_gpus_wait_for_both() -> None:
         def __init__(self, device: str) -> None:
             self.device = device
 
-        def copy_(self, other: Array) -> None:
+        def copy_(self, other: Array, *, non_blocking: bool) -> None:
+            assert non_blocking
             said.append(f"{other.device} to {self.device}")
 
-    def make(size: int, *, dtype: str, device: str) -> Array:
-        assert (size, dtype) == (64, "uint8")
+        def cpu(self) -> Array:
+            return self
+
+    def make(size: int | tuple[int], value: int = 0, *, dtype: str, device: str) -> Array:
+        assert (size, dtype) in (((64,), "uint8"), (64, "uint8"))
         return Array(device)
 
     cuda = SimpleNamespace(synchronize=lambda gpu: said.append(f"wait {gpu}"))
-    torch = SimpleNamespace(ones=make, zeros=make, uint8="uint8", cuda=cuda)
+    torch = SimpleNamespace(
+        full=make, zeros=make, uint8="uint8", cuda=cuda, equal=lambda *pair: len(pair) == 2
+    )
 
-    assert len(TorchCopies(torch, 64).times(1, 0, 2)) == 2
-    assert said[:5] == ["wait 1", "wait 0", "cuda:0 to cuda:1", "wait 1", "wait 0"]
+    assert len(CudaCopies(torch, 0, 64).to_peer(1, 2)) == 2
+    assert said[:5] == ["wait 0", "wait 1", "cuda:0 to cuda:1", "wait 0", "wait 1"]
 
 
 @pytest.mark.usefixtures("tools")
@@ -105,7 +116,7 @@ def test_this_host_says_what_there_is_to_compare() -> None:
         verdict = judge_within(run)
         alone = judge_within(c.bench("within", devices="numa", size=1 << 20))
         if find_spec("torch") is None:
-            with pytest.raises(JobError, match="PyTorch"):
+            with pytest.raises(JobError, match="torch is missing"):
                 c.bench("within", devices="gpus")
         with pytest.raises(SpecError, match="size"):
             c.bench("within", size=-1)

@@ -1,21 +1,15 @@
 """What tests of commands share."""
 
-from __future__ import annotations
-
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster import cli
 from cluster.cli import signals, terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Typed = Callable[[str], tuple[int, str, str]]
 """Runs a command line in this process; gives the exit status, the output and the errors."""

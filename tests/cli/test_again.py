@@ -1,17 +1,12 @@
 """`cluster compare --again`: a shared run measured again elsewhere, and what cannot be chosen."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 RUN = "p2p --run-local --metrics memory_copy --sizes 8 --iterations 5 --env LC_TIME=C"
 

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cluster.cli.progress.heat_map import PairMap
-from cluster.core import journal
+from cluster.cli.heat_map import PairMap
 from cluster.core.errors import ShellError, SpecError
-from cluster.core.model.fleet import HOLE, PairTest
 from cluster.core.model.hosts import Machine
+from cluster.core.model.network.fleet import HOLE, PairTest
+from cluster.core.state import journal
 from cluster.fleet.pair_measurements import pair_tests
-from cluster.orchestration.check.fleet_check import judge_fleet, read_groups
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.fleet_check import judge_fleet
 from cluster.orchestration.launch.launch import launch
+from cluster.orchestration.proximity import read_groups
 from cluster.runs import store
 from tests.conftest import COMMAND, ROOT, answer, command, until
 from tests.snapshots import Snapshot
@@ -186,7 +187,7 @@ def test_judge_show_and_report_give_the_verdict_of_the_check(home: Path) -> None
 def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
     """SIGKILL after the first round: real ranks go on, and another process judges their tests."""
     launch("killed", hosts=4)
-    check = (COMMAND, "check", "killed", "--rounds", "all", "--alone", "0", "--milliseconds", "300")
+    check = (COMMAND, "check", "killed", "--rounds", "all", "--alone", "0", "--milliseconds", "100")
     with subprocess.Popen(
         check, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
@@ -352,7 +353,7 @@ def test_a_check_whose_process_was_killed_is_undecided_until_it_is_fetched(
     snapshot: Snapshot, home: Path
 ) -> None:
     command("up", "here", "--provider", "local", "--hosts", "3")
-    words = ("--rounds", "3", "--alone", "0", "--milliseconds", "500")
+    words = ("--rounds", "3", "--alone", "0", "--milliseconds", "200")
     with subprocess.Popen([COMMAND, "check", "here", *words], stdout=subprocess.DEVNULL) as check:
         values = until(
             lambda: list(home.parent.glob("runs/*/*/measurements.jsonl")), "first values"
@@ -386,7 +387,8 @@ def test_a_faulty_fleet_fails_a_step_that_asks_for_it(
 
 def test_hosts_that_are_this_machine_have_no_network_to_blame(home: Path) -> None:
     del home
-    verdict = answer("check", "here", "--provider", "local", "--hosts", "2", "-y", status=None)
+    words = ("--provider", "local", "--hosts", "2", "--milliseconds", "50", "-y")
+    verdict = answer("check", "here", *words, status=None)
 
     assert verdict["verdict"] == "UNDECIDED"
     assert verdict["reason"]["code"] == "one_machine"

@@ -1,11 +1,9 @@
 """The command: its help, its refusals, its version, and what `cluster doctor` says."""
 
-from __future__ import annotations
-
-import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +13,8 @@ from cluster.cli.commands import doctor
 from cluster.core import plugins
 from cluster.measure.benchmark import Benchmark
 from cluster.providers import Provider
-from tests.conftest import COMMAND, answer, command, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.conftest import COMMAND, PATIENCE, answer, command, run
+from tests.forked import run_forked
 
 COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
@@ -77,6 +73,9 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
         ("cluster bench ", set(plugins.names(Benchmark))),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --accel", {"--accelerator"}),
+        ("cluster more script gate-slurm --w", {"--within"}),
+        ("cluster more script gate-kubernetes --limit 1gbit --w", {"--within", "--wait"}),
+        ("cluster more script gate-slurm --ho", set()),
         ("cluster bench p2p --buffer ", {"cpu", "cuda"}),
         ("cluster bench p2p --provider ", set(plugins.names(Provider))),
         ("cluster show --format ", {"terminal", "markdown", "csv", "html", "json"}),
@@ -84,13 +83,13 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
 )
 def test_shell_completion(words: str, suggestions: set[str]) -> None:
     """As bash asks for it, after `cluster --install-completion`."""
-    environment = {
-        **os.environ,
-        "_CLUSTER_COMPLETE": "bash_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
-    }
-    done = run(COMMAND, status=None, env=environment)
+    done = run_forked(
+        COMMAND,
+        timeout=PATIENCE,
+        _CLUSTER_COMPLETE="bash_complete",
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split(" ")) - 1),
+    )
 
     assert {line.removeprefix("plain,") for line in done.stdout.split()} == suggestions
 

@@ -35,8 +35,7 @@ def test_ls_status_and_down(snapshot: Snapshot, tools: None) -> None:
 def test_connect_finds_the_newest_match(snapshot: Snapshot, tools: None) -> None:
     del tools
     for name in ("first", "second"):
-        words = ("--metrics=latency", "--sizes=8", "--iters=9")
-        command("bench", "p2p", name, *words)
+        command("up", name)
 
     snapshot(command("connect").stdout)
     snapshot(command("connect", "irs").stdout)
@@ -70,7 +69,7 @@ def test_connect_switches_inside_tmux(
 ) -> None:
     """A session inside a session would be refused by tmux."""
     del tools
-    command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    command("up", "p2p")
     monkeypatch.setenv("TMUX", "/some/socket,1,0")
 
     snapshot(command("connect", "p2p", "--print").stdout)
@@ -79,11 +78,9 @@ def test_connect_switches_inside_tmux(
 def test_newest_is_what_was_launched_last(snapshot: Snapshot, tools: None) -> None:
     """Not what was touched last."""
     del tools
-    words = ("--metrics=latency", "--sizes=8", "--iters=9")
-    command("bench", "p2p", "older", "--detach", *words)
-    command("bench", "p2p", "newer", *words)
-    command("wait", "older")
-    command("fetch", "older")
+    for name in ("older", "newer"):
+        command("up", name)
+    command("run", "older", "--", "true")
 
     snapshot(command("connect").stdout)
 

@@ -5,11 +5,11 @@ import re
 import msgspec
 import pytest
 
-from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs import store
 from tests.analysis.test_summarize import definition, measurement
 from tests.conftest import answer, command, runs_folder
+from tests.plain_values import plain_record
 from tests.snapshots import Snapshot
 
 TIME = definition(metric="latency")
@@ -21,14 +21,8 @@ def saved(name: str, *medians: float, placement: bool = False) -> list[str]:
     for number, median in enumerate(medians):
         folder = store.create(runs_folder(), name, "test", 1e9 + number)
         spec = ClusterSpec(name=name, placement=placement)
-        record = Record(
-            id=folder.name,
-            benchmark="test",
-            status="done",
-            at=1e9 + number,
-            spec=spec,
-            definitions={TIME.id: TIME},
-        )
+        known = {TIME.id: TIME}
+        record = plain_record(id=folder.name, at=1e9 + number, spec=spec, definitions=known)
         store.write(folder, record)
         store.append(folder, [measurement(TIME, (median,) * 20, size=8)])
         made.append(f"{name}/{folder.name}")

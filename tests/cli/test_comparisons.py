@@ -1,7 +1,5 @@
 """The founding comparisons, verb by verb: what is measured, refused, drawn, and left."""
 
-from __future__ import annotations
-
 import json
 import os
 import runpy
@@ -9,17 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.agent.facts import host_facts
 from tests.conftest import ROOT, answer, run_script, runs_folder, until
-from tests.fakes.gcp import Fault
-
-if TYPE_CHECKING:
-    from tests.fakes.gcp import Cloud
-    from tests.snapshots import Snapshot
+from tests.fakes.gcp import Cloud, Fault
+from tests.snapshots import Snapshot
 
 ZONE = ("--zone", "us-central1-a", "--yes")
 SHORT = ("--max-bytes", "40000", "--iterations", "20")

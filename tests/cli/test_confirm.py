@@ -1,9 +1,5 @@
 """Nobody is charged without a question: who is asked, and what a refusal says."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cluster.cli import confirm
@@ -12,10 +8,8 @@ from cluster.core.errors import SpecError
 from cluster.core.model.resources import Plan, Price
 from cluster.core.model.spec import ClusterSpec
 from tests.conftest import answer, command, launcher
-
-if TYPE_CHECKING:
-    from tests.fakes.aws import Cloud
-    from tests.snapshots import Snapshot
+from tests.fakes.aws import Cloud
+from tests.snapshots import Snapshot
 
 SPEC = ClusterSpec(name="c5", provider="aws", hosts=2)
 PRICE = Price(hourly=3.06, at="2026-11-01", source="list price")

@@ -1,20 +1,14 @@
 """`cluster more corpus`, and what `cluster judge` says of others' results."""
 
-from __future__ import annotations
-
 import json
 import tomllib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.cli.test_judge import all_reduce, answer, judge
 from tests.conftest import command
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 LATENCY = "# OSU MPI Latency Test v7.3\n# Size          Latency (us)\n8                      {us}\n"
 SOURCE = "https://github.com/you/logs/blob/0123456789abcdef/all_reduce.log#L31"

@@ -1,26 +1,21 @@
 """`down` says "0 left" only with evidence; what the clouds really hold is the judge."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cluster.core import journal
+from cluster.core.state import journal
 from cluster.orchestration.cluster import attach
 from cluster.providers.aws.delete import LISTS
+from tests.cli.conftest import Typed
 from tests.clouds import NAME, WORLDS, World
+from tests.fakes.aws import Cloud
 from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
+from tests.fakes.cloud import Emulated
 from tests.fakes.values import Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.cli.conftest import Typed
-    from tests.fakes.aws import Cloud
-    from tests.fakes.cloud import Emulated
 
 BLOCKED = "<!DOCTYPE html><html><body>Access blocked by policy</body></html>"
 PAGES: dict[str, dict[str, Any]] = {
@@ -55,7 +50,6 @@ worlds = pytest.mark.parametrize("world", WORLDS, ids=[one.name for one in WORLD
 
 @pytest.fixture
 def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
-    """The test cloud."""
     found: Emulated[Any] = request.getfixturevalue(world.name)
     found.set(**world.settings)
     return found
@@ -63,7 +57,6 @@ def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lose patience sooner."""
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 0.0)
     monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)

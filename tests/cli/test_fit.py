@@ -3,11 +3,10 @@
 import msgspec
 import pytest
 
-from cluster.core.model.records import Record
-from cluster.core.model.spec import ClusterSpec
 from cluster.runs import store
 from tests.analysis.test_summarize import definition, measurement
 from tests.conftest import answer, command, runs_folder
+from tests.plain_values import plain_record
 from tests.reports.test_page import saved
 from tests.snapshots import Snapshot
 
@@ -48,15 +47,8 @@ def operations(name: str, *sizes: int, **params: str) -> None:
     """Write a run of broadcasts between two ranks."""
     of = definition(metric="bcast")
     folder = store.create(runs_folder(), name, "test", 1e9)
-    record = Record(
-        id=folder.name,
-        benchmark="test",
-        status="done",
-        at=1e9,
-        spec=ClusterSpec(name=name),
-        params=msgspec.Raw(msgspec.json.encode(params)),
-        definitions={of.id: of},
-    )
+    text = msgspec.Raw(msgspec.json.encode(params))
+    record = plain_record(name, id=folder.name, at=1e9, params=text, definitions={of.id: of})
     store.write(folder, record)
     for size in sizes:
         one = measurement(of, (size / 1e9,) * 6)

@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from click.exceptions import Exit
 
-from tests.conftest import command
+from cluster.cli.commands.check import undecided_at_errors
+from cluster.core.errors import ClusterError
+from tests.conftest import COMMAND, command, run
 
 SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
 LARGE = ("--provider", "sim", "--hosts", "10240", "--option", "fabric=leafspine:320x32")
@@ -54,6 +57,16 @@ def test_the_next_step_repeats_what_was_typed() -> None:
     assert gate["step"]["arguments"] == ["typed", "--gate", "--within", "60s", *again]
 
 
+def test_what_no_time_would_decide_is_tested_by_all_pairs() -> None:
+    command("up", "flaps", *SIM, "--option", "fault=flap:9")
+    gate = json.loads(command("check", "flaps", "--gate", "--json", status=75).stdout)
+
+    assert (gate["code"], gate["needs"]) == ("unconfirmed", 0)
+    assert "in time" not in gate["answer"]
+    assert gate["step"]["arguments"] == ["flaps", "--confirm", "--rounds", "all"]
+    assert command("check", *gate["step"]["arguments"], status=None).stdout
+
+
 def test_a_time_of_more_than_a_month_is_one() -> None:
     command("up", "long", *SIM)
     assert command("check", "long", "--gate", "--within", "31d").stdout.startswith("PROVEN")
@@ -74,6 +87,8 @@ def test_a_time_without_room_for_a_test_is_undecided() -> None:
     )
 
     assert gate["code"] in ("not_ready", "no_time")
+    assert (gate["share"], gate["false_alarms"], gate["simulated"]) == (0.8, 0.002, True)
+    assert gate["limit"] > 0
     assert gate["needs"] > gate["within"]
 
 
@@ -83,6 +98,10 @@ def test_a_time_without_room_for_a_test_is_undecided() -> None:
         (("--within", "60s"), "--within belongs to --gate"),
         (("--busy",), "--busy belongs to --gate"),
         (("--limit", "1gbit"), "--limit belongs to --gate"),
+        (("--within", ""), "--within belongs to --gate"),
+        (("--gate", "--within", ""), "not a duration"),
+        (("--gate", "--within", "60"), "60s"),
+        (("--gate", "--limit", ""), "not a rate"),
         (("--gate", "--within", "0s"), "must be more than 0"),
         (("--gate", "--within", "soon"), "not a duration"),
         (("--gate", "--replace"), "--replace does not go with --gate"),
@@ -99,3 +118,17 @@ def test_what_is_no_gate_is_refused(words: tuple[str, ...], said: str) -> None:
     command("up", "good", *SIM)
 
     assert said in command("check", "good", *words, status=2).stderr
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a defect"), OSError(28, "full"), ClusterError("")])
+def test_a_gate_that_fails_blames_nobody(error: Exception) -> None:
+    with pytest.raises(Exit) as ended, undecided_at_errors(is_gate=True):
+        raise error
+
+    assert ended.value.exit_code == 75
+
+
+def test_an_answer_that_cannot_be_printed_is_no_status_of_bad_hosts() -> None:
+    command("up", "good", *SIM)
+
+    assert run("sh", "-c", '"$0" check good --gate > /dev/full', COMMAND, status=75).stderr

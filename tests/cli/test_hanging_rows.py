@@ -1,10 +1,8 @@
 """`cluster ls` where a host or a cloud does not answer: the rest is listed, in seconds."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -13,9 +11,6 @@ import cluster
 from cluster.cli.commands import ls, status
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.providers.lab import LabProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -1,25 +1,19 @@
 """`--order near`: ranks along the placement of a cluster."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from cluster.agent.facts import host_facts
 from cluster.analysis.statistics.factors import factors
 from cluster.core.model.hosts import Machine
-from cluster.core.model.notes import Note
+from cluster.core.model.results.records import Note
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.bench.plan import in_order
 from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.runs import store
 from tests.conftest import answer, command
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 LOCAL = "local"
 QUICK = ("--operations", "allreduce", "--sizes", "8", "--iterations", "5")

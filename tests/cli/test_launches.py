@@ -1,31 +1,26 @@
 """Several launches of one benchmark: how many, what is shown, and one answer for all."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import cluster
-from cluster.cli import repeat
+from cluster.cli import measurement, progress
 from cluster.cli.console import SafeConsole
-from cluster.cli.progress import jobs
-from cluster.cli.progress.jobs import JobProgress
-from cluster.cli.repeat import LAUNCHES, BenchOptions, count_launches
+from cluster.cli.measurement import LAUNCHES, BenchOptions, Request, count_launches
+from cluster.cli.progress import JobProgress
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Progress
+from cluster.core.model.results.measurements import Progress
 from cluster.orchestration.ab_test import trials
+from cluster.orchestration.cluster import Cluster
 from cluster.runs import store
+from cluster.runs.run import Run
 from tests.conftest import answer, command, runs_folder
 from tests.reports.test_page import saved
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
-    from cluster.runs.run import Run
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 QUICK = ("--metrics=latency", "--sizes=8", "--iterations=60")
 
@@ -97,11 +92,14 @@ def test_the_progress_of_an_ab_is_that_of_all_its_launches(
         live.progress(Progress(done=1, total=2, what="latency 8 B"))
         return store.read(folder)
 
-    monkeypatch.setattr(repeat, "_bench", half)
-    monkeypatch.setattr(jobs, "BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(measurement, "_bench", half)
+    monkeypatch.setattr(progress, "BETWEEN_REPORTS", 0.0)
     pair = trials("window=32,64", "p2p")
-    repeat.alternate(
-        {trial.name: one_host for trial in pair}, "p2p", pair, {}, BenchOptions(launches=5), []
+    measurement.alternate(
+        {trial.name: one_host for trial in pair},
+        Request("p2p", {}, BenchOptions(launches=5)),
+        pair,
+        [],
     )
 
     shown = capsys.readouterr().out
@@ -117,7 +115,7 @@ def test_the_bar_is_of_all_launches(
     """Two of four are done and half of the third: 62.5%."""
     screen = io.StringIO()
     monkeypatch.setattr(
-        jobs, "console", lambda **_: SafeConsole(file=screen, force_terminal=True, width=80)
+        progress, "console", lambda **_: SafeConsole(file=screen, force_terminal=True, width=80)
     )
     with JobProgress(stderr=False, launches=4) as live:
         for _ in range(3):

@@ -1,18 +1,12 @@
 """What is refused before anything is launched, and the money that is said before."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from cluster.core.model.lottery import BestOfDraws, DrawnSeries
+from cluster.core.model.results.measurements import BestOfDraws, DrawnSeries
 from cluster.reports.tables import lottery_answer, lottery_table
 from tests.conftest import answer, command
-
-if TYPE_CHECKING:
-    from tests.fakes.aws import Cloud
-    from tests.snapshots import Snapshot
+from tests.fakes.aws import Cloud
+from tests.snapshots import Snapshot
 
 P2P = ("bench", "p2p", "c5")
 AWS = ("--provider", "aws", "--instance", "c5.18xlarge", "--ttl", "1h")

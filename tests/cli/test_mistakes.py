@@ -1,19 +1,13 @@
 """Mistakes that people make: each is answered by what happened, what it means, what to type."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Typed
-    from tests.snapshots import Snapshot
+from tests.cli.conftest import Typed
+from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize(

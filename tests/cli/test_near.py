@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.core.model.placement import NetworkLayer, ProviderTopology
-from cluster.orchestration.check.fleet_check import judge_fleet
+from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.fleet_check import judge_fleet
 from cluster.orchestration.launch.launch import launch
 from cluster.orchestration.proximity import judge_placement, placed_groups
 from cluster.providers.sim import SimProvider

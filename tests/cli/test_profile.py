@@ -1,19 +1,13 @@
 """`cluster more profile`: files, folders, runs and pasted text; what is no profile is said."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.conftest import COMMAND, answer, command, run, runs_folder
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 OLDER = (LOGS / "mpitrace.older.txt").read_text()
 

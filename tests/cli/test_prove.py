@@ -1,20 +1,15 @@
 """`up --prove`, `launch(prove=...)` and the key of a launch file, on simulated hosts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cluster
-from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
+from cluster.core.state import journal
 from tests.conftest import answer, command
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
 FABRIC = {"fabric": "leafspine:4x4"}
@@ -29,6 +24,20 @@ def test_hosts_are_proven_before_they_are_shown() -> None:
     assert "PROVEN: good: 16 hosts " in done.stderr
     assert state.proven is not None
     assert (state.proven.hosts, state.proven.replaced) == (16, 0)
+
+
+def test_a_receipt_says_how_many_were_proven_also_where_hosts_cost_nothing() -> None:
+    for name in ("lines", "json"):
+        c = cluster.launch(name, provider="sim", hosts=16, options=FABRIC, prove="5min")
+        receipt = c.receipt()
+        assert receipt is not None
+        assert (receipt.proven, receipt.dollars, receipt.final) == (16, 0.0, False)
+        assert answer("ls")[0]["dollars"] is None
+        if name == "lines":
+            proven, down = command("down", name, "--yes").stdout.splitlines()
+            assert ("16" in proven, down.startswith("lines is down; 0 left")) == (True, True)
+    [row] = answer("down", "json", "--yes")
+    assert (row["receipt"]["proven"], row["receipt"]["final"]) == (16, True)
 
 
 def test_a_bad_host_is_replaced_and_the_others_stay() -> None:
@@ -142,5 +151,13 @@ def test_a_key_that_is_no_time_is_refused(within: str, tmp_path: Path) -> None:
 def test_a_time_that_is_none_is_refused_before_anything_is_created(snapshot: Snapshot) -> None:
     with snapshot.raises(SpecError):
         cluster.launch("early", provider="sim", options=FABRIC, prove="soon")
+
+    assert "early" not in journal.names()
+
+
+@pytest.mark.parametrize("prove", [True, False, [60], b"60s", {"within": 60}])
+def test_a_time_of_another_type_is_refused_before_anything_is_created(prove: Any) -> None:
+    with pytest.raises(SpecError):
+        cluster.launch("early", provider="sim", options=FABRIC, prove=prove)
 
     assert "early" not in journal.names()

@@ -1,17 +1,12 @@
 """A page about more runs than a browser on a phone opens."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.cli.commands.report import read_all
 from cluster.runs import store
 from cluster.runs.import_.logs import import_logs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(("last", "shown"), [(2, 2), (0, 3), (9, 3)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.reports.formats import Report
 from tests.conftest import COMMAND, answer, command, runs_folder, sessions
 from tests.snapshots import Snapshot

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from cluster.cli.commands.more.script import GATES
+from cluster.core.model.value import Value
 from tests.conftest import command, run
 
 SMALL = ("--sizes", "8", "--metrics", "latency", "--iterations", "20")
@@ -23,19 +25,7 @@ shift 8
 exec mpirun --allow-run-as-root --oversubscribe -x CLUSTER_RANKS -np "$ranks" "$@"
 """
 # torchrun of one host: it refuses what torchrun does not know, and starts the processes.
-TORCHRUN = """#!/bin/sh
-set -eu
-[ "$1 $3 $5 $6 $7 $9" = "--nnodes --nproc-per-node --rdzv-backend c10d --rdzv-endpoint \
---max-restarts" ] || exit 64
-[ "$2" = 1 ] && [ "${11}" = --no-python ] || exit 64
-count=$4 rank=0
-shift 11
-while [ "$rank" -lt "$count" ]; do
-  TORCHELASTIC_RUN_ID=none RANK=$rank WORLD_SIZE=$count "$@" &
-  rank=$((rank + 1))
-done
-wait
-"""
+TORCHRUN = Path(__file__).with_name("torchrun").read_text()
 
 
 def printed(tmp_path: Path, *words: str) -> Path:
@@ -135,6 +125,8 @@ def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> Non
         (("srun", "p2p", "--time", "1min"), "a batch job needs more than 120 s"),
         (("srun", "p2p", "--size", "8"), "No such option"),
         (("gate-slurm", "--within", "0s"), "must be more than 0"),
+        (("gate-slurm", "--within", "60"), "60s"),
+        (("gate-slurm", "--witihn", "60s"), "'cluster more script gate-slurm --help'"),
         (("srun", "p2p", "--starter", "mpirun:pmix"), "only srun takes a PMI"),
     ],
 )
@@ -146,6 +138,16 @@ def test_what_no_job_could_run_is_refused_here(
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not done.stdout
+
+
+@pytest.mark.parametrize(("system", "kind"), GATES.items())
+def test_the_flags_of_gates_are_in_the_help(system: str, kind: type[Value]) -> None:
+    """And no others: a gate refuses those of jobs."""
+    told = command("more", "script", system, "--help").stdout
+
+    flags = [f"--{field.replace('_', '-')}" for field in kind.__struct_fields__]
+    found = re.findall(r"^  (?:-h, )?(--[a-z-]+)", told, re.MULTILINE)
+    assert found == ["--python", "--runs", *flags, "--help"]
 
 
 def test_a_line_for_the_batch_system_may_have_its_prefix(tmp_path: Path) -> None:

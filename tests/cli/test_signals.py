@@ -1,23 +1,17 @@
 """What Ctrl-C and SIGTERM do to a command, also where whoever started it ignores Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.orchestration.cluster import interrupts_ignored
+from cluster.orchestration.bench.collect import interrupts_ignored
 from tests.background import Background, hanging_run, no_rank_is_left, only_run, record, values
 from tests.conftest import COMMAND, command, processes, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 INHERITED = ["--default-signal", "--ignore-signal=INT"]
 

@@ -1,21 +1,15 @@
 """`cluster more topology`: of logs, and live on the hosts of a cluster."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import COMMAND, PATIENCE, answer, command
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 DGX = LOGS / "topology.dgx1v.txt"
 

@@ -1,23 +1,17 @@
 """How much is said: `-q`, `-v`, and the log file of `CLUSTER_LOG`."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.cli.console import console
 from cluster.cli.terminal import take_flags
+from tests.cli.conftest import Typed
 from tests.conftest import answer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Typed
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize(
@@ -68,8 +62,8 @@ def test_a_log_file_has_the_command_and_every_step(
     said = (home / "log").read_text()
 
     assert "INFO cluster: cluster up mine" in said
-    assert "INFO cluster.core.journal: mine: " in said
-    assert "cluster.core.journal" not in out + err
+    assert "INFO cluster.core.state.journal: mine: " in said
+    assert "cluster.core.state.journal" not in out + err
 
 
 def test_a_log_file_that_cannot_be_written_is_refused(

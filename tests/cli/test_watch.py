@@ -1,18 +1,12 @@
 """`cluster watch`: a series of runs that became slower, and what changed with it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, command
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 MEASURED = (ROOT / "tests" / "plain_run" / "measurements.jsonl").read_text()
 RECORD = json.loads((ROOT / "tests" / "plain_run" / "run.json").read_text())

@@ -1,7 +1,5 @@
 """`cluster watch add`, `run` and `remove`: a benchmark that a timer repeats."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -9,23 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 import cluster
 from cluster.cli.commands import watch as watch_command
-from cluster.runs.watch import store as watches
-from cluster.runs.watch.store import WatchEvent, in_order, why_not_due
+from cluster.runs import watch as watches
+from cluster.runs.watch import WatchEvent, in_order, why_not_due
 from tests.cli.test_watch import add_run
 from tests.conftest import COMMAND, command, run, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 P2P = "p2p --run-local --metrics memory_copy --sizes 8 --iterations 5"
 ANY = ("--busy", "1")  # other tests use this machine, too

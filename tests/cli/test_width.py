@@ -1,7 +1,5 @@
 """What commands print fits the terminal, and no number is torn apart by its end."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os
@@ -11,7 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -19,11 +17,7 @@ import pytest
 from cluster.cli.command_line import app, break_lists
 from cluster.orchestration.launch.launch import launch
 from tests.conftest import COMMAND, ROOT, command, runs_folder, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 SCALED = ("--batch", "128", "--exchange", "102MB", "--link", "10gbit")
 NUMBER = re.compile(r"\d[\d.]*")

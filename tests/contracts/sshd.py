@@ -1,7 +1,5 @@
 """A real sshd on loopback, for the tests of everything that goes over SSH."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil
@@ -10,17 +8,15 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.core.model.hosts import Access, Machine
 from tests.conftest import run, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SSHD = "/usr/sbin/sshd"
 

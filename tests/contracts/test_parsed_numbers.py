@@ -1,19 +1,13 @@
 """A number that is read is in the text, with its unit: nothing is made up or guessed."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from cluster.core.model.results.measurements import Measurement
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.measurements import Measurement
 
 # Of these, figures are sums or quotients of what is printed, or JSON that names no unit.
 COMPUTED = {"iperf3.json", "iperf3.stream", "iperf2.csv", "iperf2.both_ways", "iperf3.old_udp"}

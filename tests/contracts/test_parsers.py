@@ -1,31 +1,25 @@
 """What every parser promises: the same numbers in any dress, no wrong number of half a log."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import re
 import subprocess
 import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError
+from cluster.core.model.logs import Reading
+from cluster.core.model.results.measurements import Measurement
 from cluster.logs.parsers import Parser, symptoms
-from cluster.logs.reader import marks_of, read
+from cluster.logs.reader import marks_of_parsers, read
 from tests.conftest import LONG, tries
 from tests.logs.samples import LOGS, kinds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from cluster.core.model.logs import Reading
-    from cluster.core.model.measurements import Measurement
 
 SAMPLES = [pytest.param(path, id=path.stem) for path in sorted(LOGS.glob("*.txt"))]
 NAMES = plugins.names(Parser)
@@ -118,7 +112,7 @@ def test_a_forced_parser_reads_nothing_of_another_text(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_marks_are_read_from_its_file(name: str) -> None:
     """The reader finds the marks without importing the parser, and they are the same."""
-    assert sorted(marks_of(name)) == sorted(plugins.find(Parser, name).marks)
+    assert sorted(marks_of_parsers()[name]) == sorted(plugins.find(Parser, name).marks)
 
 
 def test_only_parsers_whose_mark_is_in_a_log_are_imported() -> None:

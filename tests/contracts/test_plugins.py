@@ -1,33 +1,29 @@
 """What every plug-in promises, in every folder: a new file is checked by being there."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
 
 from cluster.core import plugins
 from cluster.core.model.hosts import Layout
-from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.results.measurements import Definition, Summary
 from cluster.core.model.value import Value
-from cluster.core.options import convert
 from cluster.core.plugins import Plugin
+from cluster.core.text.options import convert
 from cluster.logs.parsers import Parser
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.providers import Provider
 from cluster.remote.shells import Shell
 from cluster.reports.formats import Report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
 
 KINDS: tuple[type[Plugin], ...] = (Benchmark, Parser, Provider, Report, Shell, Starter)
 ALL = [

@@ -1,29 +1,23 @@
 """What every shell does, here, over SSH, in steps of a real Slurm, and in pods: the same."""
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.agent.working_copy import sha256
+from cluster.agent.scratch import sha256
 from cluster.core import plugins
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Machine
-from cluster.remote import host_files
-from cluster.remote.host_files import list_tree
+from cluster.remote.files import host_files
+from cluster.remote.files.host_files import list_tree
 from cluster.remote.shells import Shell
 from tests.contracts.sshd import Sshd, sshd
+from tests.fakes.kubernetes import Kubernetes
 from tests.slurm_here import SlurmHere, slurm_here
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fakes.kubernetes import Kubernetes
 
 __all__ = ["slurm_here", "sshd"]
 ODD = ["a 0", 'a"=0"', "a'; echo foo", "a\n0", "$(exit 1)", "*", "-n", "ü", "\\"]
@@ -61,7 +55,6 @@ def kubernetes() -> Iterator[Kubernetes]:
 
 @pytest.fixture
 def pod(kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """The pod, as a host."""
     monkeypatch.setenv("KUBECONFIG", str(kubernetes.settings()))
     return Machine(  # noqa: S604 - "shell" names a plug-in
         name="0.mpi.held", id="pod0.team-a@fake", address="", shell="kubectl", folder="", bin=""
@@ -79,22 +72,22 @@ def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
         machine = request.getfixturevalue("pod")
     elif request.param == "srun":
         machine = request.getfixturevalue("slurm_node")
-    made = plugins.find(Shell, request.param)(machine)
-    yield made
-    made.close()
+    instance = plugins.find(Shell, request.param)(machine)
+    yield instance
+    instance.close()
 
 
-@pytest.mark.parametrize("word", ODD)
-def test_words_arrive_as_they_are(shell: Shell, word: str) -> None:
-    done = shell.run(["printf", "%s|", word, "end"])
+def test_words_arrive_as_they_are(shell: Shell) -> None:
+    words = [*ODD, "", "`id`"]
+    result = shell.run(["printf", "%s|", *words])
 
-    assert (done.status, done.stdout, done.stderr) == (0, f"{word}|end|", "")
+    assert (result.status, result.stdout, result.stderr) == (0, "".join(f"{w}|" for w in words), "")
 
 
 def test_status_and_both_streams(shell: Shell) -> None:
-    done = shell.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    result = shell.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
 
-    assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert (result.status, result.stdout, result.stderr) == (3, "out\n", "err\n")
 
 
 def test_a_signal_is_told_as_shells_tell_it(shell: Shell) -> None:
@@ -102,13 +95,16 @@ def test_a_signal_is_told_as_shells_tell_it(shell: Shell) -> None:
 
 
 def test_a_command_that_is_not_there(shell: Shell) -> None:
-    done = shell.run(["/no/such/program"])
+    result = shell.run(["/no/such/program"])
 
-    assert done.status == 127
+    assert result.status == 127
 
 
-def test_nothing_is_there_to_be_read(shell: Shell) -> None:
-    assert shell.run(["cat"], timeout=30).stdout == ""
+@pytest.mark.parametrize("on_line", [None, str], ids=["kept", "by line"])
+def test_nothing_is_there_to_be_read(shell: Shell, on_line: Callable[[str], None] | None) -> None:
+    result = shell.run(["cat"], timeout=30, on_line=on_line)
+
+    assert (result.status, result.stdout) == (0, "")
 
 
 def test_lines_come_as_they_are_printed(shell: Shell) -> None:
@@ -121,16 +117,16 @@ def test_lines_come_as_they_are_printed(shell: Shell) -> None:
         shell.write("", f"{folder}/heard")
 
     script = f"echo one; until [ -e {folder}/heard ]; do sleep 0.05; done; echo two; echo err >&2"
-    done = shell.run(["sh", "-c", script], on_line=hear, timeout=30)
+    result = shell.run(["sh", "-c", script], on_line=hear, timeout=30)
     assert lines == ["one", "two"]
-    assert (done.stdout, done.stderr) == ("", "err\n")
+    assert (result.stdout, result.stderr) == ("", "err\n")
 
 
 def test_a_great_deal_of_output_on_both_streams(shell: Shell) -> None:
     script = "head -c 20000000 /dev/zero | tr '\\0' x; head -c 3000000 /dev/zero | tr '\\0' y >&2"
-    done = shell.run(["sh", "-c", script], timeout=60)
+    result = shell.run(["sh", "-c", script], timeout=60)
 
-    assert (len(done.stdout), len(done.stderr)) == (20_000_000, 3_000_000)
+    assert (len(result.stdout), len(result.stderr)) == (20_000_000, 3_000_000)
 
 
 @pytest.mark.parametrize("by_line", [False, True])
@@ -143,19 +139,21 @@ def test_a_deadline(shell: Shell, by_line: bool) -> None:  # noqa: FBT001 - a pa
     assert shell.run(["true"]).status == 0
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_write_then_fetch(shell: Shell, tmp_path: Path, name: str) -> None:
+def test_write_then_fetch(shell: Shell, tmp_path: Path) -> None:
     """Folders are made, the mode is kept, the text is exact, and the second time is the same."""
-    folder = tmp_path / "far" / f"folder {name}"
-    for text in ("first\n", "second ü\n'\"\\$(x)\0\n"):
-        shell.write(text, str(folder / name), mode=0o750)
+    folder, text = tmp_path / "far" / f"folder {' '.join(ODD)}", "ü\r\n'\"\\$(x)\0\n"
+    for name in ODD:
+        shell.write(f"{name} {text}", str(folder / name), mode=0o750)
+    shell.write("first\n", str(folder / "twice"))
+    shell.write(f"twice {text}", str(folder / "twice"), mode=0o750)
     home = tmp_path / "home"
     for _ in range(2):
         shell.fetch(str(folder), home)
 
-    assert (home / name).read_bytes() == "second ü\n'\"\\$(x)\0\n".encode()
-    assert (home / name).stat().st_mode & 0o777 == 0o750
-    assert [path.name for path in home.iterdir()] == [name]
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == {
+        name: f"{name} {text}".encode() for name in (*ODD, "twice")
+    }
+    assert {path.stat().st_mode & 0o777 for path in home.iterdir()} == {0o750}
 
 
 def test_exists_and_remove(shell: Shell, tmp_path: Path) -> None:
@@ -180,20 +178,21 @@ def test_what_cannot_be_written_or_fetched_is_an_error(shell: Shell, tmp_path: P
 
 def test_put_a_file_then_a_folder(shell: Shell, tmp_path: Path) -> None:
     """Modes are kept; a second time is the same; nothing that was there is removed."""
-    here = tmp_path / "here"
-    (here / "in ner").mkdir(parents=True)
-    (here / "in ner" / "a 'file'").write_text("content")
-    (here / "in ner" / "a 'file'").chmod(0o751)
-    there = tmp_path / "far away" / "there"
+    here, far = tmp_path / "here", tmp_path / "far away"
+    folder, file = "in ner", "a 'file'"
+    (here / folder).mkdir(parents=True)
+    (here / folder / file).write_text("content")
+    (here / folder / file).chmod(0o751)
+    there = far / "there"
     for _ in range(2):
         shell.put(here, str(there))
         (there / "theirs").write_text("x")
-    shell.put(here / "in ner" / "a 'file'", str(tmp_path / "far away" / "one"))
+    shell.put(here / folder / file, str(far / "one"))
 
-    assert sorted(path.name for path in there.iterdir()) == ["in ner", "theirs"]
-    assert (there / "in ner" / "a 'file'").read_text() == "content"
-    assert (there / "in ner" / "a 'file'").stat().st_mode & 0o777 == 0o751
-    assert (tmp_path / "far away" / "one").read_text() == "content"
+    assert sorted(path.name for path in there.iterdir()) == [folder, "theirs"]
+    assert (there / folder / file).read_text() == "content"
+    assert (there / folder / file).stat().st_mode & 0o777 == 0o751
+    assert (far / "one").read_text() == "content"
     assert sorted(path.name for path in there.parent.iterdir()) == ["one", "there"]
 
 
@@ -210,17 +209,17 @@ def test_a_file_comes_home(shell: Shell, tmp_path: Path) -> None:
 
 def test_modes_and_links_survive_the_way_there_and_home(shell: Shell, tmp_path: Path) -> None:
     """There a link is a link; at home it is what it means."""
-    here = tmp_path / "here"
-    (here / "a folder").mkdir(parents=True)
-    (here / "a folder" / "program").write_text("#!")
-    (here / "a folder" / "program").chmod(0o700)
-    (here / "a folder").chmod(0o750)
-    (here / "link").symlink_to("a folder/program")
+    here, folder = tmp_path / "here", "a folder"
+    (here / folder).mkdir(parents=True)
+    (here / folder / "program").write_text("#!")
+    (here / folder / "program").chmod(0o700)
+    (here / folder).chmod(0o750)
+    (here / "link").symlink_to(f"{folder}/program")
     (here / ("x" * 250)).write_text("a name as long as it may be")
     shell.put(here, str(tmp_path / "far"))
     shell.fetch(str(tmp_path / "far"), tmp_path / "home")
 
-    assert (tmp_path / "far" / "link").readlink().parts == ("a folder", "program")
+    assert (tmp_path / "far" / "link").readlink().parts == (folder, "program")
     assert not (tmp_path / "home" / "link").is_symlink()
     assert (tmp_path / "home" / "link").read_text() == "#!"
     for place in ("far", "home"):
@@ -310,18 +309,18 @@ def test_some_names_of_a_folder_go_there_and_are_listed(shell: Shell, tmp_path: 
     """What vanished meanwhile is left out; digests and commands take any name, too."""
     here, there = tmp_path / "here", f"{tmp_path}/there"
     (here / "sub" / "deep").mkdir(parents=True)
-    wanted = [*ODD_NAMES, "sub", "sub/deep", "sub/deep/file", "link"]
+    target = [*ODD_NAMES, "sub", "sub/deep", "sub/deep/file", "link"]
     for name in (*ODD_NAMES, "sub/deep/file", "sub/other"):
         (here / name).write_text(repr(name))
     (here / "link").symlink_to("nowhere")
 
-    shell.put(here, there, only=[*wanted, "vanished"])
+    shell.put(here, there, only=[*target, "vanished"])
     shell.put(here, there, only=["sub", "sub/other"])
     listed = list_tree(shell, there).entries
     digests = host_files.digests(shell, there, ODD_NAMES)
     host_files.edit(shell, there, host_files.on_names("rm", ODD_NAMES))
 
-    assert set(listed) == {*wanted, "sub/other"}
+    assert set(listed) == {*target, "sub/other"}
     assert {entry.kind for entry in map(listed.__getitem__, ODD_NAMES)} == {"f"}
     assert (listed["link"].kind, listed["link"].link) == ("l", "nowhere")
     assert listed["sub/other"].size == len("'sub/other'")

@@ -1,26 +1,20 @@
 """One contract for the tmux server of this machine, by libtmux, and for one behind a shell."""
 
-from __future__ import annotations
-
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Completed
+from cluster.remote.sessions.tmux import Tmux, escaped, tmux_on
+from cluster.remote.shells import Shell
 from cluster.remote.shells.local import LocalShell
 from cluster.remote.shells.ssh import SshShell
-from cluster.remote.tmux import Tmux, escaped, tmux_on
 from tests.conftest import run, sessions, until
 from tests.contracts.sshd import Sshd, servers, sshd
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.remote.shells import Shell
 
 __all__ = ["servers", "sshd"]
 

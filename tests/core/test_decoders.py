@@ -9,7 +9,7 @@ SCRIPT = """
 import sys, threading, time, typing
 import msgspec
 from cluster.core.decoders import decode
-from cluster.remote.tasks import TaskState
+from cluster.remote.sessions.tasks import TaskState
 
 literal = typing._LiteralGenericAlias
 plain = literal.__hash__

@@ -1,29 +1,24 @@
 """Optional libraries: where they are missing, everything else works, and a message helps."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 import venv
+from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from packaging.requirements import Requirement
 
 from cluster.cli.commands import doctor
 from cluster.core import extras
+from cluster.core.version import version_of_library
 from tests.conftest import ROOT, command, run
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 LOG = str(ROOT / "tests" / "logs" / "osu.latency.txt")
 OPTIONAL = ("boto3", "botocore", "google", "matplotlib", "obstore", "fsspec", "scipy")
@@ -173,7 +168,7 @@ def test_the_foreign_package_of_the_old_name_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`pip install cluster` installs another project, whose folder has the same name."""
-    assert extras.foreign_version() == ""
+    assert version_of_library(extras.FOREIGN) == ""
     assert doctor.foreign_package() == ()
 
     about = tmp_path / "cluster-1.4.1.dist-info"

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fabric import Fabric, Fault, parse_fabric, parse_faults
+from cluster.core.model.network.fabric import Fabric, Fault, parse_fabric, parse_faults
 from tests.snapshots import Snapshot
 
 LEAFSPINE = Fabric(leaves=4, hosts=8)

@@ -1,15 +1,10 @@
 """Append-only files, whose last line a crash may have cut off."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from cluster.core import files
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cluster.core.state import files
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 16])

@@ -5,7 +5,7 @@ import pytest
 from cluster.core.errors import SpecError
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.money import dollars, lifetime
+from cluster.core.text.units import dollars, lifetime
 from tests.snapshots import Snapshot
 
 PRICE = Price(hourly=3.06, at="2026-11-01", source="a list")

@@ -1,11 +1,9 @@
 """A file in a folder is a plug-in."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +14,7 @@ from cluster.measure.starters import Starter
 from cluster.providers import Provider
 from cluster.remote.shells import Shell
 from cluster.reports.formats import Report
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 KINDS = (Benchmark, Provider, Report, Shell, Starter)
 CLASS = '''

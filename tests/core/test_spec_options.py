@@ -11,7 +11,7 @@ import cluster
 from cluster.cli import flags
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, Group, SpecOptions
-from cluster.core.options import help_of
+from cluster.core.text.options import help_of
 from cluster.orchestration.launch.launch import make_spec, plan_spec
 from tests.snapshots import Snapshot
 

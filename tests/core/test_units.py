@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.core.units import (
+from cluster.core.text.units import (
     Sizes,
     format_point,
     format_seconds,

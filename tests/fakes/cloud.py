@@ -1,28 +1,25 @@
 """What every test cloud has, whichever it plays: calls, faults, hosts, and a server on loopback."""
 
-from __future__ import annotations
-
 import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from itertools import islice
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
-from tests.fakes.faults import Faults
+from tests.fakes.faults import Faults, kill
 from tests.fakes.hosts import Hosts, missing
+from tests.fakes.network import Rules
+from tests.fakes.values import Call, Fault, Thing
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import TracebackType
-    from typing import Self
-
-    from tests.fakes.network import Rules
-    from tests.fakes.values import Call, Fault, Thing
-
-PUBLIC = list(ip_network("198.19.0.0/16"))[2:]  # RFC 2544: no stranger's
+PUBLIC = ip_network("198.19.0.0/16")  # RFC 2544: no stranger's
 NOWHERE = "203.0.113.7"  # the caller, as hosts that do not exist would see it: RFC 5737
 
 S = TypeVar("S", bound=msgspec.Struct)
+R = TypeVar("R")
 
 
 class Listening(Protocol):
@@ -96,7 +93,6 @@ class Emulated(Generic[S]):
         self._thread.join()
 
     def close(self) -> None:
-        """Stop listening, and leave nothing."""
         if self._again:
             self._again.join()
         self._stop_listening()
@@ -104,7 +100,6 @@ class Emulated(Generic[S]):
             self.hosts.close()
 
     def reset(self, settings: S | None = None) -> None:
-        """Begin anew."""
         raise NotImplementedError
 
     def _reset(self, settings: S) -> None:
@@ -112,7 +107,7 @@ class Emulated(Generic[S]):
         if self.hosts:
             self.hosts.clear()
         with self.lock:
-            self.public = self.hosts.addresses if self.hosts else map(str, PUBLIC)
+            self.public = self.hosts.addresses if self.hosts else islice(map(str, PUBLIC), 2, None)
             self.settings = settings
             self.faults = Faults()
             self.log = []  # a call that hangs still writes into its own
@@ -127,8 +122,8 @@ class Emulated(Generic[S]):
         """What a client needs in its environment."""
         raise NotImplementedError
 
-    def things(self, *, theirs: bool = True) -> frozenset[Thing]:
-        """List what exists; without the stranger's, if not `theirs`."""
+    def things(self, *, foreign: bool = True) -> frozenset[Thing]:
+        """List what exists; without the stranger's, if not `foreign`."""
         raise NotImplementedError
 
     def lose_tags(self, *kinds: str) -> None:
@@ -154,8 +149,41 @@ class Emulated(Generic[S]):
         with self.lock:
             self.faults = Faults()
 
+    def exchange(
+        self,
+        call: Call,
+        execute: Callable[[Fault], R],
+        outcome: Callable[[R], tuple[int, str]],
+        ends: tuple[int, int],
+    ) -> R | None:
+        """Log a call, harm it as a test wants, and return its reply; None if that is to be lost.
+
+        `outcome` returns the HTTP status of a reply, and the code of its error; `ends` are the
+        ports of the connection, the caller's first.
+        """
+        with self.lock:
+            log = self.log
+            call = msgspec.structs.replace(call, number=len(log))
+            log.append(call)
+            harm = self.faults.match(call) or Fault(action="*")
+        if harm.kill == "before":
+            kill(*ends)
+        if harm.refuse:
+            self.refuse(harm.refuse)
+        reply = None
+        lost = "before" in (harm.drop, harm.kill) or bool(harm.refuse)
+        if not lost:
+            reply = execute(harm)
+            time.sleep(harm.delay)
+            if harm.kill == "after":
+                kill(*ends)
+            lost = "after" in (harm.drop, harm.kill)
+        status, code = (0, "") if reply is None else outcome(reply)
+        with self.lock:
+            log[call.number] = msgspec.structs.replace(call, status=status, code=code, lost=lost)
+        return None if lost else reply
+
     def calls(self, *actions: str) -> tuple[Call, ...]:
-        """Return the calls that came, all or some."""
         with self.lock:
             return tuple(call for call in self.log if not actions or call.action in actions)
 
@@ -169,10 +197,5 @@ class Emulated(Generic[S]):
 
     def running(self, instance: str) -> bool:
         """Tell whether an instance's host lives."""
-        host = self.hosts.of(instance) if self.hosts else None
+        host = self.hosts.find(instance) if self.hosts else None
         return host is not None and host.running
-
-    def peer(self) -> None:
-        """Let private addresses be reached from here, as over a VPN."""
-        if self.hosts:
-            self.hosts.peer()

@@ -1,20 +1,15 @@
 """A test cloud to try by hand."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from tests.fakes.cloud import Emulated
+from tests.fakes.cloud import Emulated
 
 
 class Makes(Protocol):
-    """Makes a test cloud."""
-
     def __call__(self, *, hosts: bool, port: int) -> Emulated[Any]: ...
 
 
@@ -24,11 +19,11 @@ def serve(name: str, make: Makes, *, rate: str) -> None:
     parser.add_argument("--hosts", action="store_true", help="a real host behind each instance")
     parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")
     parser.add_argument("--rate", default=rate, help="of each host's link")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever started this may ignore one
         signal.signal(number, signal.default_int_handler)
-    with make(hosts=asked.hosts, port=asked.port) as cloud:
-        cloud.set(rate=asked.rate)
+    with make(hosts=arguments.hosts, port=arguments.port) as cloud:
+        cloud.set(rate=arguments.rate)
         for variable, value in cloud.environ.items():
             sys.stdout.write(f"export {variable}={value}\n")
         sys.stdout.flush()

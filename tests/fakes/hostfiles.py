@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,117 +21,14 @@ from cluster.providers.lab.rootfs import MOUNTS
 
 if TYPE_CHECKING:
     from cluster.providers.lab.rootfs import Upper
-    from tests.fakes.hosts import Wanted
+    from tests.fakes.hosts import HostSettings
     from tests.fakes.userdata import Orders
 
 USER = "ubuntu"
 STATE = "/var/lib/cloud/instance"
 
-# $1 is the instance. Whoever starts it holds the other end of its standard input, and says when its
-# network is there; should that process die, the host ends.
-BOOT = rf"""#!/bin/sh
-set -eu
-cd "${{0%/*}}/hosts/$1"
-exec >> console 2>&1
-read -r word
-exec 3<&0 < /dev/null
-cat hostname > /proc/sys/kernel/hostname
-ip -batch links
-tc -batch shape
-sleep "$(cat boot)"
-login=$(cat login)
-{MOUNTS}
-sh {STATE}/early 3<&- || echo "cc: WARNING bootcmd failed: $?"
-[ "$login" = 0 ] || for file in /home/*/.ssh/authorized_keys; do mv "$file" "$file.late"; done
-/usr/sbin/sshd -t
-/usr/sbin/sshd
-{{
-  cat {STATE}/said
-  if [ "$login" != 0 ]; then
-    sleep "$login"
-    for file in /home/*/.ssh/authorized_keys.late; do mv "$file" "${{file%.late}}"; done
-  fi
-  if [ ! -e {STATE}/done ]; then
-    : > {STATE}/done
-    sh {STATE}/late || echo "cc: WARNING runcmd failed: $?"
-  fi
-  for script in /var/lib/cloud/scripts/per-boot/*; do
-    [ ! -x "$script" ] || "$script" || echo "cc: WARNING $script failed: $?"
-  done
-  echo "Cloud-init finished"
-}} 3<&- &
-trap 'echo "reboot: Power down"; exit 0' TERM
-cat <&3 > /dev/null &
-wait $!
-"""
-
-SSHD_CONFIG = """\
-PermitRootLogin no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-UsePAM no
-UseDNS no
-PidFile /run/sshd.pid
-PrintMotd no
-PrintLastLog no
-MaxStartups 1000
-MaxSessions 1000
-Subsystem sftp internal-sftp
-"""
-
-SUDO = """#!/bin/sh
-while :; do
-  case ${1-} in
-    -n | -E | -H) shift ;;
-    -u) [ "$2" = root ] || exit 1; shift 2 ;;
-    --) shift; break ;;
-    -*) echo "sudo: the test cloud does not know $1" >&2; exit 1 ;;
-    *) break ;;
-  esac
-done
-path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-exec /usr/libexec/test-cloud/as-root --reuid=0 --regid=0 --clear-groups -- \\
-  env HOME=/root USER=root LOGNAME=root "PATH=$path" "$@"
-"""
-
-# Process 1 has a trap for SIGTERM; a minute takes as long as the test says.
-SHUTDOWN = """#!/bin/sh
-[ "$(id -u)" = 0 ] || { echo "Must be root." >&2; exit 1; }
-when=+1
-for word; do
-  case $word in
-    -c) kill "$(cat /run/shutdown.pid)" && rm /run/shutdown.pid; exit ;;
-    -P | -h | -H | --poweroff | --halt) ;;
-    -*) echo "shutdown: the test cloud does not know $word" >&2; exit 1 ;;
-    *) when=$word; break ;;
-  esac
-done
-case $when in
-  now) when=0 ;;
-  +*) when=${when#+} ;;
-  *) echo "shutdown: the test cloud does not know $when" >&2; exit 1 ;;
-esac
-minute=$(cat /etc/test-cloud-minute)
-seconds=$(awk "BEGIN { print $when * $minute }")
-[ ! -e /run/shutdown.pid ] || kill "$(cat /run/shutdown.pid)" 2> /dev/null
-setsid sh -c 'echo $$ > /run/shutdown.pid; sleep "$1"; kill -TERM 1' - "$seconds" \\
-  < /dev/null > /dev/null 2>&1 3<&- &
-echo "Shutdown scheduled in $when minutes, use 'shutdown -c' to cancel."
-"""
-
-POWEROFF = """#!/bin/sh
-exec /usr/sbin/shutdown -P now
-"""
-
-SYSTEMCTL = """#!/bin/sh
-case "${1-} ${2-}" in
-  "reload ssh"* | "restart ssh"* | "reload-or-restart ssh"* | "try-reload-or-restart ssh"*)
-    exec kill -HUP "$(cat /run/sshd.pid)" ;;
-  "is-system-running "*) echo running ;;
-  "poweroff "*) exec /usr/sbin/shutdown -P now ;;
-  *) echo "systemctl: the test cloud does not know $*" >&2; exit 1 ;;
-esac
-"""
+FILES = Path(__file__).with_name("host_files")
+BOOT = (FILES / "boot").read_text().replace("@MOUNTS@", MOUNTS)
 
 
 def host_key() -> tuple[str, str]:
@@ -141,28 +39,28 @@ def host_key() -> tuple[str, str]:
     return private, f"{public} root@host"
 
 
-def fill(upper: Upper, wanted: Wanted, name: str) -> None:
+def fill(upper: Upper, settings: HostSettings, name: str) -> None:
     """Write what is different on a host from this machine."""
-    orders = wanted.orders
-    upper.let_in(wanted.user)
+    orders = settings.orders
+    upper.let_in(settings.user)
     upper.empty("/etc/ssh")
-    upper.write("/etc/ssh/sshd_config", SSHD_CONFIG)
+    upper.write("/etc/ssh/sshd_config", (FILES / "sshd_config").read_text())
     keys = dict(orders.keys) or {"ed25519": host_key()}
     for kind, (private, public) in keys.items():
         upper.write(f"/etc/ssh/ssh_host_{kind}_key", private.rstrip("\n") + "\n", 0o600)
         upper.write(f"/etc/ssh/ssh_host_{kind}_key.pub", public.rstrip("\n") + "\n")
     upper.write("/etc/hostname", f"{name}\n")
-    upper.write("/etc/hosts", f"127.0.0.1 localhost\n::1 localhost\n{wanted.address} {name}\n")
+    upper.write("/etc/hosts", f"127.0.0.1 localhost\n::1 localhost\n{settings.address} {name}\n")
     upper.write("/etc/resolv.conf", "# no name server\n")
     upper.write(f"{STATE}/early", orders.early)
     upper.write(f"{STATE}/late", orders.late)
-    upper.write(f"{STATE}/said", _said(orders, [public for _, public in keys.values()]))
-    _log_in(upper, wanted.user, [*wanted.keys, *orders.authorized])
+    upper.write(f"{STATE}/said", _console_words(orders, [public for _, public in keys.values()]))
+    _log_in(upper, settings.user, [*settings.keys, *orders.authorized])
     for file in orders.files:
         upper.write(file.path, file.text, file.mode)
 
 
-def _said(orders: Orders, public: list[str]) -> str:
+def _console_words(orders: Orders, public: list[str]) -> str:
     """Return what cloud-init says on the console of the host's keys."""
     trouble = f"cc: WARNING {orders.trouble}\n" if orders.trouble else ""
     prints = "".join(f"ec2: {_fingerprint(key)}\n" for key in public if key)
@@ -200,14 +98,14 @@ def _log_in(upper: Upper, user: str, keys: list[str]) -> None:
 def programs(upper: Upper, minute: float) -> None:
     """Write the programs that stand for what a booted system has."""
     upper.write("/etc/test-cloud-minute", f"{minute}\n")
-    for path, text in {
-        "/usr/bin/sudo": SUDO,
-        "/usr/bin/systemctl": SYSTEMCTL,
-        "/usr/sbin/poweroff": POWEROFF,
-        "/usr/sbin/halt": POWEROFF,
-        "/usr/sbin/shutdown": SHUTDOWN,
+    for path, file in {
+        "/usr/bin/sudo": "sudo",
+        "/usr/bin/systemctl": "systemctl",
+        "/usr/sbin/poweroff": "poweroff",
+        "/usr/sbin/halt": "poweroff",
+        "/usr/sbin/shutdown": "shutdown",
     }.items():
-        upper.write(path, text, 0o755)
+        upper.write(path, (FILES / file).read_text(), 0o755)
     as_root = upper.folder("/usr/libexec/test-cloud") / "as-root"
     shutil.copyfile(str(shutil.which("setpriv")), as_root)
     as_root.chmod(0o4755)

@@ -1,30 +1,27 @@
 """Real hosts behind instances: made when they are launched, gone when they end."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
+import subprocess
 import tempfile
+import threading
 import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.units import parse_rate
+from cluster.core.state.files import text_of
+from cluster.core.text.units import parse_rate
 from cluster.providers.lab import LabProvider
-from cluster.providers.lab.rootfs import Upper, private, shape, text_of
+from cluster.providers.lab.rootfs import Upper, private, shape
 from tests.fakes import hostfiles, network
 from tests.fakes.network import Network, Place, Rules
 from tests.fakes.userdata import Orders
-
-if TYPE_CHECKING:
-    import subprocess
-    import threading
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path("/")
 
@@ -39,7 +36,7 @@ def missing() -> str:
     return f"{', '.join(absent)} missing: apt-get install iptables util-linux" if absent else ""
 
 
-class Wanted(Value, frozen=True, kw_only=True):
+class HostSettings(Value, frozen=True, kw_only=True):
     """A host that is to come up."""
 
     id: str  # of the instance that it stands behind
@@ -68,7 +65,7 @@ class Owner(Protocol):
 class Host:
     """A host, from the order to make it until it is gone."""
 
-    wanted: Wanted
+    settings: HostSettings
     number: int
     folder: Path
     process: subprocess.Popen[bytes] | None = None
@@ -80,7 +77,7 @@ class Host:
         return self.process is not None and self.process.poll() is None
 
     @property
-    def gone(self) -> bool:
+    def has_died(self) -> bool:
         """Whether it has ended by itself."""
         return not self.ended and self.process is not None and self.process.poll() is not None
 
@@ -123,7 +120,6 @@ class Hosts:
         return (str(address) for address in list(self._network.addresses)[4:-1])
 
     def clear(self) -> None:
-        """End all hosts."""
         self._worker.submit(lambda: None).result()
         for host in self._hosts.values():
             host.ended = True
@@ -132,13 +128,12 @@ class Hosts:
         shutil.rmtree(self._folder / "hosts", ignore_errors=True)
 
     def close(self) -> None:
-        """Leave nothing."""
         self.clear()
         self._worker.shutdown()
         self._network.close()
         shutil.rmtree(self._folder)
 
-    def of(self, instance_id: str) -> Host | None:
+    def find(self, instance_id: str) -> Host | None:
         return self._hosts.get(instance_id)
 
     def console(self, instance_id: str) -> str:
@@ -151,14 +146,17 @@ class Hosts:
         folder = self._folder / "hosts" / instance_id / "upper/etc/ssh"
         return text_of(folder / "ssh_host_ed25519_key.pub")
 
-    def boot(self, wanted: Sequence[Wanted]) -> None:
-        """Let hosts come up, new ones and such as were stopped."""
-        made = [
-            Host(wanted=one, number=next(self._numbers), folder=self._folder / "hosts" / one.id)
-            for one in wanted
+    def boot(self, settings: Sequence[HostSettings]) -> None:
+        new_hosts = [
+            Host(
+                settings=host_settings,
+                number=next(self._numbers),
+                folder=self._folder / "hosts" / host_settings.id,
+            )
+            for host_settings in settings
         ]
-        self._hosts |= {host.wanted.id: host for host in made}
-        self._later(lambda: self._boot(made))
+        self._hosts |= {host.settings.id: host for host in new_hosts}
+        self._later(lambda: self._boot(new_hosts))
 
     def forget(self, instance_id: str) -> None:
         """Let nobody have the disk of a host that was ended: its name may come again."""
@@ -174,10 +172,6 @@ class Hosts:
     def obey(self) -> None:
         """Let the rules of this moment hold."""
         self._later(self._obey)
-
-    def peer(self) -> None:
-        """Let private addresses be reached from here."""
-        self._network.peer([h.wanted.address for h in self._hosts.values() if h.running])
 
     def _later(self, what: Callable[[], None]) -> None:
         def work() -> None:
@@ -198,10 +192,10 @@ class Hosts:
         rate = parse_rate(settings.rate) if settings.rate else None
         for host, place in zip(hosts, places, strict=True):
             network.wait_for_namespace(place.pid)
-            (host.folder / "links").write_text(network.links(place, host.wanted.mtu))
+            (host.folder / "links").write_text(network.links(place, host.settings.mtu))
             (host.folder / "shape").write_text(shape("eth0", rate, network.MTU))
             (host.folder / "boot").write_text(str(settings.boot))
-            (host.folder / "login").write_text(f"{host.wanted.login:g}")
+            (host.folder / "login").write_text(f"{host.settings.login:g}")
         self._network.attach(
             places, [shape(f"h{place.number}", rate, network.MTU) for place in places]
         )
@@ -212,13 +206,13 @@ class Hosts:
     def _obey(self) -> None:
         hosts = [host for host in self._hosts.values() if host.running]
         with self._cloud.lock:
-            rules = self._cloud.rules({host.wanted.id: f"h{host.number}" for host in hosts})
+            rules = self._cloud.rules({host.settings.id: f"h{host.number}" for host in hosts})
         self._network.obey(rules)
 
 
 def _argv(folder: Path, host: Host) -> list[str]:
     spaces = ["--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
-    return ["unshare", *spaces, "sh", str(folder / "boot"), host.wanted.id]
+    return ["unshare", *spaces, "sh", str(folder / "boot"), host.settings.id]
 
 
 def _prepare(host: Host, hidden: list[str], minute: float) -> None:
@@ -227,13 +221,13 @@ def _prepare(host: Host, hidden: list[str], minute: float) -> None:
         return
     for part in ("upper", "work", "root"):
         (host.folder / part).mkdir(parents=True)
-    wanted = host.wanted
-    name = wanted.orders.hostname or f"ip-{wanted.address.replace('.', '-')}"
+    settings = host.settings
+    name = settings.orders.hostname or f"ip-{settings.address.replace('.', '-')}"
     upper = Upper(host.folder / "upper", ROOT)
     for path in hidden:
         upper.empty(path)
     hostfiles.programs(upper, minute)
-    hostfiles.fill(upper, wanted, name)
+    hostfiles.fill(upper, settings, name)
     (host.folder / "hostname").write_text(name)
 
 
@@ -247,7 +241,7 @@ def _place(host: Host) -> Place:
     return Place(
         number=host.number,
         pid=host.process.pid,
-        private=host.wanted.address,
-        prefix=host.wanted.prefix,
-        gateway=host.wanted.gateway,
+        private=host.settings.address,
+        prefix=host.settings.prefix,
+        gateway=host.settings.gateway,
     )

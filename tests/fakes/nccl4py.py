@@ -1,6 +1,6 @@
 """nccl4py and a GPU without either: arrays here, moved by MPI when the GPU is waited for.
 
-It has what `nccl_group` and `nccl_loops` use of nccl4py 0.6.0, with its signatures, and refuses
+It has what `groups` and `NcclLoops` use of nccl4py 0.6.0, with its signatures, and refuses
 what nccl4py refuses: a test compares both where the real one is installed. An operation is only
 queued, as on a GPU, so that whoever reads a result too early gets the old one.
 """
@@ -8,17 +8,15 @@ queued, as on a GPU, so that whoever reads a result too early gets the old one.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from cluster.measure import gpu_libraries
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
+from cluster.measure import buffers
 
 ID_BYTES = 128  # of ncclUniqueId
 
@@ -37,7 +35,6 @@ class Array:
     """An array on the GPU: only the library of the GPU may look into it."""
 
     def __init__(self, data: NDArray[Any]) -> None:
-        """Copy the data to the GPU."""
         self.data = data.copy()
 
 
@@ -50,20 +47,16 @@ class Library:
     harm: ClassVar[Callable[[], object]] = lambda: None
 
     def __init__(self, number: int) -> None:
-        """Select the GPU."""
         assert number < self.there
 
     @classmethod
     def count(cls) -> int:
-        """Count the GPUs."""
         return cls.there
 
     def put(self, bytes_: NDArray[Any]) -> Array:
-        """Copy to the GPU."""
         return Array(bytes_)
 
     def fetch(self, array: Array) -> NDArray[Any]:
-        """Copy from the GPU."""
         return array.data.copy()
 
     def synchronise(self) -> None:
@@ -76,28 +69,23 @@ class UniqueId:
     """What ranks find each other by."""
 
     def __init__(self, _internal: bytes | None = None) -> None:
-        """Keep its bytes."""
         self._internal = _internal or bytes(ID_BYTES)
 
     def __bytes__(self) -> bytes:
-        """Return its bytes."""
         return self._internal
 
     @staticmethod
     def from_bytes(b: bytes | bytearray | memoryview) -> UniqueId:
-        """Make it again."""
         if len(b) != ID_BYTES:
             raise ValueError(b)
         return UniqueId(bytes(b))
 
 
 def get_unique_id(empty: bool = False) -> UniqueId:  # noqa: FBT001, FBT002 - nccl4py's signature
-    """Make one."""
     return UniqueId(bytes(ID_BYTES) if empty else bytes(range(ID_BYTES)))
 
 
 def get_version() -> SimpleNamespace:
-    """Tell the versions."""
     return SimpleNamespace(nccl4py="0.6.0", libnccl=SimpleNamespace(version="2.30.0"))
 
 
@@ -105,7 +93,6 @@ class Communicator:
     """The ranks, each with a GPU."""
 
     def __init__(self, ptr: int | None = None) -> None:
-        """Join nobody yet."""
         assert ptr is None
         self._comm: Any = None
 
@@ -117,22 +104,21 @@ class Communicator:
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
         assert config is None
-        made = cls()
-        made._comm = MPI.COMM_WORLD.Dup()
-        assert (nranks, rank) == (made._comm.Get_size(), made._comm.Get_rank())
+        communicator = cls()
+        communicator._comm = MPI.COMM_WORLD.Dup()
+        assert (nranks, rank) == (communicator._comm.Get_size(), communicator._comm.Get_rank())
         assert isinstance(unique_id, UniqueId)
-        assert set(made._comm.allgather(bytes(unique_id))) == {bytes(range(ID_BYTES))}
-        return made
+        assert set(communicator._comm.allgather(bytes(unique_id))) == {bytes(range(ID_BYTES))}
+        return communicator
 
     def allreduce(
         self, sendbuf: Any, recvbuf: Any, op: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        """Queue it."""
         self._plain(stream, config)
         self._sum(op)
-        sent, got = _pair(sendbuf, recvbuf)
-        _enough(got, len(sent))
-        self._queue(lambda: self._comm.Allreduce(sent.copy(), got[: len(sent)]))
+        sent, output = _pair(sendbuf, recvbuf)
+        _enough(output, len(sent))
+        self._queue(lambda: self._comm.Allreduce(sent.copy(), output[: len(sent)]))
 
     def reduce(
         self,
@@ -149,55 +135,52 @@ class Communicator:
         self._plain(stream, config)
         self._sum(op)
         if self._comm.Get_rank() == root:
-            sent, got = _pair(sendbuf, recvbuf)
-            _enough(got, len(sent))
-            self._queue(lambda: self._comm.Reduce(sent.copy(), got[: len(sent)], root=root))
+            sent, output = _pair(sendbuf, recvbuf)
+            _enough(output, len(sent))
+            self._queue(lambda: self._comm.Reduce(sent.copy(), output[: len(sent)], root=root))
         else:
-            given = _data(sendbuf)
-            self._queue(lambda: self._comm.Reduce(given.copy(), None, root=root))
+            data = _data(sendbuf)
+            self._queue(lambda: self._comm.Reduce(data.copy(), None, root=root))
 
     def broadcast(
         self, sendbuf: Any, recvbuf: Any, root: int, *, stream: Any = None, config: Any = None
     ) -> None:
         """Queue it; only the root's `sendbuf` is looked at."""
         self._plain(stream, config)
-        got = _data(recvbuf)
+        output = _data(recvbuf)
         if self._comm.Get_rank() == root:
-            sent, got = _pair(sendbuf, recvbuf)
-            if len(sent) != len(got):
+            sent, output = _pair(sendbuf, recvbuf)
+            if len(sent) != len(output):
                 raise NcclInvalid("Buffer count mismatch")
-            got[:] = sent
-        self._queue(lambda: self._comm.Bcast(got, root=root))
+            output[:] = sent
+        self._queue(lambda: self._comm.Bcast(output, root=root))
 
     def allgather(
         self, sendbuf: Any, recvbuf: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        """Queue it."""
         self._plain(stream, config)
-        sent, got = _pair(sendbuf, recvbuf)
-        _enough(got, len(sent) * self._comm.Get_size())
-        self._queue(lambda: self._comm.Allgather(sent.copy(), got))
+        sent, output = _pair(sendbuf, recvbuf)
+        _enough(output, len(sent) * self._comm.Get_size())
+        self._queue(lambda: self._comm.Allgather(sent.copy(), output))
 
     def reduce_scatter(
         self, sendbuf: Any, recvbuf: Any, op: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        """Queue it."""
         self._plain(stream, config)
         self._sum(op)
-        sent, got = _pair(sendbuf, recvbuf)
+        sent, output = _pair(sendbuf, recvbuf)
         part = self._part(sent)
-        _enough(got, part)
-        self._queue(lambda: self._comm.Reduce_scatter_block(sent.copy(), got[:part]))
+        _enough(output, part)
+        self._queue(lambda: self._comm.Reduce_scatter_block(sent.copy(), output[:part]))
 
     def alltoall(
         self, sendbuf: Any, recvbuf: Any, *, stream: Any = None, config: Any = None
     ) -> None:
-        """Queue it."""
         self._plain(stream, config)
-        sent, got = _pair(sendbuf, recvbuf)
+        sent, output = _pair(sendbuf, recvbuf)
         self._part(sent)
-        _enough(got, len(sent))
-        self._queue(lambda: self._comm.Alltoall(sent.copy(), got))
+        _enough(output, len(sent))
+        self._queue(lambda: self._comm.Alltoall(sent.copy(), output))
 
     def destroy(self) -> None:
         """Leave the others."""
@@ -231,15 +214,15 @@ def _data(array: Any) -> NDArray[Any]:
     return array.data
 
 
-def _pair(one: Any, other: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    sent, got = _data(one), _data(other)
-    if sent.dtype != got.dtype:
+def _pair(sendbuf: Any, other: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    sent, output = _data(sendbuf), _data(other)
+    if sent.dtype != output.dtype:
         raise NcclInvalid("Dtype mismatch")
-    return sent, got
+    return sent, output
 
 
-def _enough(got: NDArray[Any], count: int) -> None:
-    if len(got) < count:
+def _enough(output: NDArray[Any], count: int) -> None:
+    if len(output) < count:
         raise NcclInvalid("Buffer count mismatch")
 
 
@@ -247,9 +230,9 @@ def install() -> None:
     """Take the place of nccl4py and of the libraries of GPUs, in this process."""
     package, core = ModuleType("nccl"), ModuleType("nccl.core")
     package.__spec__ = ModuleSpec("nccl", None)
-    for one in (Communicator, UniqueId, get_unique_id, get_version):
-        setattr(core, one.__name__, one)
+    for export in (Communicator, UniqueId, get_unique_id, get_version):
+        setattr(core, export.__name__, export)
     core.SUM = NcclRedOp.SUM  # type: ignore[attr-defined]
     package.core = core  # type: ignore[attr-defined]
     sys.modules.update({"nccl": package, "nccl.core": core})
-    gpu_libraries.LIBRARIES = (Library,)  # type: ignore[assignment]
+    buffers.LIBRARIES = (Library,)  # type: ignore[assignment]

@@ -1,17 +1,12 @@
 """The network of the hosts: a router in a namespace of its own, and who may reach whom."""
 
-from __future__ import annotations
-
 import ipaddress
 import subprocess
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 AMONG = ipaddress.IPv4Network("198.19.0.0/16")  # RFC 2544: for measuring networks, no stranger's
 PREFIX = 22  # of the public addresses of one cloud
@@ -57,8 +52,6 @@ class Network:
         self.addresses = list(AMONG.subnets(new_prefix=PREFIX))[self._room]
         self.caller, self._there = str(self.addresses[1]), str(self.addresses[2])
         self._gateways: set[str] = set()
-        self._peered = False
-        self._reached: set[str] = set()  # private addresses that have a way from here
         self._begin()
 
     def close(self) -> None:
@@ -93,7 +86,6 @@ class Network:
         _need(call(["nsenter", f"--net=/proc/{self.pid}/ns/net", "sh", "-e"], lines))
 
     def attach(self, places: Sequence[Place], shapes: Sequence[str]) -> None:
-        """Create the links of hosts."""
         lines = []
         for gateway in sorted({p.gateway for p in places} - self._gateways):
             lines.append(f"addr add {gateway}/32 dev lo")
@@ -110,21 +102,11 @@ class Network:
         batch("\n".join(lines) + "\n", self.pid)
         self._set({f"neigh/h{place.number}/proxy_delay": 0 for place in places})
         self.shape("".join(shapes))
-        if self._peered:
-            self.peer([place.private for place in places])
 
     def shape(self, lines: str) -> None:
         """Send tc a batch of commands about what hosts receive."""
         inside = ["nsenter", f"--net=/proc/{self.pid}/ns/net", "tc", "-batch", "-"]
         _need(call(inside, lines))
-
-    def peer(self, addresses: Iterable[str]) -> None:
-        """Let private addresses be reached from here."""
-        self._peered = True
-        new = set(addresses) - self._reached
-        way = f"via {self._there} dev aws{self._room} src {self.caller}"
-        batch("".join(f"route add {address}/32 {way}\n" for address in sorted(new)))
-        self._reached |= new
 
     def obey(self, rules: Rules) -> None:
         """Let pass what may."""
@@ -145,9 +127,10 @@ def links(place: Place, mtu: int) -> str:
 
 
 def _tables(rules: Rules) -> str:
-    nat = [f"-A PREROUTING -d {public} -j DNAT --to {ours}" for public, ours in rules.public]
+    nat = [f"-A PREROUTING -d {public} -j DNAT --to {private}" for public, private in rules.public]
     nat += [
-        f"-A POSTROUTING -s {ours} -o up -j SNAT --to {public}" for public, ours in rules.public
+        f"-A POSTROUTING -s {private} -o up -j SNAT --to {public}"
+        for public, private in rules.public
     ]
     chains = [f":{group} - [0:0]" for group, _ in rules.groups]
     lines = ["-A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT"]
@@ -187,9 +170,9 @@ def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 def wait_for_namespace(pid: int) -> None:
     """Wait until a process has a network of its own."""
-    ours = Path("/proc/self/ns/net").readlink()
+    namespace = Path("/proc/self/ns/net").readlink()
     deadline = time.monotonic() + PATIENCE
-    while Path(f"/proc/{pid}/ns/net").readlink() == ours:
+    while Path(f"/proc/{pid}/ns/net").readlink() == namespace:
         if time.monotonic() > deadline:
             raise RuntimeError("unshare made no network namespace.")
         time.sleep(0.001)
@@ -197,15 +180,14 @@ def wait_for_namespace(pid: int) -> None:
 
 def batch(lines: str, pid: int = 0) -> None:
     """Send ip a batch of commands, here or where a process is."""
-    where = ["nsenter", f"--net=/proc/{pid}/ns/net"] if pid else []
-    _need(call([*where, "ip", "-batch", "-"], lines))
+    prefix = ["nsenter", f"--net=/proc/{pid}/ns/net"] if pid else []
+    _need(call([*prefix, "ip", "-batch", "-"], lines))
 
 
 def call(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
     return subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
 
 
-def _need(done: subprocess.CompletedProcess[str]) -> None:
-    if done.returncode != 0:
-        raise RuntimeError(f"{done.args}: {done.stderr.strip()}")
+def _need(completed: subprocess.CompletedProcess[str]) -> None:
+    if completed.returncode != 0:
+        raise RuntimeError(f"{completed.args}: {completed.stderr.strip()}")

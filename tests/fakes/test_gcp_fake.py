@@ -1,8 +1,6 @@
 """The test cloud of Google is as strict as Google's, for the unmodified client."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.api_core import exceptions
@@ -10,26 +8,23 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import compute_v1
 
-from tests.fakes.gcp import Fault
+from tests.fakes.gcp import Cloud
 from tests.fakes.gcp.catalog import PROJECT
-
-if TYPE_CHECKING:
-    from tests.fakes.gcp import Cloud
 
 ZONE = "us-central1-a"
 WHERE = {"project": PROJECT, "zone": ZONE}
 
 
 def client(cloud: Cloud, kind: str) -> Any:
-    made = getattr(compute_v1, f"{kind}Client")
-    return made(
+    client_type = getattr(compute_v1, f"{kind}Client")
+    return client_type(
         credentials=AnonymousCredentials(),
         transport="rest",
         client_options=ClientOptions(api_endpoint=cloud.url),
     )
 
 
-def asked(count: int = 2, **changes: Any) -> dict[str, Any]:
+def request_body(count: int = 2, **changes: Any) -> dict[str, Any]:
     properties = {
         "machine_type": "c2-standard-4",
         "disks": [
@@ -49,48 +44,13 @@ def asked(count: int = 2, **changes: Any) -> dict[str, Any]:
 
 
 def bulk(cloud: Cloud, request: str = "", **how: Any) -> Any:
-    body = compute_v1.BulkInsertInstanceResource(asked(**how))
+    body = compute_v1.BulkInsertInstanceResource(request_body(**how))
     message = compute_v1.BulkInsertInstanceRequest(
         **WHERE, bulk_insert_instance_resource_resource=body
     )
     if request:
         message.request_id = request
     return client(cloud, "Instances").bulk_insert_unary(message)
-
-
-def operation(cloud: Cloud, name: str) -> Any:
-    return client(cloud, "ZoneOperations").get(**WHERE, operation=name)
-
-
-def names(cloud: Cloud) -> list[str]:
-    listed = client(cloud, "Instances").list(**WHERE)
-    return [one.name for one in listed if one.name.startswith("n-")]
-
-
-def test_instances_are_made_at_once_and_a_request_is_known_again(gcp: Cloud) -> None:
-    request = "8a0f6d3e-0000-4000-8000-000000000001"
-
-    first = bulk(gcp, request, count=3)
-    again = bulk(gcp, request, count=3)
-
-    assert first.name == again.name
-    assert names(gcp) == ["n-001", "n-002", "n-003"]
-    done = operation(gcp, first.name)
-    assert done.status == compute_v1.Operation.Status.DONE
-    assert done.client_operation_id == request
-    status = done.instances_bulk_insert_operation_metadata.per_location_status
-    assert status[f"zones/{ZONE}"].created_vm_count == 3
-
-
-@pytest.mark.parametrize("status", [503, 0])
-def test_no_room_comes_with_the_operation(gcp: Cloud, status: int) -> None:
-    gcp.set(capacity={ZONE: 2}, status=bool(status))
-
-    done = operation(gcp, bulk(gcp, count=3).name)
-
-    assert done.error.errors[0].code == "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
-    assert done.http_error_status_code == status
-    assert names(gcp) == []
 
 
 def test_what_its_description_does_not_allow_is_refused(gcp: Cloud) -> None:
@@ -109,20 +69,6 @@ def test_a_call_without_behaviour_is_a_gap(gcp: Cloud) -> None:
     assert "addresses.list has no behaviour" in gcp.gaps.pop()
 
 
-def test_faults_on_the_wire_and_in_operations(gcp: Cloud) -> None:
-    gcp.fail(Fault(action="instances.bulkInsert", code="rateLimitExceeded", times=1))
-    gcp.fail(Fault(action="instances.bulkInsert", code="INTERNAL_ERROR", operation=True, made=1))
-
-    with pytest.raises(exceptions.Forbidden):
-        bulk(gcp)
-    done = operation(gcp, bulk(gcp).name)
-
-    assert done.error.errors[0].code == "INTERNAL_ERROR"
-    assert gcp.mutating()[0].code == "rateLimitExceeded"
-    assert names(gcp) == ["n-001"]
-    assert {thing.kind for thing in gcp.things(theirs=False)} == {"instances", "disks"}
-
-
 FLEX: dict[str, Any] = {
     "machine_type": "a3-highgpu-8g",
     "reservation_affinity": {"consume_reservation_type": "NO_RESERVATION"},
@@ -137,7 +83,7 @@ FLEX: dict[str, Any] = {
 
 def group(cloud: Cloud, repairs: str = "DO_NOTHING", **changes: Any) -> None:
     """Make a template of Flex-start VMs, and a group of it without machines."""
-    properties = asked(**{**FLEX, **changes})["instance_properties"]
+    properties = request_body(**{**FLEX, **changes})["instance_properties"]
     template = {"name": "t", "properties": properties}
     body = compute_v1.InstanceTemplate(template)
     client(cloud, "InstanceTemplates").insert_unary(
@@ -163,40 +109,6 @@ def resize(cloud: Cloud, **how: Any) -> None:
         instance_group_manager="g",
         instance_group_manager_resize_request_resource=body,
     )
-
-
-def state(cloud: Cloud) -> Any:
-    found = client(cloud, "InstanceGroupManagerResizeRequests")
-    return found.get(**WHERE, instance_group_manager="g", resize_request="r")
-
-
-def test_a_resize_request_gives_all_machines_or_waits_and_says_why(gcp: Cloud) -> None:
-    gcp.set(capacity={ZONE: 1})
-    group(gcp)
-    resize(gcp)
-    waiting = state(gcp)
-
-    assert waiting.state == "ACCEPTED"
-    why = waiting.status.last_attempt.error.errors
-    assert [one.code for one in why] == ["ZONE_RESOURCE_POOL_EXHAUSTED"]
-    assert names(gcp) == []
-    gcp.set(capacity={})
-    assert state(gcp).state == "SUCCEEDED"
-    assert names(gcp) == ["n-1", "n-2"]
-
-
-def test_a_group_takes_its_request_and_machines_along(gcp: Cloud) -> None:
-    group(gcp)
-    resize(gcp)
-    with pytest.raises(exceptions.BadRequest, match="already being used"):
-        client(gcp, "InstanceTemplates").delete_unary(project=PROJECT, instance_template="t")
-    client(gcp, "InstanceGroupManagers").delete_unary(**WHERE, instance_group_manager="g")
-
-    assert names(gcp) == []
-    with pytest.raises(exceptions.NotFound):
-        state(gcp)
-    client(gcp, "InstanceTemplates").delete_unary(project=PROJECT, instance_template="t")
-    assert not gcp.things(theirs=False)
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,9 @@ def _ordered(config: dict[str, Any]) -> Orders:
     )
 
 
-def _keys(given: dict[str, str]) -> dict[str, tuple[str, str]]:
-    kinds = {name.rpartition("_")[0] for name in given}
-    return {k: (given[f"{k}_private"], given.get(f"{k}_public", "")) for k in sorted(kinds)}
+def _keys(texts: dict[str, str]) -> dict[str, tuple[str, str]]:
+    kinds = {name.rpartition("_")[0] for name in texts}
+    return {k: (texts[f"{k}_private"], texts.get(f"{k}_public", "")) for k in sorted(kinds)}
 
 
 def _file(entry: dict[str, Any]) -> File:

@@ -39,9 +39,7 @@ class Fault(Value, frozen=True, kw_only=True):
 
 
 class Call(Value, frozen=True, kw_only=True):
-    """A call that reached the cloud."""
-
-    number: int  # counted from 0
+    number: int = 0  # counted from 0, as they come
     service: str  # such as `ec2`
     action: str  # such as `RunInstances`
     region: str  # where

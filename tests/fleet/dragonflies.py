@@ -12,7 +12,7 @@ from tests.fleet.fleets import RATE, Simulated
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.core.model.fabric import Fabric
+    from cluster.core.model.network.fabric import Fabric
     from cluster.fleet.simulation import Numbers, Values
 
 THIN = 3.0  # hosts of a router, or of a group, over what its links to each other one carry
@@ -43,7 +43,6 @@ class DragonflyLinks(FabricLinks):
     def paths(
         self, source: Numbers, target: Numbers, ports: Numbers, misrouted: Mapping[int, int]
     ) -> Numbers:
-        """Return the links that each flow takes."""
         assert not misrouted
         at, end = source // self.of_router, target // self.of_router
         ways = [source]
@@ -57,7 +56,6 @@ class DragonflyLinks(FabricLinks):
         return np.stack(ways, axis=1)
 
     def _inside(self, start: Numbers, end: Numbers) -> Numbers:
-        """Return the link between two routers of a group."""
         link = self.first + start * self.routers + end % self.routers
         return np.where(start == end, NO_LINK, link)
 

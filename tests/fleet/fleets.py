@@ -1,22 +1,14 @@
 """Simulated fleets, for tests."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from msgspec.structs import replace
 
-from cluster.core.model.fabric import parse_fabric, parse_faults, parse_noise
-from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric, PairTest
+from cluster.core.model.network.fabric import Routing, parse_fabric, parse_faults, parse_noise
+from cluster.core.model.network.fleet import Fleet, FleetVerdict, PairMetric, PairTest
 from cluster.fleet.diagnosis import diagnose
-from cluster.fleet.rounds import SurveyPlan, survey
+from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.fleet.simulation import FleetSimulator
 from cluster.reports.words.fleet import part_name
-
-if TYPE_CHECKING:
-    from cluster.core.model.fabric import Routing
-    from cluster.fleet.rounds import SurveyStep
 
 RATE = 12.5e9
 

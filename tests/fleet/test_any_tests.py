@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from cluster.core.model.fleet import Fleet, PairTest
+from cluster.core.model.network.fleet import Fleet, PairTest
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.foreign import diagnose_foreign
+from cluster.fleet.pair_table import believable
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.fleet.simulation import max_min_rates
 from cluster.fleet.solver import at_least
 from cluster.reports.words.fleet import with_words
+from tests.conftest import tries
 
 MOST_HOSTS = 12
 ODD = (None, 0.0, 5e-324, 1e-310, 1.7e308, math.nan, math.inf, -1.0, 0.25, 0.5, 0.73, 0.99, 1.0)
@@ -59,7 +62,7 @@ def fleets_with_tests(draw: st.DrawFn) -> tuple[Fleet, list[PairTest]]:
     return fleet, draw(st.lists(tests, max_size=60))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200), deadline=None)
 @given(fleets_with_tests())
 def test_any_tests_give_a_verdict_of_finite_values(drawn: tuple[Fleet, list[PairTest]]) -> None:
     fleet, tests = drawn
@@ -135,7 +138,7 @@ def uneven(seed: int) -> tuple[Fleet, list[PairTest]]:
     return fleet, survey(fleet, SurveyPlan(rounds=10, alone=8), measure, None)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(tries(40)))
 def test_fleets_of_several_generations_with_uneven_links_get_a_verdict(seed: int) -> None:
     fleet, tests = uneven(seed)
     verdict = diagnose(fleet, tests)
@@ -158,3 +161,13 @@ def test_hosts_that_were_all_short_of_processor_time_have_no_reference() -> None
     ]
     fleet = Fleet(names=("0", "1"), groups=(0, 0), directed=False)
     assert diagnose(fleet, tests).reference is None
+
+
+@pytest.mark.parametrize(("reason", "busy", "tried"), [("", 0.98, 0), ("", 0.1, 1), ("e", 0.98, 1)])
+def test_that_nothing_arrived_at_a_busy_processor_says_nothing_of_the_link(
+    reason: str, busy: float, tried: int
+) -> None:
+    test = pair(0, 0, 1, 0.0)
+    (kept,) = believable([replace(test, reason=reason, target_busy=busy)])
+
+    assert (kept.value is not None) == tried

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest
+from cluster.core.model.network.fleet import Fleet, FleetVerdict, PairTest
 from cluster.fleet.devices import diagnose_devices
 
 RATES = {

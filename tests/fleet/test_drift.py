@@ -1,9 +1,10 @@
 """Settings of hosts that differ: which, in which order, and what they explain."""
 
+import pytest
 from msgspec.structs import replace
 
-from cluster.core.model.fleet import FleetFinding, Part, Reason
 from cluster.core.model.hosts import Facts, Interface, Tuning
+from cluster.core.model.network.fleet import FleetFinding, Part, Reason
 from cluster.fleet.evidence import causes, drifts
 from cluster.reports.words.fleet import drift_words
 from tests.plain_values import plain_facts
@@ -34,6 +35,10 @@ def test_the_most_unusual_is_first_and_says_which_hosts(snapshot: Snapshot) -> N
     found = drifts(fleet(host17=replace(ALIKE, interfaces=(small,)), host3=old, host9=old))
 
     assert [drift.setting for drift in found] == ["mtu of eth0", "kernel"]
+    assert [(drift.path, drift.interface) for drift in found] == [
+        ("interfaces.mtu", "eth0"),
+        ("kernel", ""),
+    ]
     snapshot(drift_words(found[0]))
     assert (found[1].count, found[1].hosts) == (62, (3, 9))
     assert [drift.slows for drift in found] == [True, False]
@@ -90,7 +95,13 @@ def test_a_limit_of_the_control_group_is_a_difference() -> None:
     (drift,) = drifts(fleet(host7=replace(ALIKE, cgroup_cpus=2.0)))
 
     assert (drift.setting, drift.hosts, drift.values) == ("cgroup_cpus", (7,), ("2.0",))
-    assert drift.slows
+    slow = FleetFinding(
+        kind="BAD", place=Part(kind="host", host=7), reason=Reason(code="slow", share=0.4)
+    )
+    assert causes(slow, (drift,)) == (drift,)
+    limited = replace(ALIKE, cgroup_cpus=2.0)
+    (reverse,) = drifts({0: limited, 1: limited, 7: ALIKE})
+    assert causes(slow, (reverse,)) == ()
 
 
 def test_a_cable_at_half_duplex_is_a_difference() -> None:
@@ -117,3 +128,38 @@ def test_a_cause_is_of_all_hosts_of_a_finding_and_can_slow_them() -> None:
     assert [cause.setting for cause in causes(slow, found)] == ["mtu of eth0"]
     assert causes(lost, found) == ()
     assert causes(other, found) == causes(group, found) == ()
+
+
+def test_a_value_that_a_good_host_has_is_no_cause() -> None:
+    small = replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], mtu=1500),))
+    smaller = replace(ALIKE, interfaces=(replace(ALIKE.interfaces[0], mtu=1400),))
+    slow = FleetFinding(
+        kind="BAD", place=Part(kind="host", host=17), reason=Reason(code="slow", share=0.4)
+    )
+    shared, own = (
+        drifts(fleet(host17=small, host3=small)),
+        drifts(fleet(host17=smaller, host3=small)),
+    )
+
+    assert causes(slow, shared, {3, 4}) == ()
+    assert causes(slow, shared, {4}) == causes(slow, shared) == shared
+    assert causes(slow, own, {3, 4}) == own
+
+
+@pytest.mark.parametrize("value", [0.5, 2.0])
+@pytest.mark.parametrize("name", ["mtu", "speed", "usable_cores", "cgroup_cpus"])
+def test_only_a_smaller_value_is_a_cause(name: str, value: float) -> None:
+    link = replace(ALIKE.interfaces[0], mtu=4000, speed=1.25e9)
+    usual = replace(ALIKE, interfaces=(link,), usable_cores=8, cgroup_cpus=8.0)
+    if name in ("mtu", "speed"):
+        figure = value * getattr(link, name)
+        odd = replace(usual, interfaces=(replace(link, **{name: type(link.mtu)(figure)}),))
+    else:
+        odd = replace(usual, **{name: type(getattr(usual, name))(value * 8)})
+    slow = FleetFinding(
+        kind="BAD", place=Part(kind="host", host=1), reason=Reason(code="slow", share=0.4)
+    )
+    found = drifts({0: usual, 1: odd, 2: usual})
+
+    assert len(found) == 1
+    assert causes(slow, found) == (found if value < 1 else ())

@@ -1,28 +1,28 @@
 """What counters say of a slow host: what went up in its low tests, and in no good ones."""
 
-from __future__ import annotations
-
 from itertools import permutations
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from cluster.agent.counters import read_counters, trouble
+from cluster.agent.hardware.counters import read_counters, trouble
 from cluster.benchmarks.pairs import BANDWIDTH
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason, Suspect
 from cluster.core.model.hosts import Interface
+from cluster.core.model.network.fleet import (
+    FleetFinding,
+    FleetVerdict,
+    PairTest,
+    Part,
+    Reason,
+    Suspect,
+)
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.evidence import causes, counter_changes, drifts
 from cluster.fleet.pair_measurements import measurements_of, pair_tests
-from cluster.fleet.rounds import SurveyPlan, survey
+from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from tests.fleet.fleets import Simulated
 from tests.plain_values import plain_facts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.fleet.rounds import SurveyStep
 
 LOSSES = {"tcp.retransmitted": 0.04}
 SLOW = 3
@@ -87,6 +87,9 @@ def test_a_rate_limits_where_counters_were_read_and_all_are_0(
         ({}, {}, 0.2, []),
         (LOSSES, {}, 0.2, ["tcp.retransmitted"]),
         ({"tcp.retransmitted": 0.01}, {}, 0.01, ["rate"]),  # as senders find the rate of a link
+        # a shaper may lose as many, but no losses leave rates so equal
+        ({"tcp.retransmitted": 0.05}, {}, 0.005, ["rate", "tcp.retransmitted"]),
+        ({"tcp.retransmitted": 0.05}, {}, 0.04, ["tcp.retransmitted"]),
         ({}, LOSSES, 0.2, []),  # what a receiver sends again is no loss of the test
         ({}, {"cpu.throttled": 0.8}, 0.01, ["cpu.throttled"]),
         ({"cpu.steal": 0.5}, {"cpu.steal": 0.5}, 0.01, ["cpu.steal"]),

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest, Reason
+from cluster.core.model.network.fleet import Fleet, FleetVerdict, PairTest, Reason
 from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.rounds import SurveyStep, first_rounds, tournament
 from cluster.reports.words.fleet import part_name, with_words

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.core.model.fleet import PairTest
+from cluster.core.model.network.fleet import PairTest
 from cluster.fleet.pair_measurements import host_shares
 
 SLOW = 0

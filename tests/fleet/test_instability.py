@@ -1,24 +1,17 @@
 """Hosts that are good only some of the time: at other times again, and others beside them not."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from cluster.core.model.fleet import Part
+from cluster.core.model.network.fleet import PairTest, Part
 from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.findings.instability import REPEATED
 from cluster.fleet.gate import decide
-from cluster.fleet.instability import REPEATED
-from cluster.fleet.rounds import BESIDE, REPEATS, SurveyPlan, survey
+from cluster.fleet.rounds import BESIDE, REPEATS, SurveyPlan, SurveyStep, survey
 from tests.fleet.fleets import Simulated, named
-
-if TYPE_CHECKING:
-    from cluster.core.model.fleet import PairTest
-    from cluster.fleet.rounds import SurveyStep
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cluster.core.model.placement import NetworkLayer
-from cluster.fleet.proximity import agreement, closest_layer, compared, disagreements, switch_groups
+from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
+from cluster.fleet.proximity import agreement, closest_layer, compared, disagreements
 from cluster.providers._cloud.provider import network_layers
 
 
@@ -31,9 +31,9 @@ def test_the_closest_layer_is_the_nearest_to_the_hosts_of_equals() -> None:
     groups = (0, 0, 1, 1)
     far = layer(0, 0, 0, 0, name="block")
     near, same = layer(0, 0, 1, 1), layer(4, 4, 7, 7, name="twice")
-    assert closest_layer(groups, (near, same, far)) == near
-    assert closest_layer((), (near, far)) is None
-    assert closest_layer(groups, ()) is None
+    assert closest_layer(groups, (near, same, far)) == (near, 1.0)
+    assert closest_layer((), (near, far)) == (None, None)
+    assert closest_layer(groups, ()) == (None, None)
 
 
 def test_a_layer_above_is_compared_with_groups_of_groups() -> None:
@@ -47,11 +47,15 @@ def test_check_takes_the_nearest_switches_that_most_hosts_share() -> None:
     alone = layer(0, 1, 2, 3)
     leaves, all_of_them = layer(0, 0, 1, 1), layer(0, 0, 0, 0)
     machines = layer(0, 0, 1, 1, name="physical host", switch=False)
-    assert switch_groups((alone, leaves, all_of_them)) == (0, 0, 1, 1)
-    assert switch_groups((machines, all_of_them)) == (0, 0, 0, 0)
-    assert switch_groups((layer(0, 0, 1, None), all_of_them)) == (0, 0, 1, 5)
-    assert switch_groups((alone,)) == ()
-    assert switch_groups(()) == ()
+
+    def switch_groups(*layers: NetworkLayer) -> tuple[int, ...]:
+        return ProviderTopology(layers=layers).switch_groups
+
+    assert switch_groups(alone, leaves, all_of_them) == (0, 0, 1, 1)
+    assert switch_groups(machines, all_of_them) == (0, 0, 0, 0)
+    assert switch_groups(layer(0, 0, 1, None), all_of_them) == (0, 0, 1, 5)
+    assert switch_groups(alone) == ()
+    assert switch_groups() == ()
 
 
 def test_a_node_counts_with_all_above_it() -> None:

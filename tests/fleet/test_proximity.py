@@ -1,9 +1,7 @@
 """Groups of hosts by latency: found where they are, and refused where noise made them."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,9 +14,6 @@ from cluster.fleet.proximity import (
     rand_index,
     unplaced_hosts,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NEAR, FAR = 12.9e-6, 16.2e-6  # of EC2, 8 B, within and between the lowest switches
 JITTER = 0.05

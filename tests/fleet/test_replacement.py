@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.core.model.fleet import (
+from cluster.core.model.network.fleet import (
     FindingKind,
     FleetFinding,
     FleetVerdict,

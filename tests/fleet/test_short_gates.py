@@ -1,7 +1,5 @@
 """A gate of few hosts and little time, on simulated fleets."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fleet.fleets import Simulated

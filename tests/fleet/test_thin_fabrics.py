@@ -1,16 +1,10 @@
 """Fabrics that are slow while all send: what a host reaches is seen in tests alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from cluster.core.model.network.fabric import Routing
 from tests.fleet.dragonflies import Dragonfly
 from tests.fleet.fleets import RATE, Simulated, named
-
-if TYPE_CHECKING:
-    from cluster.core.model.fabric import Routing
 
 SHAPES = [(9, 4, 2), (5, 4, 4)]
 FAULTS: list[tuple[str, list[tuple[str, ...]]]] = [

@@ -1,14 +1,13 @@
 """`cluster hang NAME JOB`: which rank of a job that runs the others wait for, on real MPI."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,19 +16,15 @@ import cluster
 from cluster.core.errors import ClusterError, ShellError, Unreachable
 from cluster.core.model.hang import HostReport, Snapshot
 from cluster.core.model.hosts import Completed
-from cluster.measure.kernels import compile_kernel
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.jobs.hang import look_on
+from cluster.orchestration.jobs.job import Job
 from cluster.runs.dumps import read_dumps
 from tests.conftest import answer, command, until
 from tests.contracts.sshd import befriend, sshd
+from tests.prepared import IDLE
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 from tests.slurm_here import slurm_here
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.jobs.job import Job
 
 __all__ = ["kubernetes", "kubernetes_server", "slurm_here", "sshd"]
 TORCH_PYTHON = os.environ.get("CLUSTER_TORCH_PYTHON", sys.executable)
@@ -52,11 +47,6 @@ while True:
     c.Allreduce(np.zeros(4), np.zeros(4))
     time.sleep(0.05)
 """
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_kernel("profile", tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.fixture
@@ -91,7 +81,7 @@ def start(c: Cluster, library: Path, what: str) -> Job:
         "LD_PRELOAD": str(library),
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_mpi_yield_when_idle": "1",
+        **{f"OMPI_MCA_{name}": value for name, value in IDLE.items()},
     }
     job = c.start([*words, sys.executable, "hang.py", what], name=what, env=env)
     until(lambda: len(list(folder.glob("mpi_calls.?"))) == 2, "both ranks call MPI")
@@ -119,16 +109,18 @@ def test_the_rank_that_the_others_wait_for(c: Cluster, library: Path, what: str,
 
 
 def test_a_job_on_other_hosts(far: Cluster, library: Path) -> None:
-    start(far, library, "sleeps")
+    """By a rank that was stopped, which is seen at once."""
+    start(far, library, "stopped")
 
     def hung() -> Any:
-        found = answer("hang", far.name, "sleeps", status=None)
+        found = answer("hang", far.name, "stopped", status=None)
         return found["answer"]["cause"] if found["answer"]["verdict"] == "hung" else None
 
-    cause = until(hung, "the wait is long")
-    assert (cause["kind"], cause["confidence"]) == ("rank_absent", "certain")
+    cause = until(hung, "it is stopped")
+    assert (cause["kind"], cause["confidence"]) == ("process_stopped", "certain")
     assert [one["rank"] for one in cause["stragglers"]] == [1]
-    far.jobs["sleeps"].stop()
+    assert (cause["stuck"]["name"], cause["stuck"]["waiting"]) == ("MPI_Allreduce", [0])
+    far.jobs["stopped"].stop()
 
 
 def test_a_job_that_goes_on_is_not_hung(c: Cluster, library: Path) -> None:

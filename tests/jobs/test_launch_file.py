@@ -1,11 +1,10 @@
 """Groups, set-up and launch files on this machine: what is there is used again."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +14,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch_file import launch_file, read_launch_file
 from tests.background import Background
 from tests.conftest import ROOT, answer, command, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 EXAMPLE = ROOT / "examples" / "parameter_servers.toml"
 
@@ -112,7 +107,7 @@ def test_a_file_that_is_fetched_and_ended_leaves_its_results_and_nothing_else(
     steps = read_launch_file(path).steps()
     done = command("launch", str(path), status=1)
 
-    assert [step.split()[0] for step in steps] == ["job", "job", "wait", "fetch", "take"]
+    assert [step.kind for step in steps] == ["job", "job", "wait", "fetch", "down"]
     snapshot(done.stderr)
     ranks = {f.parent.name: f.read_text() for f in (tmp_path / "results").glob("*/rank")}
     assert ranks == {"1.worker.once": "0\n", "2.worker.once": "1\n"}

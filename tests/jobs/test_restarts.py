@@ -1,11 +1,9 @@
 """Jobs that lose a host are started again: on the same host, or with a new one in its place."""
 
-from __future__ import annotations
-
 import os
 import signal
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -13,12 +11,8 @@ from msgspec.structs import replace
 import cluster
 from cluster.core.errors import JobError, ProvisionError, Timeout
 from cluster.orchestration.jobs import job as job_module
+from cluster.orchestration.jobs.job import Job
 from tests.conftest import command, until
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from cluster.orchestration.jobs.job import Job
 
 pytestmark = pytest.mark.usefixtures("tools")
 

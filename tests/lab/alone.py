@@ -1,21 +1,16 @@
 """A machine of its own: what is found there afterwards was left by us, and by nobody else."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import COMMAND, PATIENCE, ROOT, run, until
 from tests.forked import can_fork, run_forked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Seconds that the kernel may take: it ends what is killed, and takes the devices of a network
 # namespace away after its last process, on its own time, after the command has returned.
@@ -53,6 +48,7 @@ where, _, path = sys.argv[1].partition(":")
 owner = importlib.import_module(where)
 for word in owners:
     owner = getattr(owner, word)
+getattr(owner, name)  # a name that is not called any more fails here
 
 
 def die(*words: object, **more: object) -> None:

@@ -1,12 +1,9 @@
 """Real hosts: a lab that the tests of this folder share, and labs of their own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,11 +16,10 @@ from tests.lab.alone import alone
 
 __all__ = ["alone"]
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
-    from cluster.orchestration.cluster import Cluster
-    from cluster.remote.shells import Shell
+from cluster.orchestration.cluster import Cluster
+from cluster.remote.shells import Shell
 
 
 @pytest.fixture(scope="session")

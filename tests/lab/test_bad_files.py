@@ -1,22 +1,16 @@
 """Commands and files of the awkward kind, on real hosts, as the `cluster` command takes them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from cluster.orchestration.cluster import Cluster
 from tests.conftest import COMMAND, LONG, command, run
 from tests.lab.conftest import must
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cluster.orchestration.cluster import Cluster
 
 ODD = "a 'b' \"c\" $(d)\n;e\\ *"
 BOTH = ("0.mpi.shared", "1.mpi.shared")
@@ -24,7 +18,6 @@ BOTH = ("0.mpi.shared", "1.mpi.shared")
 
 @pytest.fixture
 def place(lab: Cluster) -> Iterator[str]:
-    """A folder on both hosts for the files of a test."""
     lab.run(["mkdir", "/files"])
     yield "/files"
     lab.run(["rm", "-r", "/files"])

@@ -1,7 +1,5 @@
 """Hosts that are not as they should be: each is named, and the others are not held up."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -10,20 +8,17 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import cluster
-from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError, Unreachable
 from cluster.core.model.hosts import Completed
+from cluster.core.state import journal
+from cluster.orchestration.cluster import Cluster
 from cluster.remote.ssh import connection
 from tests.conftest import COMMAND, answer, command
 from tests.lab.conftest import first_process, must
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("own")
 HUP = "; kill -HUP 1"  # sshd begins anew, in the same process

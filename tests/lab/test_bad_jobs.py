@@ -1,33 +1,26 @@
 """Jobs across real hosts that go wrong: who is lost is named, values come home, nothing runs on."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import cluster
-from cluster.core import journal
 from cluster.core.errors import JobError, Unreachable
-from cluster.orchestration.bench.listener import Listener
-from cluster.orchestration.cluster import attach
-from cluster.providers.lab.control import alter
+from cluster.core.state import journal
+from cluster.orchestration.bench.collect import Listener
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.providers.lab.network import alter
 from cluster.remote.ssh import connection
 from cluster.runs import store
+from cluster.runs.run import Run
 from tests.background import Background
 from tests.conftest import answer, command, processes, runs_folder, until
 from tests.lab.conftest import must, ranks_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cluster.orchestration.cluster import Cluster
-    from cluster.runs.run import Run
 
 DOWN_WITHIN = 20.0  # seconds; 10 are promised, and this machine may be busy
 NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy

@@ -1,14 +1,9 @@
 """The controller dies at every phase of a launch and of a job: what then takes it all away."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
-    from tests.lab.alone import Alone
+from cluster.orchestration.cluster import Cluster
+from tests.lab.alone import Alone
 
 LAUNCH = "made = cluster.launch('crash', provider='lab', options={'rate': '1gbit'})\n"
 BENCH = f"{LAUNCH}made.bench('p2p', metrics=['latency'], sizes='8', iterations=10)\n"
@@ -21,14 +16,14 @@ LAUNCHING = {  # the function that is about to be called
     "the links are made": "cluster.providers.lab:network.write_network",
     "the hosts are up": "cluster.orchestration.launch.launch:journal.Created",
     "the hosts are in the journal": "cluster.orchestration.launch.launch:connect",
-    "connecting": "cluster.remote.ssh.connection:_called",
+    "connecting": "cluster.remote.ssh.connection:open_hop",
 }
 RUNNING = {
     "installing": "cluster.remote.environment.install:HostInstaller._push",
-    "joining": "cluster.remote.ssh_mesh:_write_files",
-    "a job is in the journal": "cluster.remote.jobs:MpiJob.start",
-    "the job runs": "cluster.remote.jobs:MpiJob.watch",
-    "the job ended": "cluster.remote.jobs:MpiJob.fetch",
+    "joining": "cluster.remote.network.ssh_mesh:_write_files",
+    "a job is in the journal": "cluster.remote.sessions.jobs:MpiJob.start",
+    "the job runs": "cluster.remote.sessions.jobs:MpiJob.watch",
+    "the job ended": "cluster.remote.sessions.jobs:MpiJob.fetch",
 }
 
 
@@ -45,9 +40,11 @@ def test_a_launch_that_was_killed_leaves_nothing(alone: Alone, point: str, remed
 
 @pytest.mark.parametrize("point", RUNNING.values(), ids=RUNNING)
 def test_a_measurement_that_was_killed_leaves_nothing(
-    alone: Alone, cached: None, installed_anew: None, point: str
+    alone: Alone, cached: None, request: pytest.FixtureRequest, point: str
 ) -> None:
     """The cluster is as good as any other: it is listed, kept by gc, and taken down."""
+    if point == RUNNING["installing"]:
+        request.getfixturevalue("installed_anew")
     before = alone.left()
     alone.die_at(point, BENCH)
     assert alone.command("more", "gc", "-y", "--json").stdout == "[]\n"
@@ -63,7 +60,7 @@ def cached(lab: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["cluster.providers.lab:shutil.rmtree", "cluster.core.journal:Journal.forget"]
+    "point", ["cluster.providers.lab:shutil.rmtree", "cluster.core.state.journal:Journal.forget"]
 )
 def test_a_down_that_was_killed_is_done_again(alone: Alone, point: str) -> None:
     before = alone.left()

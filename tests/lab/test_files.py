@@ -1,29 +1,23 @@
 """Files and ports between this machine and hosts, and among hosts."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
 import socket
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import cluster
-from cluster.agent.working_copy import sha256
+from cluster.agent.scratch import sha256
 from cluster.core.errors import ClusterError, ShellError, SpecError, Unreachable
-from cluster.providers.lab.control import alter, alter_pair
-from cluster.remote import rsync, spread
+from cluster.orchestration.cluster import Cluster
+from cluster.providers.lab.network import alter, alter_pair
+from cluster.remote.files import host_files, spread
 from tests.conftest import until
 from tests.lab.conftest import must, on
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cluster.orchestration.cluster import Cluster
 
 ODD = ("a 'b' \"c\"", "new\nline", "back\\nslash\\", "-rf", " ", "*")
 SERVER = "setsid python3 -m http.server --bind {bind} {port} > /dev/null 2>&1 < /dev/null &"
@@ -31,7 +25,6 @@ SERVER = "setsid python3 -m http.server --bind {bind} {port} > /dev/null 2>&1 < 
 
 @pytest.fixture
 def place(lab: Cluster) -> Iterator[str]:
-    """A folder on both hosts for the files of a test."""
     lab.run(["mkdir", "/synced"])
     yield "/synced"
     lab.run(["rm", "-r", "/synced"])
@@ -141,7 +134,7 @@ def test_of_a_large_file_only_blocks_that_differ_are_sent(
     else:  # the machine has none: the file was sent whole
         assert parts.sent_bytes == file.stat().st_size
     assert sha256(file) in must(lab, 0, f"sha256sum {place}/*/*")
-    monkeypatch.setattr(rsync, "reaches", lambda _: False)
+    monkeypatch.setattr(host_files, "rsync_reaches", lambda _: False)
     file.write_bytes(file.read_bytes()[::-1])
     assert lab.sync(home / "code", there, hosts=host).sent_bytes == file.stat().st_size
     assert sha256(file) in must(lab, 0, f"sha256sum {place}/*/*")

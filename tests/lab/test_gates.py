@@ -1,8 +1,6 @@
 """A gate on a link that is slower than it says: LOW, exit status 3, and JUnit that others read."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from junitparser import Failure, JUnitXml
@@ -10,10 +8,8 @@ from junitparser import Failure, JUnitXml
 import cluster
 from tests.conftest import command, until
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
+@pytest.mark.serial  # beside other work, nothing is low for certain
 @pytest.mark.usefixtures("own", "tools")
 def test_a_link_slowed_to_a_tenth_is_low_and_hits_the_gate(tmp_path: Path) -> None:
     """The lab says 1 Gbit/s; a tenth passes. A busy machine only makes it slower still."""

@@ -1,26 +1,21 @@
 """What a host of a lab is, and how its links are: asked of the hosts themselves."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import cluster
-from cluster.core import journal
 from cluster.core.errors import SpecError
+from cluster.core.state import journal
+from cluster.orchestration.cluster import Cluster
 from cluster.providers.lab import LabProvider
 from tests.conftest import ROOT, answer, command, run, until
 from tests.lab.conftest import must, on
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
 
 MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp", str(ROOT))  # noqa: S108
 LAB = ("up", "mine", "--provider", "lab")

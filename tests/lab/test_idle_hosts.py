@@ -1,29 +1,22 @@
 """Hosts that nobody uses end by themselves, all at the same time, with no client there."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal
 import subprocess
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
 import cluster
+from cluster.orchestration.cluster import Cluster
 from cluster.providers.lab import LabProvider
 from tests.conftest import until
 from tests.lab.conftest import first_process
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from cluster.orchestration.cluster import Cluster
-
-    Use = Callable[[Cluster], AbstractContextManager[None]]
+Use = Callable[[Cluster], AbstractContextManager[None]]
 
 IDLE = 2.0  # seconds
 

@@ -1,20 +1,15 @@
 """Ranks in a container; the engine is a strict fake, because none runs containers everywhere."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import cluster
 from cluster.core.errors import HostErrors
-from cluster.core.model.notes import Note
+from cluster.core.model.results.records import Note
 from tests.conftest import command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # It knows the words that we use and no others, and runs with nothing but what it was given.
 ENGINE = """\

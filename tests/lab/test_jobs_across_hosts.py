@@ -1,23 +1,17 @@
 """Jobs on several real hosts, and the ways by which people get there."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 import cluster
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.proximity import judge_placement
 from cluster.runs import store
 from tests.conftest import answer, command, launcher, run, runs_folder
 from tests.lab.conftest import must
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.orchestration.cluster import Cluster
 
 SHARED = ("--provider=lab", "shared", "--option=rate=1gbit")
 

@@ -1,7 +1,5 @@
 """Jobs on real hosts: across them, through a cut network, and after any process is killed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random
@@ -9,28 +7,25 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cluster
 from cluster.core.errors import ClusterError, HostErrors, ProvisionError
+from cluster.core.model.hosts import Machine
 from cluster.core.model.jobs import TaskState
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.jobs import job as job_module
+from cluster.orchestration.jobs.job import Job
 from cluster.providers import lab as lab_provider
 from cluster.providers.lab import LabProvider
-from cluster.remote.threads import start
-from tests.conftest import PATIENCE, ROOT, answer, command, run, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cluster.core.model.hosts import Machine
-    from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.jobs.job import Job
+from cluster.remote.parallel import start
+from tests.conftest import PATIENCE, ROOT, answer, command, run_script, until
 
 
 @pytest.fixture
@@ -53,7 +48,7 @@ def c(lab: Cluster) -> Iterator[Cluster]:
     ],
 )
 def test_the_examples_run_across_hosts(example: str, printed: str) -> None:
-    done = run(sys.executable, str(ROOT / "examples" / f"{example}.py"), "lab")
+    done = run_script(str(ROOT / "examples" / f"{example}.py"), "lab")
 
     assert re.fullmatch(printed, done.stdout.strip())
     assert answer("ls") == []

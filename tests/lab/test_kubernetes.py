@@ -1,35 +1,29 @@
 """Pods of a test Kubernetes that are real: namespaces on hosts of a lab, measured over exec."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from runpy import run_path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import cluster
-from cluster.cli.measurement import measure
-from cluster.cli.repeat import BenchOptions
+from cluster.cli.measurement import BenchOptions, Request, measure
 from cluster.core.errors import SpecError
 from cluster.orchestration.launch.launch import make_spec
-from cluster.providers.lab.control import alter
-from cluster.remote.threads import start
+from cluster.providers.lab.network import alter
+from cluster.remote.parallel import start
+from cluster.reports.table import Table
 from cluster.runs import store
-from cluster.runs.raw_files import rank_processes
+from cluster.runs.run import rank_processes
 from tests.benchmarks.test_training import real_torch
 from tests.conftest import ROOT, answer, command, until
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
-from tests.fakes.kubernetes.lab_pods import USER, LabPods
+from tests.fakes.kubernetes.lab_pods import USER, LabPods, nodes_of_pods
 from tests.fakes.kubernetes.pods import Image
 from tests.fakes.kubernetes.store import NODES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.reports.table import Table
 
 UP = ("--provider", "kubernetes", "--hosts", "2", "--option", f"image={IMAGE}")
 
@@ -37,18 +31,7 @@ UP = ("--provider", "kubernetes", "--hosts", "2", "--option", f"image={IMAGE}")
 @pytest.fixture
 def kubernetes(own: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
     """A cluster whose three nodes are hosts of a lab with an overlay network."""
-    options = {"overlay": "vxlan", "rate": "1gbit", "user": "pods"}
-    nodes = cluster.launch("nodes", provider="lab", hosts=3, options=options)
-    runtime = LabPods(nodes.machines)
-    with Kubernetes(runtime) as kubernetes:
-        kubernetes.kubelets.images[IMAGE] = Image(user=USER)
-        for name in runtime.nodes():
-            kubernetes.add_node(name)
-        monkeypatch.setenv("KUBECONFIG", str(kubernetes.settings()))
-        yield kubernetes
-        assert not kubernetes.gaps
-        assert kubernetes.things() == []
-    nodes.down()
+    yield from nodes_of_pods(monkeypatch, hosts=3, rate="1gbit")
 
 
 @pytest.mark.timed
@@ -76,7 +59,7 @@ def test_pod_network_against_host_network_on_the_same_nodes(
     monkeypatch.setattr("cluster.orchestration.ab_test.ENOUGH_LAUNCHES", 1)
     spec = make_spec("mine", {"provider": "kubernetes", "options": {"image": IMAGE}})
     params: dict[str, Any] = {"metrics": ["bandwidth"], "sizes": ["1MiB"], "iterations": 20}
-    measure(spec, "p2p", params, BenchOptions(ab="network=pod,host", launches=1))
+    measure(spec, Request("p2p", params, BenchOptions(ab="network=pod,host", launches=1)))
 
     runs = list((tmp_path / "runs").glob("mine*/*p2p"))
     assert {_network(folder) for folder in runs} == {

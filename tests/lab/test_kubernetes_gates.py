@@ -1,26 +1,21 @@
 """A gate before a Job of a test Kubernetes, whose pods are namespaces on hosts of a lab."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cluster
 from cluster.core import decoders
-from cluster.core.model.gate import Gate
-from cluster.providers.lab.control import alter
+from cluster.core.model.network.gate import Gate
+from cluster.providers.lab.network import alter
 from tests.conftest import command, run, until
 from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
-from tests.fakes.kubernetes.lab_pods import USER, LabPods
-from tests.fakes.kubernetes.pods import Image
+from tests.fakes.kubernetes.lab_pods import nodes_of_pods
 from tests.fakes.kubernetes.store import NODES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PODS, SLOW = 4, 2
 TIMES = 15, 30, 60  # seconds of a gate, one after another until it decides
@@ -64,18 +59,7 @@ JOB: dict[str, Any] = {
 @pytest.fixture
 def kubernetes(own: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
     """A cluster whose nodes see this machine's file system: their image has cluster."""
-    options = {"overlay": "vxlan", "rate": "400mbit", "user": "pods", "root": "//"}
-    nodes = cluster.launch("nodes", provider="lab", hosts=PODS, options=options)
-    runtime = LabPods(nodes.machines)
-    with Kubernetes(runtime) as kubernetes:
-        kubernetes.kubelets.images[IMAGE] = Image(user=USER)
-        for name in runtime.nodes():
-            kubernetes.add_node(name)
-        monkeypatch.setenv("KUBECONFIG", str(kubernetes.settings()))
-        yield kubernetes
-        assert not kubernetes.gaps
-        assert kubernetes.things() == []
-    nodes.down()
+    yield from nodes_of_pods(monkeypatch, hosts=PODS, rate="400mbit", root="//")
 
 
 def run_job(kubernetes: Kubernetes, *flags: str) -> tuple[list[str], list[int], list[Gate]]:
@@ -88,7 +72,7 @@ def run_job(kubernetes: Kubernetes, *flags: str) -> tuple[list[str], list[int], 
     run("kubectl", "create", "--validate=false", "-f", "-", input=text)
     until(lambda: _reasons(kubernetes), "the Job has ended")
     reasons, ends = _reasons(kubernetes), _ends(kubernetes)
-    run("kubectl", "delete", "-f", "-", input=text)
+    run("kubectl", "delete", "--wait=false", "-f", "-", input=text)  # it is not watched
     until(lambda: not kubernetes.things(), "nothing is left")
     gates = [decoders.decode(end["message"], Gate) for end in ends]
     return reasons, [end["exitCode"] for end in ends], gates

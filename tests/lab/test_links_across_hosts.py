@@ -1,14 +1,8 @@
 """The TCP connections that ranks really have, counted where they are: in a host's own network."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from cluster.analysis.verdict.evidence import Evidence
 from cluster.analysis.verdict.rules import hosts, network
-
-if TYPE_CHECKING:
-    from cluster.analysis.verdict.evidence import Evidence
-    from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.cluster import Cluster
 
 
 def evidence(lab: Cluster, links: int) -> Evidence:

@@ -3,30 +3,24 @@
 This kernel may have no NFS: what mount.nfs and mount.lustre say is said by a stand-in for them.
 """
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import cluster
-from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied, HostErrors, ProvisionError, SpecError, Timeout
 from cluster.core.model.mounts import Mount, in_region, parse_mounts
-from cluster.orchestration.cluster import attach
+from cluster.core.state import journal
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.launch import launch_spec
-from cluster.orchestration.launch.orphans import find_orphans, remove
-from cluster.remote.mounts import LIST, mount_all, unmount_all
+from cluster.orchestration.launch.orphans import remove
+from cluster.remote.files.mounts import LIST, mount_all, unmount_all
 from tests import killed_processes
 from tests.conftest import until
 from tests.lab.conftest import must
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cluster.orchestration.cluster import Cluster
+from tests.orphans import find_orphans
 
 sshfs = pytest.mark.skipif(not shutil.which("sshfs"), reason="this machine has no sshfs")
 MOUNTED = "awk '$2 == \"/shared\" {print $1}' /proc/mounts"

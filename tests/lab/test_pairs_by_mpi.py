@@ -1,17 +1,11 @@
 """Pairs of hosts by an allreduce of MPI: two ranks that one of the hosts starts on both."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from cluster.orchestration.check.fleet_check import judge_fleet
-from cluster.providers.lab.control import alter
+from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.fleet_check import judge_fleet
+from cluster.providers.lab.network import alter
 from tests.conftest import command
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
 
 
 @pytest.mark.usefixtures("tools")

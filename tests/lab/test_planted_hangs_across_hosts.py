@@ -3,30 +3,24 @@
 With `scripts/test --long` there are 200 that hang and 100 that are slow; else one of each kind.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import cluster
 from cluster.core.errors import SpecError
+from cluster.core.model.hang import HangAnswer
+from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.jobs.job import Job
 from tests.conftest import LONG, until
 from tests.logs.dumps.planted import Case
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from cluster.core.model.hang import HangAnswer
-    from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.jobs.job import Job
 
 pytestmark = pytest.mark.usefixtures("own", "compiler")
 CLASSES = {  # what a rank does, and the class of that

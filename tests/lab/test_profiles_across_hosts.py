@@ -1,21 +1,15 @@
 """Profiles of ranks on several hosts: each host compiles, and all files come home."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
+from cluster.orchestration.cluster import Cluster
 from tests.conftest import answer, command
 from tests.lab.conftest import must
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.orchestration.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("compiler")
 PROGRAM = """

@@ -22,7 +22,7 @@ def gate(name: str, status: int, *flags: str) -> Any:
     return answer
 
 
-@pytest.mark.serial  # beside other work, links of the lab are as slow as the planted ones
+@pytest.mark.alone  # beside other work, good links are as slow as bad ones, and nothing is decided
 def test_a_gate_finds_the_slow_host_and_the_one_that_stopped() -> None:
     lab = cluster.launch("gated", provider="lab", hosts=6, options={"rate": "60mbit"})
     assert gate("gated", 0)["proven"] == 6
@@ -49,12 +49,13 @@ def test_hosts_that_do_not_answer_are_named_also_if_there_was_no_time() -> None:
     command("lab", "gone", "kill", "0")  # it leads the others
     silent = gate("gone", 75)
     assert [lost["place"]["host"] for lost in silent["suspected"]] == [0, 2]
+    assert (silent["needs"], silent["step"]["arguments"]) == (0.0, ["gone"])  # no more time
     assert {lost["name"] for lost in silent["suspected"]} == {
         host.name for host in cluster.attach("gone").machines[::2]
     }
 
 
-@pytest.mark.serial
+@pytest.mark.alone  # beside other work, a gate may stay undecided
 def test_nothing_is_measured_beside_a_job() -> None:
     lab = cluster.launch("worked", provider="lab", hosts=5, options={"rate": "60mbit"})
     lab.start("sleep 600", hosts=lab.hosts[0], name="training")
@@ -66,7 +67,7 @@ def test_nothing_is_measured_beside_a_job() -> None:
     assert (rest["proven"], rest["skipped"]) == (4, [0])
 
 
-@pytest.mark.serial
+@pytest.mark.alone
 def test_a_slow_host_that_is_configured_differently_has_that_as_its_cause() -> None:
     lab = cluster.launch("drifted", provider="lab", hosts=5, options={"rate": "60mbit"})
     assert json.loads(command("check", "drifted", "--drift", "--json").stdout) == []

@@ -1,21 +1,16 @@
 """A link of a known rate is read as that rate."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import cluster
 from cluster.analysis.limits.link import BELIEVABLE
+from cluster.orchestration.cluster import Cluster
+from cluster.runs.run import Run
 from tests.conftest import command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cluster.orchestration.cluster import Cluster
-    from cluster.runs.run import Run
 
 pytestmark = pytest.mark.serial  # it measures speed
 WITHIN = 0.02

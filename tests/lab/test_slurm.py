@@ -1,24 +1,19 @@
 """Real Slurm on real hosts: a lab with its controller and workers, used from outside."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import cluster
 from cluster.core.errors import JobError, SpecError, Unreachable
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.bench.listener import Listener
+from cluster.orchestration.bench.collect import Listener
 from cluster.providers.lab import LabProvider
 from cluster.providers.slurm.client import lab_machines
 from tests.conftest import answer, command
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # A user's settings, by which the last host of the lab is a login host; the nodes know its key, too.
 SETTINGS = """\

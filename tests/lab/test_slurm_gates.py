@@ -1,9 +1,6 @@
 """Gates around the jobs of a real Slurm: a bad node is drained, and comes back by its mark only."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest.mock import ANY
 
 import pytest
@@ -11,19 +8,18 @@ import pytest
 import cluster
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.cluster import Cluster
 from cluster.providers.lab import LabProvider
-from cluster.providers.slurm.node_states import parse_nodes
+from cluster.providers.slurm.states import parse_nodes
 from tests.conftest import command, until
 from tests.lab.conftest import must, on
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
 
 TIMES = 20, 40, 60, 80  # seconds of a gate, one after another until it decides
 SLOW, FOREIGN = 2, 3
 # `//` is this machine's file system with this checkout in it, and its Python, as a site installs it
 OPTIONS = {"slurm": "1", "rate": "400mbit", "root": "//"}
-GATE = ("gate-slurm", "--limit", "400mbit", "--runs", "/root/runs", "--drain", "--at-most", "50%")
+GATE = ("gate-slurm", "--limit", "400mbit", "--runs", "/root/runs")
+DRAIN = ("--drain", "--at-most", "50%")
 SETTINGS = "User root\nIdentityFile /root/.ssh/key\nIdentitiesOnly yes\n"
 START = """
 chmod 600 /root/.ssh/*
@@ -56,8 +52,8 @@ def slurm(own: None, home: Path) -> Cluster:
     return lab
 
 
-def write_gate(lab: Cluster, within: int) -> None:
-    script = command("more", "script", *GATE, "--within", f"{within}s").stdout
+def write_gate(lab: Cluster, within: int, drain: tuple[str, ...] = DRAIN) -> None:
+    script = command("more", "script", *GATE, *drain, "--within", f"{within}s").stdout
     on(lab, 0).write(script, "/root/gate")
     must(lab, 0, "chmod +x /root/gate")
 
@@ -74,7 +70,7 @@ def drained(lab: Cluster) -> list[list[str]]:
 
 
 def run_job(lab: Cluster) -> tuple[str, ...]:
-    """Let Slurm run a job, or refuse it, and give what its gates said and who was drained."""
+    """Let Slurm run a job, or refuse it, and return what its gates said, and who was drained."""
     number = must(lab, 0, JOB).strip()
     queue = f"squeue --noheader --jobs={number} --format=%r"
     until(lambda: must(lab, 0, queue).strip() in ("", "BeginTime"), "the job is over, or requeued")
@@ -92,19 +88,34 @@ def run_jobs(lab: Cluster, answer: str) -> tuple[str, ...]:
     """
     for within in TIMES:
         write_gate(lab, within)
+        earlier = len(must(lab, 0, "cat /root/runs/gates.log"))
         words = run_job(lab)
         log = must(lab, 0, "cat /root/runs/gates.log")
-        if answer in f"{words[0]}\n{log}":
+        if answer in f"{words[0]}\n{log[earlier:]}":
             return words
         must(lab, 0, "/root/gate undo")
     raise AssertionError(log)
 
 
+def srun_beside_bad(lab: Cluster, bad: str) -> str:
+    """Return what a job of srun printed, whose gate found a bad node that nobody drains."""
+    for within in TIMES:
+        write_gate(lab, within, drain=())
+        printed = on(lab, 0).run(("srun", "-N4", "hostname")).stdout
+        log = must(lab, 0, "cat /root/runs/gates.log").splitlines()[-2:]
+        if any(bad in line for line in log):
+            assert "not held" in log[-1]
+            return printed
+    raise AssertionError(log)
+
+
 @pytest.mark.timed
 def test_a_slow_node_is_drained_and_comes_back_by_the_mark_of_the_gate(slurm: Cluster) -> None:
-    """90 s: a prolog finds it, `undo` gives it back, an epilog keeps jobs off while it looks."""
+    """120 s: no srun runs there, a prolog drains it, `undo` does not, an epilog keeps jobs off."""
     command("lab", "nodes", "slow", str(SLOW), "--rate", "40mbit")
     bad = f"BAD host:{SLOW} both (nodes-{SLOW})"
+    assert not srun_beside_bad(slurm, bad)
+    assert not drained(slurm)
     assert run_jobs(slurm, bad)[1:] == (f"nodes-{SLOW}",)
     assert drained(slurm) == [[f"nodes-{SLOW}", ANY]]
 

@@ -8,7 +8,7 @@ import pytest
 import cluster
 from tests.conftest import command
 
-pytestmark = [pytest.mark.usefixtures("own", "home"), pytest.mark.serial]
+pytestmark = pytest.mark.usefixtures("own", "home")
 SINK = """
 import socket
 connection, _ = socket.create_server(("0.0.0.0", 9999)).accept()
@@ -40,6 +40,7 @@ def test_a_host_that_does_not_answer_is_a_row_beside_the_others() -> None:
     assert "does not answer" in command("top", "lost", status=1).stdout
 
 
+@pytest.mark.serial  # it measures speed, and what looking costs
 def test_a_flow_is_seen_as_a_share_of_what_the_links_carried() -> None:
     lab = cluster.launch("seen", provider="lab", hosts=3, options={"rate": "60mbit"})
     unproven = command("top", "seen", "--json", "--count", "1").stdout.splitlines()

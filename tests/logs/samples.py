@@ -1,16 +1,10 @@
 """The samples of logs beside this file, and how tests read them."""
 
-from __future__ import annotations
-
+import random
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cluster.core.model.logs import Parsed
 from cluster.logs.reader import read
-
-if TYPE_CHECKING:
-    import random
-
-    from cluster.core.model.logs import Parsed
 
 LOGS = Path(__file__).parent
 

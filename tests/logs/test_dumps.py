@@ -1,14 +1,12 @@
 """Dumps of jobs that hang come from strangers: nothing in them is run, and no bytes crash."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
 import sys
 import time
 import tracemalloc
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -27,9 +25,6 @@ from tests.logs.dumps.samples import (
     RAS_OLD,
     RAS_TEXT,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DUMPS = ROOT / "tests" / "logs" / "dumps"
 
@@ -90,6 +85,14 @@ def test_a_pickle_that_unfolds_without_end_is_refused() -> None:
         with pytest.raises(ValueError, match="too large"):
             plain_value(pickle.dumps(value))
         assert time.process_time() - began < 20
+
+
+def test_a_pickle_that_asks_for_a_memory_of_many_values_is_refused() -> None:
+    place = (1 << 20).to_bytes(4, "little")
+    for content in (b"\x80\x02]r" + place + b".", b"(lp1048576\n.", b"(lp-1\n."):
+        with pytest.raises(ValueError, match="malformed pickle"):
+            plain_value(content)
+    assert plain_value(b"\x80\x02]q\x00.") == []
 
 
 def test_other_sources_are_read() -> None:
@@ -177,42 +180,22 @@ def test_the_command_answers_and_says_what_it_did_not_read(tmp_path: Path) -> No
     assert "--from" in command("hang", "--from", "--native", str(folder), status=2).stderr
 
 
-GDB = """\
-[Thread debugging using libthread_db enabled]
-Thread 2 (Thread 0x7f70a1bff6c0 (LWP 18584) "python"):
-#0  0x00007f70aa517f36 in epoll_wait () from /lib/x86_64-linux-gnu/libc.so.6
-Thread 1 (Thread 0x7f70aa406040 (LWP 18581) "solver"):
-#0  0x00007f70aa4de545 in clock_nanosleep () from /lib/x86_64-linux-gnu/libc.so.6
-#1  exchange (halo=0x7ffd, n=3) at solver/halo.c:70
-#2  0x0000000000627bd1 in main () at solver/main.c:12
-"""
-EU_STACK = """\
-PID 18581 - process
-TID 18581:
-#0  0x00007f70aa4de545 clock_nanosleep@GLIBC_2.2.5
-#1  0x00000000005d64b4
-#2  0x0000000000627bd1 main
-TID 18584:
-#0  0x00007f70aa517f36 epoll_wait
-"""
-
-
 @pytest.mark.parametrize(
-    ("text", "frames"),
+    ("file", "frames"),
     [
         (
-            GDB,
+            "gdb.txt",
             [
                 ("clock_nanosleep", "/lib/x86_64-linux-gnu/libc.so.6", 0),
                 ("exchange", "solver/halo.c", 70),
                 ("main", "solver/main.c", 12),
             ],
         ),
-        (EU_STACK, [("clock_nanosleep@GLIBC_2.2.5", "", 0), ("?", "", 0), ("main", "", 0)]),
+        ("eu_stack.txt", [("clock_nanosleep@GLIBC_2.2.5", "", 0), ("?", "", 0), ("main", "", 0)]),
     ],
 )
-def test_a_native_stack_is_the_main_thread_s(text: str, frames: list[tuple[str, str, int]]) -> None:
-    (snapshot,) = read_dump("anything.txt", text.encode(), 1.0)
+def test_a_native_stack_is_the_main_thread_s(file: str, frames: list[tuple[str, str, int]]) -> None:
+    (snapshot,) = read_dump("anything.txt", (DUMPS / file).read_bytes(), 1.0)
 
     assert (snapshot.source, snapshot.pid) == ("native_stacks", 18581)
     assert [(level.function, level.file, level.line) for level in snapshot.native] == frames

@@ -1,20 +1,14 @@
 """Logs at the edges: prefixes, prose, pasted ends, failures that read as success."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cluster.core.errors import ParseError
-from cluster.core.model.notes import Note
+from cluster.core.model.logs import Parsed, Reading
+from cluster.core.model.results.records import Note
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 from tests.logs.samples import kinds
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed, Reading
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 HEAD = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
 ROW = " 1048576 262144 float sum -1 100.0 10.49 18.35 0 100.0 10.49 18.35 0\n"
@@ -120,13 +114,6 @@ def test_intervals_of_iperf_without_their_totals(head: str) -> None:
     assert "only_intervals" in kinds(found)
 
 
-def test_an_interval_alone_is_not_the_whole_test() -> None:
-    first = one(OLD.splitlines(keepends=True)[0])
-
-    assert values(first, "rate") == []
-    assert values(first, "interval") == [940e6 / 8]
-
-
 @pytest.mark.parametrize("text", [IPERF, OLD])
 def test_intervals_of_one_test_after_another(text: str) -> None:
     found = of(text + text).results
@@ -159,47 +146,6 @@ def test_intervals_of_several_streams_are_their_sums(
 
     assert values(found, "interval") == [9e9 / 8] * 2
     assert found.measurements[0].params["streams"] == streams
-
-
-def test_datagrams_of_intervals() -> None:
-    line = "[  3]  {}.0- {}.0 sec  1.25 MBytes  10.5 Mbits/sec   0.01{} ms    {}/  100 (0%)\n"
-    found = one("".join(line.format(n, n + 1, n, n) for n in range(3)))
-
-    assert values(found, "lost") == [0, 1, 2]
-    assert values(found, "jitter") == pytest.approx([10e-6, 11e-6, 12e-6])
-    assert found.measurements[0].params["protocol"] == "UDP"
-
-
-def test_totals_of_one_test_after_another_are_kept() -> None:
-    line = "[  5]   0.00-10.00  sec  1.10 GBytes  {} Mbits/sec    0             sender\n"
-    found = of("".join(line.format(rate) for rate in (940, 500))).results
-
-    assert [values(result, "sent") for result in found] == [[940e6 / 8], [500e6 / 8]]
-
-
-def test_the_total_of_streams_that_are_missing() -> None:
-    line = "[{:>3}]   0.00-10.00  sec  1.10 GBytes  {} Gbits/sec                  receiver\n"
-    found = one(line.format(5, 2.5) + line.format("SUM", 20))
-
-    assert values(found, "received") == [20e9 / 8]
-    assert found.measurements[0].params["streams"] == "several"
-
-
-def test_the_diagonal_that_nvbandwidth_prints_as_zero() -> None:
-    text = (
-        "nvbandwidth Version: v0.7\nRunning device_to_device_memcpy_read_ce.\n"
-        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
-        "           0         1\n 0      0.00    276.10\n 1    276.20      0.00\n\n"
-    )
-
-    assert values(one(text), "peer_copy_bandwidth") == [276.1e9, 276.2e9]
-
-
-@pytest.mark.parametrize(
-    "said", ["Index, Name:\n\tDescription\n", "nvbandwidth CLI:\n  -h [ --help ]   Produce help\n"]
-)
-def test_a_list_of_tests_is_no_failed_run(said: str) -> None:
-    assert not one(f"nvbandwidth Version: v0.7\nBuilt from Git version: v0.7\n\n{said}").failures
 
 
 def test_a_log_without_figures_is_not_empty(snapshot: Snapshot) -> None:
@@ -267,12 +213,6 @@ def test_successes_that_were_read_as_failures(line: str) -> None:
     assert not [failure for result in found.results for failure in result.failures]
 
 
-def test_a_helper_that_fails_beside_a_test_that_was_cut() -> None:
-    found = of("srun: error: node1: task 0: Exited with exit code 1\n" + HEAD + ROW)
-
-    assert any(result.failures for result in found.results)
-
-
 def test_the_same_failure_of_many_ranks_is_one() -> None:
     lines = "".join(f"srun: error: node{n}: task {n}: Segmentation fault\n" for n in range(16))
 
@@ -317,27 +257,6 @@ def test_ranks_by_the_last_line_that_names_one() -> None:
     assert "one_rank" not in kinds(one(text + HEAD + ROW))
 
 
-def test_rows_without_their_header_are_those_of_nccl_tests() -> None:
-    found = one(ROW + ROW.replace("1048576", "2097152").replace("100.0", "200.0"))
-
-    assert values(found, "busbw") == [18.35e9] * 4
-    assert "no_header" in kinds(found)
-
-
-def test_the_last_lines_alone() -> None:
-    found = one("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 18.35\n")
-
-    assert not found.failures
-    assert values(found, "average_busbw") == [18.35e9]
-    assert "only_mean" in kinds(found)
-
-
-def test_the_last_lines_of_two_tests() -> None:
-    text = "Before:\n# Avg bus bandwidth    : 0.43\nAfter:\n# Avg bus bandwidth    : 12.5\n"
-
-    assert [values(result, "average_busbw") for result in of(text).results] == [[0.43e9], [12.5e9]]
-
-
 def test_wrong_values_that_only_the_last_lines_tell(snapshot: Snapshot) -> None:
     found = one("# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 18.35\n")
 
@@ -345,20 +264,6 @@ def test_wrong_values_that_only_the_last_lines_tell(snapshot: Snapshot) -> None:
     assert values(found, "average_busbw") == [18.35e9]
     with snapshot.raises(ParseError):
         of("# Out of bounds values : 0 OK\n")
-
-
-def test_rows_without_header_of_a_build_that_counts_no_errors() -> None:
-    found = one("  1048576   262144   float   sum   -1   45.20   23.20   43.50\n")
-
-    assert values(found, "busbw") == [43.5e9]
-    assert "no_header" in kinds(found)
-
-
-def test_the_sum_of_nvbandwidth_alone() -> None:
-    found = one("SUM device_to_device_memcpy_read_ce 2778.45\n")
-
-    assert values(found, "copy_bandwidth_sum") == [2778.45e9]
-    assert "only_sum" in kinds(found)
 
 
 UNTITLED = {
@@ -391,12 +296,3 @@ def test_a_table_without_its_title_claims_no_direction(text: str, rates: list[fl
     assert [v for m in between for v in m.values] == rates
     assert {flows[m.metric] for m in between} == {""}
     assert not found.whole
-
-
-def test_a_second_matrix_without_its_title_is_not_that_of_the_first() -> None:
-    text = UNTITLED["p2p"][0]
-    titled = "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n" + text
-    found = one(titled + text.replace("9.9", "48.3"))
-
-    assert values(found, "p2p_bandwidth") == [9.91e9, 9.95e9]
-    assert values(found, "copy_bandwidth") == [48.31e9, 48.35e9]

@@ -1,11 +1,9 @@
 """Logs of people who wish harm: their words are shown as words, their numbers read or refused."""
 
-from __future__ import annotations
-
 import os
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from cluster.core.errors import ParseError
 from cluster.logs.reader import read
 from tests.conftest import command, tries
 from tests.logs.mutations import LOGS, mutants, survives
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HTML = "<img/src=x/onerror=alert(1)>"
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil"

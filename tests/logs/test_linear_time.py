@@ -5,17 +5,17 @@ very many of what it repeats. The time of what uses the pattern is taken at 1, 2
 size within one process, so that a busy machine slows all of them.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re
 import signal
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from re import _constants as ops  # type: ignore[attr-defined] # what a pattern consists of
 from re import _parser  # type: ignore[attr-defined]
-from typing import TYPE_CHECKING, Any
+from types import FrameType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -33,10 +33,6 @@ from cluster.logs.hosts import (
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 from cluster.logs.text import LONGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType, ModuleType
 
 SIZE = 2_000  # characters; a line of 8 times as many is longer than any that a parser is given
 ENOUGH = 0.04  # seconds for 16 kB: 0.4 MB/s, whatever is in it
@@ -58,7 +54,7 @@ def whole_hosts(text: str) -> None:
     host_lines(text)
     nics_of_results(text, "a.log", [1])
     nodes_of_results(text, "a.log", [1])
-    Participants().scan(text, 1)
+    Participants().scan(text, 1, text)
 
 
 USES: dict[str, Callable[[str], object]] = {
@@ -160,8 +156,11 @@ def _late() -> Iterator[None]:
 
 
 def is_slow(use: Callable[[str], object], attack: tuple[str, str]) -> bool:
-    """Take the time again, the best of several, before anything is called slow."""
-    if seconds(use, attack, 8 * SIZE) < ENOUGH:
+    """Take the time again, the best of several, before anything is called slow.
+
+    At half of the size, what takes quadratic time takes a quarter of it.
+    """
+    if any(seconds(use, attack, factor * SIZE) < ENOUGH * (factor / 8) ** 2 for factor in (4, 8)):
         return False
     return all(_grows(use, attack) for _ in range(2))  # other processes slow one of them only
 

@@ -1,19 +1,12 @@
 """Two pastes in one page, before and after a change: no figure is made of both."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
+from cluster.core.model.logs import Parsed
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS, values
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.logs import Parsed
-
 
 REPEATED = (
     "bandwidth_test.gb",

@@ -1,25 +1,18 @@
 """Logs that others recorded, where they are at hand: what a person reads in them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.analysis.topology.topology import gpu_topology
 from cluster.analysis.topology.transports import transports
-from cluster.analysis.verdict.profiles import job_profiles
-from cluster.analysis.verdict.profiles.values import Source
-from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
+from cluster.analysis.verdict.profiles import Source, job_profiles
+from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Reading, Topology
 from cluster.logs.reader import read
 from cluster.reports.words.profiles import profile_words
 from cluster.reports.words.topology import finding_words
 from tests.logs.samples import values
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed, Reading
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no recorded logs beside the checkout")
@@ -186,9 +179,9 @@ def test_the_profiles_of_document_003_mean_what_it_says() -> None:
     gpu_says = {finding.name: profile_words(finding)[0] for finding in gpu.findings}
 
     assert re.findall(r"\d+(?=%)", says["negotiation"]) == ["91", "54"]
-    assert "no payload" not in says
+    assert "no_payload" not in says
     assert re.findall(r"[\d.]+", says["payload"])[:2] == ["4.719", "97"]
-    assert "NCCL" in gpu_says["no payload"]
+    assert "NCCL" in gpu_says["no_payload"]
     for made in (cpu, gpu):
         assert made.checks
         assert all(check.agrees for check in made.checks)
@@ -207,7 +200,7 @@ def test_the_recorded_profiles_agree_with_themselves() -> None:
     assert theta.ranks == (0, 28)
     assert all(check.agrees for made in (theta, gpu) for check in made.checks)
     assert "payload" in {finding.name for finding in theta.findings}
-    assert {"no payload", "imbalance"} <= {finding.name for finding in gpu.findings}
+    assert {"no_payload", "imbalance"} <= {finding.name for finding in gpu.findings}
 
 
 def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:

@@ -1,20 +1,15 @@
 """Secrets that logs hold by accident, and figures that only look like them."""
 
-from __future__ import annotations
-
 import random
 import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from cluster.logs.redaction import redact
 from tests.conftest import ROOT, tries
 from tests.logs.made_up_secrets import corpus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\nAAAABG5vbmU\n"
 END = "-----END OPENSSH PRIVATE KEY-----\n"

@@ -1,20 +1,15 @@
 """Logs with lines removed: what is read of the rest is never surer than what the whole says."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core.errors import ParseError
+from cluster.core.model.logs import Parsed
+from cluster.core.model.results.measurements import Definition
 from cluster.logs.reader import read
 from tests.conftest import tries
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 SAMPLES = {
     path.stem: path.read_text(errors="replace")

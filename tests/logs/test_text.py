@@ -1,13 +1,19 @@
 """What launchers, containers and loggers put before each line."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from cluster.core.errors import ParseError
+from cluster.core.model.results.measurements import Measurement
 from cluster.logs.reader import read
 from cluster.logs.text import PORTION, Lines, split_log
 from tests.logs.samples import LOGS
 
-SAMPLES = ("osu.latency", "iperf3.text", "iperf2.client", "imb.new", "horovod.synthetic")
+SAMPLES = (
+    *("osu.latency", "iperf3.text", "iperf2.client", "imb.new", "horovod.synthetic"),
+    *("nccl_tests.old", "p2p_matrix.full", "topology.nics"),
+)
 BEFORE = (
     *("node001: ", "0: ", "[0] ", "osu-1  | ", "[pod/osu-launcher-x7/osu] ", "[node1:0]: "),
     *("Nov 21 10:00:00 ", "Nov 21 10:00:00 node1 osu[123]: ", "Sat Nov 21 10:00:00 2026 "),
@@ -19,7 +25,9 @@ BEFORE = (
         "[INFO] ",
     ),
     *("(worker pid=12, ip=10.0.0.1) ", "[NID 00123] ", "[1,mpirank:0,algo-1]<stdout>:", "mine:  "),
-    *("[STDOUT] ", "[rank 1] "),
+    *("[STDOUT] ", "[rank 1] ", "node-1.example: ", "03:04:05 ", "INFO:root:"),
+    *("2026-01-02 03:04:05,123 - INFO - ", "Jan  2 03:04:05 node01 job[4711]: "),
+    *("[pod/w-0/main] 2026-01-02T03:04:05.123456789Z ", "(head, rank=0, pid=4711) "),
 )
 
 
@@ -27,9 +35,8 @@ def clean(text: str) -> str:
     return "".join(part.text for part in split_log([text.encode()]))
 
 
-def said(text: str) -> list[object]:
-    found = read([text.encode()]).results
-    return [(m.metric, m.params, m.values) for result in found for m in result.measurements]
+def said(text: str) -> list[tuple[Sequence[Measurement], object, object]]:
+    return [(r.measurements, r.detail, r.failures) for r in read([text.encode()]).results]
 
 
 @pytest.mark.parametrize("before", BEFORE)
@@ -45,7 +52,7 @@ def test_the_first_column_of_a_table_is_no_name() -> None:
     rows = "".join(f"{gpus} | {gpus * 100} images/sec\n" for gpus in (1, 2, 4, 8, 16))
     text = f"GPUs | Throughput\n--- | ---\n{rows}"
 
-    assert len(said(text)) == 5
+    assert sum(len(series) for series, *_ in said(text)) == 5
 
 
 def test_lines_that_only_separate_others_are_not_missed() -> None:
@@ -58,7 +65,8 @@ def test_what_lines_say_with_a_colon_is_no_name() -> None:
     with pytest.raises(ParseError):
         read([b"GPU0: 1\nGPU1: 2\nGPU2: 3\n"])
 
-    assert len(said("Throughput: 10.5 images/s\n" * 3)) == 1
+    ((series, *_),) = said("Throughput: 10.5 images/s\n" * 3)
+    assert len(series) == 1
 
 
 def test_names_before_blank_lines_that_lost_their_space() -> None:

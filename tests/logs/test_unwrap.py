@@ -1,19 +1,14 @@
 """Logs in container logs, notebooks, saved pages and JSON: what is inside is read as any log."""
 
-from __future__ import annotations
-
 import json
 from html import escape
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core.errors import ParseError
+from cluster.core.model.logs import Reading
 from cluster.logs.reader import read
 from cluster.logs.text import unwrapped
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Reading
 
 HEAD = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
 ROWS = "".join(

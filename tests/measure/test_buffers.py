@@ -8,19 +8,18 @@ import msgspec
 import pytest
 
 import cluster
-from cluster.agent import gpus
 from cluster.agent.facts import host_facts
+from cluster.agent.hardware import gpus
 from cluster.agent.protocol import ADVICE, REASON
 from cluster.benchmarks.p2p import P2P
-from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY, P2PParams
 from cluster.benchmarks.p2p.exchange import PROBES
-from cluster.benchmarks.p2p.params import P2PParams
-from cluster.core.model.measurements import Measurement
 from cluster.core.model.resources import Plan
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.options import convert
-from cluster.measure import gpu_requirements
+from cluster.core.text.options import convert
 from cluster.measure.buffers import on_gpus
+from cluster.measure.gpu import check_host
 from cluster.orchestration.bench.plan import check_plan
 from tests.conftest import answer, command, on_ranks, runs_folder
 from tests.plain_values import plain_facts
@@ -30,8 +29,8 @@ METRICS = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
 # Stands for torch and a GPU: arrays here, of which MPI is told the addresses alone, as there.
 PRETEND = """
 import numpy as np
-from cluster.agent import gpus
-from cluster.measure import gpu_libraries
+from cluster.agent.hardware import gpus
+from cluster.measure import buffers
 from cluster.benchmarks.p2p import P2P
 from cluster.measure.main import main
 
@@ -53,7 +52,7 @@ class Pretend:
         Pretend.waited += 1
         {harm}
 
-gpu_libraries.LIBRARIES = (Pretend,)
+buffers.LIBRARIES = (Pretend,)
 gpus.mpi_flags = lambda: {{"mpi_built_with_cuda_support": "{built}"}}
 main(P2P())
 print("waited", Pretend.waited)
@@ -166,9 +165,9 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) 
 def test_a_host_is_refused_with_what_to_type(
     changed: dict[str, Any], wanted: int, said: str
 ) -> None:
-    gpu_requirements.check_host(FACTS, wanted)
+    check_host(FACTS, wanted)
     with pytest.raises(cluster.SpecError) as refused:
-        gpu_requirements.check_host(msgspec.structs.replace(FACTS, **changed), wanted)
+        check_host(msgspec.structs.replace(FACTS, **changed), wanted)
     assert said in str(refused.value)
 
 
@@ -214,7 +213,7 @@ def test_a_host_without_a_gpu_is_refused_and_nothing_is_left() -> None:
 def test_real_gpus() -> None:
     """Needs two GPUs, torch or CuPy, and an MPI with CUDA."""
     try:
-        gpu_requirements.check_host(host_facts(), 2)
+        check_host(host_facts(), 2)
     except cluster.SpecError as error:
         pytest.skip(error.what)
     metrics = [of.metric for of in METRICS]

@@ -1,11 +1,9 @@
 """Timed loops in C do what is defined, a run says whether they ran, and nothing needs them."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,11 +11,9 @@ import cluster
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
 from cluster.measure import kernels
 from cluster.measure.kernels import definitions_for, timed_in_c
+from cluster.runs.run import Run
 from tests.conftest import BIN, answer, command, on_ranks, run
-
-if TYPE_CHECKING:
-    from cluster.runs.run import Run
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 SOURCES = Path(kernels.__file__).parent
 
@@ -114,11 +110,11 @@ def test_a_library_for_another_mpi_is_refused(snapshot: Snapshot, home: Path, si
 EXCHANGE = """
 import ctypes
 from mpi4py import MPI
-from cluster.core.options import convert
-from cluster.benchmarks.p2p.compiled_loops import CompiledPairLoops
+from cluster.core.text.options import convert
+from cluster.benchmarks.p2p.loops import CompiledPairLoops
 from cluster.benchmarks.p2p.definitions import LATENCY
-from cluster.benchmarks.p2p.memory import Messages, PairMemory
-from cluster.benchmarks.p2p.params import P2PParams
+from cluster.benchmarks.p2p.loops import Messages, PairMemory
+from cluster.benchmarks.p2p.definitions import P2PParams
 from cluster.measure.buffers import CpuMemory
 params = convert({{"sizes": [64]}}, P2PParams, "parameter")
 data = PairMemory(MPI.COMM_WORLD.Dup(), params, CpuMemory())
@@ -170,7 +166,7 @@ def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
 @pytest.mark.usefixtures("tools")
 def test_a_message_may_be_larger_than_an_int_can_count() -> None:
     program = (
-        "from cluster.benchmarks.p2p.compiled_loops import _counted\n"
+        "from cluster.benchmarks.p2p.loops import _counted\n"
         "for size in (2**31 - 1, 2**31, 4 * 10**9):\n"
         "    count, kind = _counted(size); assert count * kind.Get_size() == size, size\n"
     )

@@ -1,15 +1,10 @@
 """A rank that is told to stop writes what it has, once, and nothing after."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.conftest import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """
 import os, signal, sys, time

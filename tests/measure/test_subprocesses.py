@@ -1,14 +1,12 @@
 """Foreign programs: they end with their rank, whatever ends it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +14,7 @@ from cluster.core.errors import ClusterError
 from cluster.measure import subprocesses
 from cluster.measure.subprocesses import free_port, listens, run_program, run_server
 from tests.conftest import processes, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 RANK = """
 import sys

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
-from cluster.measure import pmi
+from cluster.measure import mpi
 from cluster.measure.main import check_world
 from tests.snapshots import Snapshot
 
@@ -72,7 +72,7 @@ def test_the_right_world_and_one_that_nobody_described_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mpi", "offered", "chosen"),
+    ("library", "offered", "chosen"),
     [
         ("mpirun (Open MPI) 5.0.11", ("pmix", "none", "pmi2"), "pmix"),
         ("mpirun (Open MPI) 5.0.11", ("pmix_v3", "pmix_v4", "pmi2"), "pmix_v4"),
@@ -81,16 +81,16 @@ def test_the_right_world_and_one_that_nobody_described_pass() -> None:
         ("Intel(R) MPI Library for Linux", ("pmix", "pmi2"), "pmi2"),
     ],
 )
-def test_the_pmi_is_one_that_the_mpi_speaks(mpi: str, offered: list[str], chosen: str) -> None:
-    assert pmi.choose(mpi, offered) == chosen
+def test_the_pmi_is_one_that_the_mpi_speaks(library: str, offered: list[str], chosen: str) -> None:
+    assert mpi.choose_pmi(library, offered) == chosen
 
 
 def test_an_mpi_that_no_pmi_fits_is_refused_before_anything_starts() -> None:
     with pytest.raises(SpecError, match=r"pmix.* none, pmi2") as raised:
-        pmi.choose("mpirun (Open MPI) 5.0.11", ("none", "pmi2"))
+        mpi.choose_pmi("mpirun (Open MPI) 5.0.11", ("none", "pmi2"))
     assert 'starter="mpirun"' in str(raised.value)  # as a script in Python says it
 
 
 def test_both_forms_of_sruns_list_are_read() -> None:
-    assert pmi.read_list(LIST) == ("pmix", "none", "cray_shasta", "pmi2")
-    assert pmi.read_list(OLD_LIST) == ("none", "pmi2", "openmpi")
+    assert mpi.read_list(LIST) == ("pmix", "none", "cray_shasta", "pmi2")
+    assert mpi.read_list(OLD_LIST) == ("none", "pmi2", "openmpi")

@@ -1,16 +1,10 @@
 """What tests read out of the profiles that a run left."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
-from cluster.analysis.verdict.profiles import job_profiles
-from cluster.analysis.verdict.profiles.values import JobProfile, Source
+from cluster.analysis.verdict.profiles import JobProfile, Source, job_profiles
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def profiles(folder: Path) -> dict[int, Profile]:

@@ -17,7 +17,9 @@ from cluster.orchestration.ab_test import (
 )
 from cluster.orchestration.bench.bench import variable
 from cluster.runs import store
-from tests.conftest import answer, command, runs_folder, sessions
+from cluster.testing import FakeHosts, FakeJob
+from tests.conftest import ROOT, answer, command, runs_folder
+from tests.in_process import run_here
 from tests.snapshots import Snapshot
 
 QUICK = ("--metrics=latency", "--sizes=8,64KiB", "--iterations=60")
@@ -101,21 +103,25 @@ def test_in_python_a_known_difference_is_found() -> None:
     assert "OMPI_MCA_btl=self,tcp" in record.command
 
 
-@pytest.mark.usefixtures("tools")
 def test_the_command_ends_in_verdicts_and_compare_repeats_them() -> None:
     """Nothing differs between two names of a variable that nobody reads."""
-    shown: Any = answer("bench", "p2p", *QUICK, "--ab", "env:NOBODY_READS_THIS=1,2")
+    plain = (ROOT / "tests" / "plain_run" / "measurements.jsonl").read_text()
+    latency = [line for line in plain.splitlines(keepends=True) if '"latency"' in line]
+    values = latency[0] + latency[0].replace('"size":8', '"size":65536')
+    asked = ("--provider=fake", "--ab", "env:NOBODY_READS_THIS=1,2", "--json")
+    with FakeHosts(jobs=[FakeJob(files={"measurements.0.jsonl": values})]) as hosts:
+        shown: Any = json.loads(run_here("bench", "p2p", *QUICK, *asked).stdout)
+        assert list(hosts.made) == ["p2p"]
 
     comparison = shown["comparison"]
     assert len(shown["runs"]) == 10
     assert [cell["params"]["size"] for cell in comparison["cells"]] == [8, 65536]
     assert all(cell["launches"] == [5, 5] for cell in comparison["cells"])
+    assert all(cell["verdict"] == "equivalent" for cell in comparison["cells"])
     again = answer("compare", "--by", "condition", "p2p")
     assert again == [comparison]
     by_variable = answer("compare", "--by", "env:NOBODY_READS_THIS", "p2p")
     assert by_variable[0]["cells"] == comparison["cells"]
-    command("down", "p2p")
-    assert sessions() == []
 
 
 @pytest.mark.usefixtures("tools")

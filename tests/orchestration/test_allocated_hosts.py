@@ -1,16 +1,10 @@
 """The hosts of an allocation, from the variables of each batch system."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cluster.core.errors import SpecError
 from cluster.orchestration.batch.job import LentHosts, find_lent_hosts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def find(variables: dict[str, str], expanded: str | None = None) -> LentHosts | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.orchestration.launch.busy import PROBE, _reasons
+from cluster.orchestration.usage import PROBE, _reasons
 from cluster.remote.shells.local import LocalShell
 
 IDLE = "cpu  100 0 100 1000 0 0 0 0 0 0\ncpu  100 0 100 1200 0 0 0 0 0 0\n"

@@ -1,7 +1,5 @@
 """The library: launch, bench, down; the same as the command, in Python."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -9,26 +7,22 @@ import shutil
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 import cluster
 from cluster.agent.scratch import scratch_of
-from cluster.core import journal
-from cluster.remote import jobs
-from cluster.remote.jobs import MpiJob
+from cluster.core.model.results.measurements import Progress
+from cluster.core.state import journal
+from cluster.remote.sessions import jobs
+from cluster.remote.sessions.jobs import MpiJob
 from cluster.testing import FakeHosts
 from tests.conftest import processes, runs_folder, sessions, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from cluster.core.model.measurements import Progress
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("tools")
 
@@ -67,6 +61,19 @@ def test_without_with_it_stays_until_down(snapshot: Snapshot, played: FakeHosts)
         cluster.attach("stays")
 
 
+def test_a_check_that_cannot_be_judged_keeps_no_cluster_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_run: object) -> None:
+        raise ValueError("a defect of ours")
+
+    monkeypatch.setattr("cluster.orchestration.fleet_check.judge_check", fail)
+    c = cluster.launch("unjudged", provider="local", hosts=2)
+    c.bench("pairs", rounds=1, alone=0, detach=True)
+    c.down()
+
+    assert sessions() == []
+    assert journal.names() == ()
+
+
 def test_an_exception_in_the_block_takes_it_down(played: FakeHosts) -> None:
     def measures_and_fails() -> None:
         with cluster.launch("oops", provider="fake", hosts=2) as c:
@@ -91,8 +98,6 @@ def test_several_benchmarks_on_one_cluster() -> None:
 
 
 class Recorder(cluster.Listener):
-    """Keeps what it hears."""
-
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.done: list[float] = []

@@ -1,15 +1,15 @@
 """What an exit status means, and how a run is closed: once."""
 
+from pathlib import Path
+
 import pytest
 
 from cluster.agent.protocol import Wrote
 from cluster.core.errors import JobError
-from cluster.core.model.records import Record
-from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.bench.collect import (
-    JobListener,
     JobOutput,
     JobResult,
+    Listener,
     close_run,
     job_result,
     raise_unless_done,
@@ -17,6 +17,7 @@ from cluster.orchestration.bench.collect import (
 from cluster.runs import store
 from cluster.runs.run import Run
 from tests.conftest import runs_folder
+from tests.plain_values import plain_record
 from tests.snapshots import Snapshot
 
 
@@ -42,11 +43,7 @@ def test_an_exit_status_is_explained(status: int, expected: str, reason: str) ->
 
 def test_the_ending_is_written_and_phases_are_added() -> None:
     folder = store.create(runs_folder(), "mine", "p2p", 0.0)
-    spec = ClusterSpec(name="mine")
-    phases = {"launch": 1.0}
-    known = Record(
-        id=folder.name, benchmark="p2p", status="running", at=0.0, spec=spec, phases=phases
-    )
+    known = plain_record(id=folder.name, status="running", phases={"launch": 1.0})
     store.write(folder, known)
     close_run(folder, JobResult(status="failed", reason="It broke.", exit_status=3), {"run": 2.0})
 
@@ -66,14 +63,7 @@ def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
     (folder / "raw" / "stdout").write_text("out\n")
     (folder / "raw" / "stderr").write_text("err\n")
     (folder / "raw" / "reason").write_text("Why.\n\nWhat it means.\nWhat to do.")
-    known = Record(
-        id=folder.name,
-        benchmark="p2p",
-        status=status,  # type: ignore[arg-type]
-        at=0.0,
-        spec=ClusterSpec(name="mine"),
-        reason="Why.",
-    )
+    known = plain_record(id=folder.name, status=status, reason="Why.")
     with pytest.raises(JobError, match=said) as failed:
         raise_unless_done(Run(folder=folder, record=known, measurements=()))
     assert (failed.value.stdout, failed.value.stderr) == ("out", "err")
@@ -82,32 +72,14 @@ def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
 
 
 # Open MPI 5.0.8, after `comm.Abort(1)` of a rank.
-ABORTED = """\
-Rank 0 of 1: Why.
---------------------------------------------------------------------------
-MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD
-  Proc: [[31913,1],0]
-  Errorcode: 1
-
-NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
-You may or may not see output from other processes, depending on
-exactly when Open MPI kills them.
---------------------------------------------------------------------------
---------------------------------------------------------------------------
-prterun has exited due to process rank 0 with PID 0 on node vm calling
-"abort". This may have caused other processes in the application to be
-terminated by signals sent by prterun (as reported here).
---------------------------------------------------------------------------
-\0"""
+ABORTED = Path(__file__).with_name("aborted.txt").read_text()
 
 
 def test_what_a_rank_said_is_not_followed_by_what_mpi_says_when_it_ends(snapshot: Snapshot) -> None:
     folder = store.create(runs_folder(), "mine", "p2p", 0.0)
     (folder / "raw").mkdir()
     (folder / "raw" / "stderr").write_text(ABORTED)
-    known = Record(
-        id=folder.name, benchmark="p2p", status="failed", at=0.0, spec=ClusterSpec(name="mine")
-    )
+    known = plain_record(id=folder.name, status="failed")
     with pytest.raises(JobError) as failed:
         raise_unless_done(Run(folder=folder, record=known, measurements=()))
 
@@ -118,7 +90,7 @@ def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:
     """At once, and apart from what they print."""
     heard: list[tuple[str, str]] = []
 
-    class Keeps(JobListener):
+    class Keeps(Listener):
         def output(self, line: str) -> None:
             heard.append(("output", line))
 

@@ -1,18 +1,13 @@
 """A launch that fails takes everything down, and names no file that went with it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import cluster
-from cluster.core import journal
 from cluster.core.errors import Unreachable
-from cluster.core.ssh_keys import KNOWN
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cluster.core.state import journal
+from cluster.core.state.ssh_keys import KNOWN
 
 
 def test_the_remedy_names_no_file_of_a_cluster_that_was_taken_down(

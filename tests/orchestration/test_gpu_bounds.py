@@ -1,24 +1,17 @@
 """A run of `gpu`, once it is here, is held against the link and the clock that it saw itself."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.benchmarks.gpu import definitions
 from cluster.core.model.hosts import Machine
-from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Scalar
 from cluster.orchestration.bench.collect import JobResult, _keep_measured, close_run
 from cluster.runs import store
-from tests.plain_values import plain_series
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.value import Scalar
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
+from tests.plain_values import plain_record, plain_series
 
 GIB = 1 << 30
 POINT: dict[str, Scalar] = {"gpu": 0, "model": "NVIDIA H200"}
@@ -30,7 +23,7 @@ def collected(root: Path, rate: float) -> Run:
     machine = Machine(  # noqa: S604 - no shell is started
         name="0.mpi.gpus", id="h", address="127.0.0.1", shell="local", folder="/f", bin="/b"
     )
-    record = Record(
+    record = plain_record(
         id=folder.name,
         benchmark="gpu",
         status="running",

@@ -1,10 +1,9 @@
 """A gate before a Job of Kubernetes: what is added to the Job, and what its message holds."""
 
-from __future__ import annotations
-
 import json
 import signal
 from copy import deepcopy
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,8 +13,9 @@ import pytest
 
 from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import FleetFinding, Part, Reason
-from cluster.core.model.gate import Gate
+from cluster.core.model.network.fleet import FleetFinding, Part, Reason
+from cluster.core.model.network.gate import Gate
+from cluster.measure.pairs import tcp
 from cluster.orchestration.batch import kubernetes_gate
 from cluster.orchestration.batch.kubernetes_gate import KubernetesGate, gated_job
 from tests.conftest import command
@@ -138,6 +138,24 @@ def test_a_gate_that_fails_is_undecided(tmp_path: Path) -> None:
     assert ended(KeyError("a defect"), GATE, tmp_path / "message") == 75
     gate = decoders.decode((tmp_path / "message").read_bytes(), Gate)
     assert (gate.verdict, gate.reason) == ("UNDECIDED", "'a defect'")
+
+
+def test_a_pod_that_was_killed_keeps_the_verdict_from_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = zip(*(Pipe() for _ in range(3)), strict=True)
+    for number, pod in enumerate(theirs):
+        pod.send_bytes(f"node-{number}".encode())
+    theirs[0].close()
+    bad = Gate(verdict="BAD", code="below_limit", reference=1.0, limit=2.0, run="r" * 10_000)
+    monkeypatch.setenv(kubernetes_gate.NODE, "node")
+    monkeypatch.setattr(tcp, "connect", Mock(side_effect=ours))
+    monkeypatch.setattr(kubernetes_gate, "_prove", Mock(return_value=bad))
+    hosts = [f"train-{number}.train-gate" for number in range(4)]
+
+    assert kubernetes_gate._conduct(GATE, hosts).verdict == "BAD"
+    answers = [decoders.decode(pod.recv_bytes(), Gate) for pod in theirs[1:]]
+    assert [answer.verdict for answer in answers] == ["BAD", "BAD"]
 
 
 def test_a_job_starts_undecided_if_that_was_asked_for(tmp_path: Path) -> None:

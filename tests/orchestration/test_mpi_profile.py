@@ -1,28 +1,24 @@
 """Profiles of benchmarks, of chosen ranks, by libraries of others; and where one is refused."""
 
-from __future__ import annotations
-
 import ctypes.util
 import os
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import cluster
 from cluster.benchmarks.p2p.exchange import PROBES
 from cluster.core.errors import SpecError
-from cluster.core.model.notes import Note
-from cluster.measure import kernels
+from cluster.core.model.results.records import Note
 from cluster.orchestration.bench import mpi_profile
 from cluster.runs import store
+from cluster.runs.run import Run
 from tests.conftest import BIN, answer, command, run, runs_folder, until
 from tests.orchestration.profiles import job, profiles, sums
-
-if TYPE_CHECKING:
-    from cluster.runs.run import Run
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -68,11 +64,9 @@ def test_without_a_compiler_it_is_refused_before_anything_runs(
     assert answer("ls") == []
 
 
-def test_a_library_of_somebody_else_is_loaded_by_its_path(home: Path) -> None:
+def test_a_library_of_somebody_else_is_loaded_by_its_path(home: Path, library: Path) -> None:
     """It stands for IBM's: compiled apart, and named."""
-    library = home / "libtrace.so"
-    source = Path(kernels.__file__).with_name("profile.c")
-    run(str(BIN / "mpicc"), *kernels.FLAGS, str(source), "-o", str(library))
+    library = Path(shutil.copy(library, home / "libtrace.so"))
     words = ("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=20")
     made = answer(*words, f"--profile={library}")
 
@@ -141,15 +135,12 @@ def _sleeping(seconds: str) -> list[Any]:
     return found
 
 
-def test_of_many_ranks_those_that_matter_write(home: Path) -> None:
+def test_of_many_ranks_those_that_matter_write(home: Path, library: Path) -> None:
     """As mpitrace: rank 0 and those with the least, the median and the most time in MPI."""
     (home / "late.py").write_text(
         "import time\nfrom mpi4py import MPI\nc = MPI.COMM_WORLD\n"
         "time.sleep(0.2 * (c.Get_rank() == 4))\nc.Barrier()\n"
     )
-    library = home / "own.so"
-    source = Path(kernels.__file__).with_name("profile.c")
-    run(str(BIN / "mpicc"), *kernels.FLAGS, str(source), "-o", str(library))
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
     words = [str(BIN / "mpirun"), *root, "--bind-to", "none", "--host", "localhost:6", "-np", "6"]
     run(*words, "env", f"LD_PRELOAD={library}", sys.executable, "late.py", cwd=home)

@@ -4,12 +4,10 @@ The logs are real: `nccl_toggles/README.md` says where they are from. The values
 made up, because nobody gave us a GPU.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,22 +15,17 @@ from cluster.analysis.topology.nccl_toggles import level, toggle_proof
 from cluster.benchmarks.training.definitions import SAMPLES_RATE
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import NcclLog, Topology
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.records import Record
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.spec import ClusterSpec
 from cluster.logs import reader
 from cluster.orchestration.ab_test import check_toggles, compare_conditions, trials
 from cluster.orchestration.bench.plan import check_bench
 from cluster.reports.words.comparison import note_words, proof_fault_words, with_words
 from cluster.runs import store
-from cluster.runs.comparison import proof_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.runs.comparison import RunComparison
-    from cluster.runs.run import Run
-    from tests.snapshots import Snapshot
+from cluster.runs.comparison import RunComparison, proof_of
+from cluster.runs.run import Run
+from tests.plain_values import plain_record
+from tests.snapshots import Snapshot
 
 HERE = Path(__file__).with_name("nccl_toggles")
 ON, OFF = HERE / "p2p_on.log", HERE / "p2p_off.log"
@@ -131,12 +124,11 @@ def test_levels_are_those_of_nccl() -> None:
 
 def launched(root: Path, number: int, variables: dict[str, str], log: Path | None) -> Run:
     folder = store.create(root, f"gpus{number}", "training", 1e9 + number)
-    record = Record(
+    record = plain_record(
+        "gpus",
         id=folder.name,
         benchmark="training",
-        status="done",
         at=1e9 + number,
-        spec=ClusterSpec(name="gpus"),
         variables=variables,
         definitions={SAMPLES_RATE.id: SAMPLES_RATE},
     )

@@ -1,19 +1,15 @@
 """The library in a notebook: three examples, run by a real kernel of Jupyter."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 from tests.conftest import PATIENCE, ROOT, answer, sessions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.usefixtures("tools"), pytest.mark.quick(False)]
 

@@ -1,23 +1,20 @@
 """Profiles taken live hold the truth: calls, bytes and sizes of programs that are known."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.core.model.logs import Profile
 from cluster.measure import kernels
 from cluster.runs import store
 from tests.conftest import BIN, answer, command, run, runs_folder
 from tests.orchestration.profiles import job, profiles, sums
 
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Profile
-
 pytestmark = pytest.mark.usefixtures("compiler")
+PROGRAMS = Path(__file__).with_name("programs")
+WINDOWS = PROGRAMS / "windows_and_files.c"
 KNOWN = """
 import numpy as np
 from mpi4py import MPI
@@ -78,62 +75,24 @@ def test_a_program_of_mpi4py_is_counted_to_the_byte(home: Path) -> None:
     """Every routine's calls and bytes are those of the program, and every sum agrees."""
     (home / "known.py").write_text(KNOWN)
     command("up", "mine")
-    shown = command("run", "mine", "--profile", "--", "python3", str(home / "known.py")).stdout
+    output = command("run", "mine", "--profile", "--", "python3", str(home / "known.py")).stdout
     newest = store.read(store.find(runs_folder(), "latest"))
-    found = profiles(newest.folder / "raw")
+    result = profiles(newest.folder / "raw")
 
-    assert "MPI profiles: 2; show them: cluster more profile mine/" in shown
-    assert sums(found[0]) == {**BOTH, **SENT}
-    assert sums(found[1]) == {**BOTH, **RECEIVED}
-    made = job(found)
-    assert [check for check in made.checks if not check.agrees] == []
-    assert {(b.routine, b.size, b.calls) for b in made.bins if b.routine == "MPI_Isend"} == {
+    assert "MPI profiles: 2; show them: cluster more profile mine/" in output
+    assert sums(result[0]) == {**BOTH, **SENT}
+    assert sums(result[1]) == {**BOTH, **RECEIVED}
+    profile_job = job(result)
+    assert [check for check in profile_job.checks if not check.agrees] == []
+    assert {(b.routine, b.size, b.calls) for b in profile_job.bins if b.routine == "MPI_Isend"} == {
         ("MPI_Isend", 800.0, 4)
     }
-    assert [task.rank for task in found[0].tasks] == [0, 1]
-    assert answer("more", "profile", "latest")["jobs"][0]["calls"] == made.calls
+    assert [task.rank for task in result[0].tasks] == [0, 1]
+    assert answer("more", "profile", "latest")["jobs"][0]["calls"] == profile_job.calls
     assert {m.metric for m in newest.measurements} == {"run_time"}
     command("down", "mine")
 
 
-IN_C = """
-#include <mpi.h>
-int main(int argc, char **argv)
-{
-    int rank, size, flag = 0, index, done, indices[2], counts[2] = {3, 1}, places[2] = {0, 4};
-    double out[64] = {0}, in[64];
-    MPI_Datatype column, types[2] = {MPI_DOUBLE, MPI_INT};
-    MPI_Request r[2];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &flag);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Type_vector(4, 1, 8, MPI_DOUBLE, &column);
-    MPI_Type_commit(&column);
-    MPI_Send(out, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
-    MPI_Recv(in, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank == 0)
-        MPI_Send(out, 1, column, 1, 1, MPI_COMM_WORLD);
-    else
-        MPI_Recv(in, 64, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Gather(rank ? out : MPI_IN_PLACE, 2, MPI_INT, in, 2, MPI_INT, 0, MPI_COMM_WORLD);
-    MPI_Gatherv(rank ? out : MPI_IN_PLACE, counts[rank], MPI_INT, in, counts, places, MPI_INT, 0,
-                MPI_COMM_WORLD);
-    MPI_Scatterv(out, counts, places, MPI_INT, in, counts[rank], MPI_INT, 0, MPI_COMM_WORLD);
-    counts[0] = counts[1] = 2, places[1] = 32;
-    MPI_Datatype mine[2] = {types[rank], types[rank]};
-    MPI_Alltoallw(out, counts, places, types, in, counts, places, mine, MPI_COMM_WORLD);
-    MPI_Send_init(out, 4, MPI_INT, 1 - rank, 2, MPI_COMM_WORLD, &r[0]);
-    MPI_Recv_init(in, 4, MPI_INT, 1 - rank, 2, MPI_COMM_WORLD, &r[1]);
-    MPI_Startall(2, r);
-    MPI_Waitany(2, r, &index, MPI_STATUS_IGNORE);
-    MPI_Waitsome(2, r, &done, indices, MPI_STATUSES_IGNORE);
-    MPI_Testall(2, r, &flag, MPI_STATUSES_IGNORE);
-    MPI_Request_free(&r[0]);
-    MPI_Request_free(&r[1]);
-    MPI_Finalize();
-    return 0;
-}
-"""
 EACH = {
     "MPI_Gather": (1, 8),
     "MPI_Alltoallw": (1, 2 * 8 + 2 * 4),
@@ -144,74 +103,27 @@ EACH = {
 }
 
 
-def with_own_mpi(folder: Path, source: str, *words: str) -> dict[int, Profile]:
+def with_own_mpi(folder: Path, source: Path, *words: str) -> dict[int, Profile]:
     """Run a program of C by the Open MPI that we install, profiled."""
-    (folder / "program.c").write_text(source)
-    run(str(BIN / "mpicc"), "program.c", "-o", "program", cwd=folder)
+    run(str(BIN / "mpicc"), str(source), "-o", "program", cwd=folder)
     command("up", "mine")
     command("run", "mine", "--profile", "--", str(folder / "program"), *words)
-    found = profiles(store.find(runs_folder(), "latest") / "raw")
+    result = profiles(store.find(runs_folder(), "latest") / "raw")
     command("down", "mine")
-    return found
+    return result
 
 
 def test_a_program_of_c_is_counted_to_the_byte(home: Path) -> None:
     """Nobody to send to, types with gaps, data in place, no status wanted, several threads."""
-    found = with_own_mpi(home, IN_C)
+    result = with_own_mpi(home, PROGRAMS / "messages.c")
 
     first = {"MPI_Gatherv": (1, 12), "MPI_Scatterv": (1, 12)}
     second = {"MPI_Gatherv": (1, 4), "MPI_Scatterv": (1, 4)}
-    assert sums(found[0]) == {"MPI_Send": (2, 32), "MPI_Recv": (1, 0), **EACH, **first}
-    assert sums(found[1]) == {"MPI_Send": (1, 0), "MPI_Recv": (2, 32), **EACH, **second}
-    assert [check for check in job(found).checks if not check.agrees] == []
+    assert sums(result[0]) == {"MPI_Send": (2, 32), "MPI_Recv": (1, 0), **EACH, **first}
+    assert sums(result[1]) == {"MPI_Send": (1, 0), "MPI_Recv": (2, 32), **EACH, **second}
+    assert [check for check in job(result).checks if not check.agrees] == []
 
 
-SHARED = """
-#include <mpi.h>
-int main(int argc, char **argv)
-{
-    int rank, other, swapped = 0, one = 1, word = 0;
-    double out[64] = {0}, in[64], *base, sum = 1, old;
-    MPI_Win w;
-    MPI_File f;
-    MPI_Request r;
-    MPI_Status s;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    other = 1 - rank;
-    MPI_Win_allocate(512, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
-    MPI_Win_fence(0, w);
-    MPI_Put(out, 8, MPI_DOUBLE, other, 0, 8, MPI_DOUBLE, w);
-    MPI_Put(out, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, 8, MPI_DOUBLE, w);
-    MPI_Get(in, 4, MPI_DOUBLE, other, 8, 4, MPI_DOUBLE, w);
-    MPI_Accumulate(out, 2, MPI_DOUBLE, other, 16, 2, MPI_DOUBLE, MPI_SUM, w);
-    MPI_Win_fence(0, w);
-    MPI_Win_lock(MPI_LOCK_SHARED, other, 0, w);
-    MPI_Rput(out, 5, MPI_DOUBLE, other, 32, 5, MPI_DOUBLE, w, &r);
-    MPI_Wait(&r, MPI_STATUS_IGNORE);
-    MPI_Get_accumulate(out, 0, MPI_DOUBLE, in, 3, MPI_DOUBLE, other, 0, 3, MPI_DOUBLE, MPI_NO_OP,
-                       w);
-    MPI_Win_flush(other, w);
-    MPI_Fetch_and_op(&sum, &old, MPI_DOUBLE, other, 40, MPI_SUM, w);
-    MPI_Compare_and_swap(&one, &word, &swapped, MPI_INT, other, 50, w);
-    MPI_Win_unlock(other, w);
-    MPI_Win_free(&w);
-    MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
-    MPI_File_write_at(f, rank * 80, out, 10, MPI_DOUBLE, MPI_STATUS_IGNORE);
-    MPI_File_sync(f);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_File_read_at_all(f, 0, in, 20, MPI_DOUBLE, MPI_STATUS_IGNORE);
-    for (int again = 0; again < 5000; again++) /* times are printed in ms */
-        MPI_File_read_at(f, 120, in, 20, MPI_DOUBLE, &s);
-    MPI_File_iread_at(f, 0, in, 2, MPI_DOUBLE, &r);
-    MPI_Wait(&r, MPI_STATUS_IGNORE);
-    MPI_File_write_at_all_begin(f, rank * 80, out, 10, MPI_DOUBLE);
-    MPI_File_write_at_all_end(f, out, MPI_STATUS_IGNORE);
-    MPI_File_close(&f);
-    MPI_Finalize();
-    return 0;
-}
-"""
 WINDOWED = {
     "MPI_Win_allocate": (1, 0),
     "MPI_Win_fence": (2, 0),
@@ -244,13 +156,13 @@ FILED = {
 
 def test_one_sided_and_file_operations_are_counted_to_the_byte(home: Path) -> None:
     """Files are no communication; each sum agrees."""
-    found = with_own_mpi(home, SHARED, str(home / "file"))
+    result = with_own_mpi(home, WINDOWS, str(home / "file"))
 
-    assert [sums(found[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
-    made = job(found)
-    assert [check for check in made.checks if not check.agrees] == []
-    assert sum(check.sum == "files" for check in made.checks) == 2
-    for one in found.values():
+    assert [sums(result[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
+    profile_job = job(result)
+    assert [check for check in profile_job.checks if not check.agrees] == []
+    assert sum(check.sum == "files" for check in profile_job.checks) == 2
+    for one in result.values():
         files = sum(r.time for r in one.routines if r.name in FILED)
         assert one.files == pytest.approx(files, abs=0.001 * (len(FILED) + 1))
         assert one.files > 0
@@ -277,53 +189,12 @@ def test_what_mpi_calls_by_itself_belongs_to_the_call_of_the_program(home: Path)
     needed = ("lib/openmpi3/mca_io_romio*.so", "include/mpi.h")
     if not all(any(Path("/usr/lib").glob(f"*/openmpi/{file}")) for file in needed):
         pytest.skip("there is no Open MPI with ROMIO: apt-get install libopenmpi-dev openmpi-bin")
-    (home / "shared.c").write_text(SHARED)
-    run(str(SYSTEM / "mpicc.openmpi"), "shared.c", "-o", "shared", cwd=home)
-    found = with_system_mpi(home, "./shared", "file", mca=("--mca", "io", "^ompio"))
+    run(str(SYSTEM / "mpicc.openmpi"), str(WINDOWS), "-o", "shared", cwd=home)
+    result = with_system_mpi(home, "./shared", "file", mca=("--mca", "io", "^ompio"))
 
-    assert [sums(found[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
+    assert [sums(result[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
 
 
-FORTRAN = """
-program known
-#if defined(F08)
-  use mpi_f08
-  implicit none
-  type(MPI_Request) :: r(2)
-  type(MPI_Status) :: s
-#else
-#if defined(MODULE)
-  use mpi
-  implicit none
-#else
-  implicit none
-  include 'mpif.h'
-#endif
-  integer :: r(2), s(MPI_STATUS_SIZE)
-#endif
-  integer :: rank, i, error
-  double precision :: a(100), b(100)
-  call MPI_Init(error)
-  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
-  a = 1
-  do i = 1, 5
-    call MPI_Allreduce(a, b, 3, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, error)
-  end do
-  call MPI_Allreduce(MPI_IN_PLACE, b, 4, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, error)
-  if (rank == 0) then
-    call MPI_Send(a, 10, MPI_DOUBLE_PRECISION, 1, 7, MPI_COMM_WORLD, error)
-    call MPI_Send(a, 2, MPI_DOUBLE_PRECISION, 1, 7, MPI_COMM_WORLD, error)
-  else
-    call MPI_Recv(b, 100, MPI_DOUBLE_PRECISION, 0, 7, MPI_COMM_WORLD, s, error)
-    call MPI_Recv(b, 100, MPI_DOUBLE_PRECISION, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE, error)
-  end if
-  call MPI_Isend(a, 6, MPI_INTEGER, 1 - rank, 8, MPI_COMM_WORLD, r(1), error)
-  call MPI_Irecv(b, 6, MPI_INTEGER, 1 - rank, 8, MPI_COMM_WORLD, r(2), error)
-  call MPI_Waitall(2, r, MPI_STATUSES_IGNORE, error)
-  call MPI_Gather(a, 3, MPI_INTEGER, b, 3, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
-  call MPI_Finalize(error)
-end program known
-"""
 FROM_FORTRAN = {
     "MPI_Allreduce": (6, 5 * 24 + 32),
     "MPI_Isend": (1, 24),
@@ -339,11 +210,14 @@ def test_a_program_of_fortran_is_counted_to_the_byte(binding: str, home: Path) -
     modules = any(Path("/usr/lib").glob("*/fortran/*/openmpi/mpi.mod"))
     if shutil.which("gfortran") is None or not (SYSTEM / "mpif90.openmpi").exists() or not modules:
         pytest.skip("there is no Fortran: apt-get install gfortran libopenmpi-dev openmpi-bin")
-    (home / "known.F90").write_text(FORTRAN)
-    words = ["-fallow-argument-mismatch", f"-D{binding.partition('.')[0]}", "known.F90"]
+    words = [
+        "-fallow-argument-mismatch",
+        f"-D{binding.partition('.')[0]}",
+        str(PROGRAMS / "known.F90"),
+    ]
     run(str(SYSTEM / "mpif90.openmpi"), *words, "-o", "known", cwd=home)
-    found = with_system_mpi(home, "./known")
+    result = with_system_mpi(home, "./known")
 
-    assert sums(found[0]) == {"MPI_Send": (2, 96), **FROM_FORTRAN}
-    assert sums(found[1]) == {"MPI_Recv": (2, 96), **FROM_FORTRAN}
-    assert [check for check in job(found).checks if not check.agrees] == []
+    assert sums(result[0]) == {"MPI_Send": (2, 96), **FROM_FORTRAN}
+    assert sums(result[1]) == {"MPI_Recv": (2, 96), **FROM_FORTRAN}
+    assert [check for check in job(result).checks if not check.agrees] == []

@@ -1,22 +1,17 @@
 """What is asked of srun before it starts ranks."""
 
-from __future__ import annotations
-
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.bench.starter import find_pmi
+from cluster.orchestration.bench.plan import find_pmi
 from cluster.remote.shells import Shell
 from tests.plain_values import plain_facts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # It refuses other words than those of the question.
 SRUN = """\
@@ -41,7 +36,7 @@ def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
     (tmp_path / "srun").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     limit = 0.3 if "sleep" in does else 60.0  # whoever answers has time, also on a busy machine
-    monkeypatch.setattr("cluster.orchestration.bench.starter.LIMIT", limit)
+    monkeypatch.setattr("cluster.orchestration.bench.plan.LIMIT", limit)
     shell = plugins.find(Shell, "local")()
     began = time.monotonic()
 

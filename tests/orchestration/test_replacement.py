@@ -1,22 +1,20 @@
 """What cannot be replaced gets the command to type, which nobody runs."""
 
-from __future__ import annotations
-
 import platform
 import shlex
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import FleetFinding, Part, Reason
 from cluster.core.model.hosts import Machine
+from cluster.core.model.network.fleet import FleetFinding, Part, Reason
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.hosts.new_machines import can_replace
+from cluster.orchestration.hosts.machines import can_replace
 from cluster.orchestration.launch.launch import launch
 from cluster.orchestration.launch.replacement import (
     finish_replacement,
@@ -25,11 +23,7 @@ from cluster.orchestration.launch.replacement import (
 )
 from cluster.providers.ssh import SshProvider
 from tests.replacements import interrupted, replace_host
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 BAD = {
     1: FleetFinding(

@@ -6,16 +6,16 @@ import time
 import pytest
 
 from cluster.core.errors import ProvisionError
-from cluster.orchestration.hosts import revocation
-from cluster.orchestration.hosts.revocation import RevocationWatch
+from cluster.orchestration.hosts import machines
+from cluster.orchestration.hosts.machines import RevocationWatch
 from tests.conftest import until
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask more often than for users, and wait less."""
-    monkeypatch.setattr(revocation, "BETWEEN", 0.01)
-    monkeypatch.setattr(revocation, "ANSWERS_WITHIN", 0.05)
+    monkeypatch.setattr(machines, "BETWEEN", 0.01)
+    monkeypatch.setattr(machines, "ANSWERS_WITHIN", 0.05)
 
 
 def test_a_provider_that_does_not_answer_keeps_no_run_from_its_end() -> None:

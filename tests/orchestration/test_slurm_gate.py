@@ -1,10 +1,10 @@
 """A gate of Slurm ends in its time, whatever is slow, and keeps the answer that it has."""
 
-from __future__ import annotations
-
+import os
 import signal
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +93,66 @@ def test_a_job_is_held_while_a_bad_node_with_the_reason_of_another_stays_in_serv
     assert done == calls
     lines = capsys.readouterr().out.splitlines()
     assert [line.endswith(end) for line, end in zip(lines, log, strict=True)] == [True] * len(log)
+
+
+# It takes only what gates ask, and refuses the words in $REFUSED, as slurmctld does.
+SCONTROL = """#!/bin/sh
+case "$*" in *$REFUSED*) echo "$1 failed: Only batch jobs are accepted" >&2; exit 1 ;; esac
+case "$*" in
+"show hostnames n[1-2]") printf 'n1\\nn2\\n' ;;
+"--oneliner show node") printf 'NodeName=n%d State=IDLE\\n' 1 2 ;;
+"update nodename=n"[12]" state=drain reason=cluster-gate:7:bad slow") echo "drain $2" >> "$DONE" ;;
+"requeuehold 7") echo "$*" >> "$DONE" ;;
+*) exit 64 ;;
+esac
+"""
+DRAINS = ["drain nodename=n1", "drain nodename=n2"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "refused", "done"),
+    [
+        ("{}", "requeuehold", []),
+        ('{"drain": true, "at_most": "100%"}', "update", ["requeuehold 7"]),
+        ('{"drain": true, "at_most": "100%"}', "nodename=n1", [DRAINS[1], "requeuehold 7"]),
+        ('{"drain": true, "at_most": "100%"}', "oneliner", ["requeuehold 7"]),
+        ('{"drain": true, "at_most": "100%"}', "requeuehold", DRAINS),
+    ],
+)
+def test_no_job_starts_on_bad_nodes_that_slurm_does_not_drain_or_hold(
+    gate: str,
+    refused: str,
+    done: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, text in (("scontrol", SCONTROL), ("squeue", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    variables = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "REFUSED": refused,
+        "DONE": str(tmp_path / "done"),
+        "SLURM_SCRIPT_CONTEXT": "prolog_slurmctld",
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NODELIST": "n[1-2]",
+    }
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    reasons = dict.fromkeys(("n1", "n2"), "slow")
+    monkeypatch.setattr(slurm_gate._Job, "_prove", lambda *_: (True, reasons))
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        status = slurm_gate.main(gate)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+    assert status == slurm_gate.KEEP_OFF
+    path = tmp_path / "done"
+    assert (path.read_text().splitlines() if path.exists() else []) == done
+    is_logged = "Only batch jobs are accepted" in capsys.readouterr().out
+    assert is_logged == (refused != "requeuehold" or done != DRAINS)
 
 
 def test_signals_that_slurmctld_blocks_reach_a_gate(

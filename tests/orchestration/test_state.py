@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Machine
-from cluster.core.model.records import JobRecord
-from cluster.core.model.resources import Price
+from cluster.core.model.resources import Price, Receipt
+from cluster.core.model.results.records import JobRecord
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
 from tests.plain_values import plain_facts
 from tests.snapshots import Snapshot
@@ -134,6 +134,14 @@ def test_machines_that_were_switched_off_or_replaced_are_not_proven_any_more() -
         assert not after.is_proven
         assert receipt is not None
         assert receipt.proven == 2
+
+
+def test_machines_without_a_price_that_were_proven_have_a_receipt() -> None:
+    free = ClusterState(spec=SPEC, at=100.0, machines=MACHINES)
+    receipt = free.after(journal.Proven(at=150.0, hosts=2, replaced=0, took=1.0)).receipt(300.0)
+
+    assert free.receipt(300.0) is None
+    assert receipt == Receipt(hosts=2, seconds=200.0, dollars=0.0, proven=2)
 
 
 def test_once_it_has_ended_the_receipt_is_final_and_there_are_no_jobs() -> None:
@@ -272,5 +280,6 @@ def test_what_is_known_of_hosts_outlives_a_replacement() -> None:
 
     assert hosts(again[0], over) == ["a", "old"]
     assert hosts(*again, over) == ["a", "old"]
+    assert hosts(*again, journal.Examined(facts=None, at=2.0)) == ["a", "n"]
     assert hosts(*again, journal.Replacing(kept=new), over) == ["a", "n"]
     assert hosts(again[0], journal.Replacing(kept=new), over) == []

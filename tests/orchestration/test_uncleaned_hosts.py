@@ -15,8 +15,10 @@ from cluster.providers.slurm import SlurmProvider
 def test_a_teardown_that_could_not_look_does_not_say_that_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    reason = "no grep"
+
     def fail(_: object) -> None:
-        raise ShellError("no grep")
+        raise ShellError(reason)
 
     monkeypatch.setattr(orchestration, "clean_hosts", fail)
     monkeypatch.setattr(SlurmProvider, "revocation_reason", lambda *_: None)
@@ -30,6 +32,6 @@ def test_a_teardown_that_could_not_look_does_not_say_that_nothing_is_left(
     )  # fmt: skip
     Cluster._leave_hosts(c, "down")
 
-    assert c.uncleaned == "no grep"
-    assert "no grep" in _down_line(c, 0)
+    assert c.uncleaned == reason
+    assert reason in _down_line(c, 0)
     assert "0 left" not in _down_line(c, 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.agent.working_copy import remove_unchanged
+from cluster.agent.scratch import remove_unchanged
 from cluster.core.errors import SpecError
 from cluster.orchestration.bench import working_folder
 from cluster.orchestration.bench.working_folder import WorkingFolder, copied, find_files

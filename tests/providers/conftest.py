@@ -1,30 +1,24 @@
 """What the tests of both clouds share: each runs with each cloud."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.clouds import WAITS, WORLDS, World
-
-if TYPE_CHECKING:
-    from tests.fakes.cloud import Emulated
+from tests.fakes.cloud import Emulated
 
 
 @pytest.fixture(params=WORLDS, ids=lambda world: world.name)
 def world(request: pytest.FixtureRequest) -> World:
-    """Each cloud."""
-    found: World = request.param
-    return found
+    result: World = request.param
+    return result
 
 
 @pytest.fixture
 def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
-    """The test cloud that plays it."""
-    found: Emulated[Any] = request.getfixturevalue(world.name)
-    found.set(**world.settings)
-    return found
+    result: Emulated[Any] = request.getfixturevalue(world.name)
+    result.set(**world.settings)
+    return result
 
 
 @pytest.fixture

@@ -1,17 +1,12 @@
 """The fixture of a test Kubernetes, and the settings by which kubectl reaches it."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.fakes.kubernetes import Kubernetes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 OPTIONS = {"image": "registry.example/cluster:1"}
 

@@ -1,18 +1,11 @@
 """What holds of started jobs on the hosts of any provider."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cluster.core.errors import ClusterError
 from cluster.core.model.jobs import TaskState
-from cluster.orchestration.cluster import attach
+from cluster.orchestration.cluster import Cluster, attach
 from tests.conftest import answer, until
-
-if TYPE_CHECKING:
-    from cluster.orchestration.cluster import Cluster
 
 
 def check_started_jobs(c: Cluster) -> None:

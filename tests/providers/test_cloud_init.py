@@ -1,21 +1,15 @@
 """What hosts do as they come up, done by this machine's own shell."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
+import pytest
 
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.ssh_keys import load_or_create
-from cluster.providers._cloud import cloud_init
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
+from cluster.core.state.ssh_keys import load_or_create
+from cluster.providers.aws import request
 
 # Without a network, `apt-get update` warns and exits with 0, and `install` finds no package.
 APT_GET = """#!/bin/sh
@@ -30,9 +24,7 @@ def install(tmp_path: Path, network_after: int) -> tuple[int, list[str]]:
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o755)
     key = load_or_create(tmp_path / "key")
-    told = cloud_init.user_data(ClusterSpec(name="c5"), key, 60.0, ("python3.11",)).partition("\n")[
-        2
-    ]
+    told = request.user_data(ClusterSpec(name="c5"), key, 60.0, ("python3.11",)).partition("\n")[2]
     [command] = msgspec.json.decode(told)["bootcmd"]
     assert command[:4] == ["cloud-init-per", "once", "cluster-packages", "sh"]
     calls = tmp_path / "calls"
@@ -55,7 +47,7 @@ def test_packages_are_tried_again_until_there_is_a_network(tmp_path: Path) -> No
 def test_packages_are_given_up_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cloud_init, "INSTALL_WITHIN", 0)
+    monkeypatch.setattr(request, "INSTALL_WITHIN", 0)
     status, calls = install(tmp_path, network_after=1000)
 
     assert status == 1

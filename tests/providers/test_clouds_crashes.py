@@ -1,32 +1,40 @@
 """A process that is killed, in every cloud: whoever comes after it leaves nothing of ours."""
 
-from __future__ import annotations
-
+import itertools
 import signal
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal, ssh_keys
+from cluster.core.state import journal, ssh_keys
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.launch.orphans import find_orphans
 from cluster.remote.parallel import connect_all
 from tests import killed_processes
 from tests.clouds import AWS, NAME, WORLDS, World
-from tests.conftest import until
-from tests.fakes.values import Fault
+from tests.conftest import LONG, until
+from tests.fakes.cloud import Emulated
+from tests.fakes.values import Call, Fault, Moment
 from tests.killed_processes import WAYS, clear
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.fakes.cloud import Emulated
-    from tests.fakes.values import Call, Moment
+from tests.orphans import find_orphans
 
 pytestmark = pytest.mark.usefixtures("soon")
+by_each_way = pytest.mark.parametrize(
+    "ways", [(way,) for way in WAYS] if LONG else [WAYS], ids=" or ".join
+)
+"""Run a test with all ways, of which it takes one in turn; with --long, with each of them alone."""
+
+
+def ways_after(fault: Fault, turn: int, ways: tuple[str, ...]) -> tuple[str, ...]:
+    """Return by which ways to clear what a killed process left: by that whose turn it is.
+
+    After a call whose reply nobody got, by each of them: only there do they not see the same, as
+    it is in the cloud, and its answer in no journal.
+    """
+    return ways if fault.kill == "after" else (ways[turn % len(ways)],)
 
 
 def moments(calls: tuple[Call, ...], first: int = 0) -> Iterator[Fault]:
@@ -46,9 +54,9 @@ def moments(calls: tuple[Call, ...], first: int = 0) -> Iterator[Fault]:
         came[call.action] += 1
 
 
-@pytest.mark.parametrize("way", WAYS)
+@by_each_way
 def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
-    cloud: Emulated[Any], world: World, way: str
+    cloud: Emulated[Any], world: World, ways: tuple[str, ...]
 ) -> None:
     """Nothing of it is listed any more, whoever looks, and nothing of others is touched."""
     before = cloud.things()
@@ -61,23 +69,27 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
     assert cloud.things() == before
     assert {call.action for call in made if call.mutating} == set(world.making)
 
-    for fault in moments((*asked, *made), planned):
-        cloud.fail(fault)
-        assert killed_processes.status(killed_processes.launch, world.spec) == -signal.SIGKILL, (
-            fault
-        )
-        cloud.mend()
-        clear(way, NAME)
-        assert cloud.things() == before, fault
+    for turn, fault in enumerate(moments((*asked, *made), planned)):
+        for way in ways_after(fault, turn, ways):
+            cloud.fail(fault)
+            status = killed_processes.status(killed_processes.launch, world.spec)
+            assert status == -signal.SIGKILL, fault
+            cloud.mend()
+            clear(way, NAME)
+            assert cloud.things() == before, f"{fault}, then {way}"
 
 
 def test_a_launch_that_is_killed_at_an_entry_of_its_journal_leaves_nothing(
     cloud: Emulated[Any], world: World, tmp_path: Path
 ) -> None:
-    """Once the ids of all that was requested are in the journal, also without their tags."""
+    """Once the ids of all that was requested are in the journal, also without their tags.
+
+    Before a request, all is as it was after the answer to the one before: left to --long.
+    """
     before = cloud.things()
     reached = tmp_path / "reached"
-    reached.touch()
+    same = () if LONG else range(2, len(world.making) + 1)
+    reached.write_text("".join(f"before Requested {number}\n" for number in same))
     while "after Created 1" not in (steps := reached.read_text().splitlines()):
         status = killed_processes.status(
             killed_processes.launch_to_a_new_entry, world.spec, reached
@@ -124,16 +136,23 @@ def test_a_launch_that_is_killed_at_its_second_elastic_ip_leaves_none(
 def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     cloud: Emulated[Any], world: World
 ) -> None:
-    """By each way in turn."""
+    """By each way in turn.
+
+    Of several calls in a row that change nothing, all but the first are left to --long: no part of
+    the cloud or of the journal changes between them.
+    """
     before = cloud.things()
     provider = world.planned()
     world.create(provider)
     since = len(cloud.calls())
     clear("down", NAME)
     gone = cloud.calls()[since:]
-    last = max(number for number, call in enumerate(gone) if call.mutating)
+    changing = [number for number, call in enumerate(gone) if call.mutating]
+    first = {0, *(number + 1 for number in changing)}
 
-    for turn, fault in enumerate(moments(gone[: last + 2])):
+    kills = moments(gone[: changing[-1] + 2])
+    chosen = [fault for fault in kills if LONG or fault.action != "*" or fault.skip in first]
+    for turn, fault in enumerate(chosen):
         world.create(provider)
         cloud.fail(fault)
         status = killed_processes.status(killed_processes.down, NAME)
@@ -160,10 +179,23 @@ def test_a_teardown_whose_replies_are_lost_gets_through(cloud: Emulated[Any], wo
         assert len(cloud.calls(action)) > since + 1
 
 
-@pytest.mark.parametrize("way", WAYS)
+def connecting() -> Iterator[tuple[World, str, str]]:
+    """Yield each milestone of each cloud with a way in turn, and with --long with every way.
+
+    The machines and their journal are there at all of them; what differs is the pins of host keys,
+    and whether a launch is over, which only `gc` asks.
+    """
+    turns = itertools.cycle(WAYS)
+    for world in WORLDS:
+        for known in world.milestones:
+            turn = "gc" if known == "launched" else next(turns)
+            for way in WAYS if LONG else (turn,):
+                yield world, known, way
+
+
 @pytest.mark.parametrize(
-    ("world", "known"),
-    [(world, known) for world in WORLDS for known in world.milestones],
+    ("world", "known", "way"),
+    [*connecting()],
     ids=lambda part: part if isinstance(part, str) else part.name,
 )
 def test_a_launch_that_is_killed_while_it_connects_leaves_nothing(

@@ -1,25 +1,21 @@
 """Machines that the cloud ended: `ls`, `up` and the receipt ask for states."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Price
-from cluster.core.money import dollars
+from cluster.core.state import journal
+from cluster.core.text.units import dollars
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from tests.clouds import NAME, World
 from tests.conftest import answer, command, until
+from tests.fakes.cloud import Emulated
 from tests.fakes.values import Fault
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from tests.fakes.cloud import Emulated
 
 pytestmark = pytest.mark.usefixtures("soon")
 PRICE = Price(hourly=3.0, at="2026-11-01", source="a test")

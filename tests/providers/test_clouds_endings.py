@@ -1,27 +1,23 @@
 """A machine that ends after it ran, at each later step, in every cloud: why is said at once."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 from unittest.mock import patch
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, ProvisionError
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch_spec
-from cluster.remote import host_keys, parallel
-from tests.clouds import AWS, GCP, NAME, WORLDS, World
+from cluster.remote import parallel
+from cluster.remote.network import host_keys
+from tests.clouds import AWS, GCP, NAME, World
 from tests.conftest import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.core.model.spec import ClusterSpec
-    from tests.fakes.cloud import Emulated
+from tests.fakes.cloud import Emulated
 
 pytestmark = pytest.mark.timeout(60)
 LONG = 3600.0  # seconds that nobody waits for
@@ -51,7 +47,7 @@ class Scene(Value, frozen=True, kw_only=True):
     def end(self, first: str = "") -> None:
         """End a machine; any, if it has no name. Later ones come up at once."""
         self.cloud.set(boot=0.0, **({"login": 0.0} if self.world is GCP else {}))
-        first = first or min(thing.id for thing in self.cloud.things(theirs=False) if _runs(thing))
+        first = first or min(thing.id for thing in self.cloud.things(foreign=False) if _runs(thing))
         self.cloud.end(first, HOWS[self.world.name, self.ending])
 
     def spec(self, zones: int) -> ClusterSpec:
@@ -69,29 +65,22 @@ def _runs(thing: Any) -> bool:
     return thing.kind in ("instance", "instances") and thing.state.lower() == "running"
 
 
-@pytest.fixture(params=WORLDS, ids=lambda world: world.name)
-def world(request: pytest.FixtureRequest) -> World:
-    """Each cloud, with hosts."""
-    found: World = request.param
-    return found
-
-
 @pytest.fixture(params=["taken", "deleted"])
 def scene(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Each cloud with hosts, whose machine is taken away, or deleted by somebody."""
     monkeypatch.setenv("CLUSTER_LATE", "0.2")
-    monkeypatch.setattr("cluster.orchestration.hosts.revocation.BETWEEN", 0.2)
+    monkeypatch.setattr("cluster.orchestration.hosts.machines.BETWEEN", 0.2)
     cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
     return Scene(world=world, cloud=cloud, ending=request.param)
 
 
 def once(do: Callable[[], None]) -> Callable[..., None]:
     """Return a function that does something when it is called first."""
-    done = threading.Event()
+    first_call = threading.Event()
 
     def only_once(*_: object) -> None:
-        if not done.is_set():
-            done.set()
+        if not first_call.is_set():
+            first_call.set()
             do()
 
     return only_once
@@ -123,7 +112,7 @@ def refused(scene: Scene, launch: Callable[[], object]) -> ClusterError:
     assert "guest agent" not in str(error)
     assert "nreachable" not in str(error)
     assert not journal.for_cluster(NAME).entries()
-    assert not [thing for thing in scene.cloud.things(theirs=False) if _runs(thing)]
+    assert not [thing for thing in scene.cloud.things(foreign=False) if _runs(thing)]
     return error
 
 
@@ -218,7 +207,7 @@ def test_machines_that_are_taken_away_are_made_in_the_next_zone(scene: Scene, wh
         refused(scene, lambda: launch_spec(scene.spec(2), on_state))
     else:
         cluster = launch_spec(scene.spec(2), on_state)
-        running = [thing for thing in scene.cloud.things(theirs=False) if _runs(thing)]
+        running = [thing for thing in scene.cloud.things(foreign=False) if _runs(thing)]
         assert len(running) == scene.world.spec.hosts
         assert {zone_of(scene, thing) for thing in running} == {ZONES[scene.world.name][1]}
         cluster.down()

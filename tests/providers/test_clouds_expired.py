@@ -1,23 +1,19 @@
 """Credentials that expire in the middle: what remains is said from the journal alone."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied
+from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.orchestration.launch.orphans import search
-from tests.clouds import AWS, GCP, NAME, World
+from tests.clouds import AWS, GCP, NAME, World, machines
 from tests.conftest import command
+from tests.fakes.cloud import Emulated
 from tests.fakes.values import Fault
-
-if TYPE_CHECKING:
-    from tests.fakes.cloud import Emulated
 
 pytestmark = pytest.mark.usefixtures("soon")
 EXPIRED: dict[str, dict[str, Any]] = {
@@ -25,12 +21,6 @@ EXPIRED: dict[str, dict[str, Any]] = {
     "gcp": {"code": "authError", "status": 401},
 }
 STEPS = [(world, call) for world in (AWS, GCP) for call in (*world.making[1:], *world.after[:1])]
-
-
-def machines(cloud: Emulated[Any]) -> set[str]:
-    """List the machines that run."""
-    found = cloud.things(theirs=False)
-    return {thing.id for thing in found if thing.kind in ("instance", "instances")}
 
 
 def expire(cloud: Emulated[Any], world: World, call: str, patch: pytest.MonkeyPatch) -> None:
@@ -43,7 +33,7 @@ def expire(cloud: Emulated[Any], world: World, call: str, patch: pytest.MonkeyPa
             expired.append(call)
         return fault if expired else None
 
-    patch.setattr(cloud.faults, "of", harm)
+    patch.setattr(cloud.faults, "match", harm)
 
 
 @pytest.mark.parametrize(("world", "call"), STEPS, ids=[f"{w.name}-{c}" for w, c in STEPS])
@@ -60,14 +50,14 @@ def test_what_remains_is_said_by_each_command_although_nothing_can_be_asked(
     command("more", "gc", "-y", status=1)
     [gc, *_] = [error.means for error in search().errors if f"down {NAME}" in error.means]
     down = command("down", NAME, status=1).stderr
-    left = machines(cloud)
+    rest = machines(cloud)
     for words in (caught.value.means, gc, down):
         assert "0 left" not in words
         assert f"cluster down {NAME}" in words
-        for id_ in left:
+        for id_ in rest:
             assert id_ in words
-        assert not left or re.search(r"\s20\d\d-", words)
-    monkeypatch.setattr(cloud.faults, "of", lambda _: None)
+        assert not rest or re.search(r"\s20\d\d-", words)
+    monkeypatch.setattr(cloud.faults, "match", lambda _: None)
     assert "0 left" in command("down", NAME).stdout
     assert not machines(cloud)
     assert not journal.for_cluster(NAME).entries()

@@ -1,27 +1,21 @@
 """Calls that go wrong, in every cloud: the error says what, and nothing is left."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied, Timeout
-from cluster.core.journal import Answered
+from cluster.core.state import journal
+from cluster.core.state.journal import Answered
 from cluster.orchestration.launch.launch import launch_spec
-from tests.clouds import NAME, WORLDS, World, asked
+from tests.clouds import NAME, WORLDS, World, permission_calls
 from tests.fakes import gcp as google
+from tests.fakes.cloud import Emulated
 from tests.fakes.values import Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from tests.fakes.cloud import Emulated
-    from tests.fakes.values import Moment
 
 PATIENCE = 0.7  # seconds
 OFTEN = 0.3  # of all calls
@@ -70,21 +64,11 @@ def fault(world: World, call: str, **harm: Any) -> Fault:
     return Fault(action=call, where=world.in_earnest if call in world.making else {}, **harm)
 
 
-@calls(lambda world: world.making)
+@calls(lambda world: (*world.making, *world.looking))
 def test_who_may_not_is_told_what_to_type(cloud: Emulated[Any], world: World, call: str) -> None:
-    error = refused(cloud, world, fault(world, call, **world.denied))
-
-    assert type(error) is Denied
-    assert call in str(error)
-    assert world.permit in error.remedy
-
-
-@calls(lambda world: world.looking)
-def test_who_may_not_look_is_told_what_to_type(
-    cloud: Emulated[Any], world: World, call: str
-) -> None:
-    """Once: what is refused for ever cannot be taken away either, and is said to remain."""
-    error = refused(cloud, world, fault(world, call, times=1, **world.denied))
+    """Who may never look could not take anything away either: such a call is refused once."""
+    times = {} if call in world.making else {"times": 1}
+    error = refused(cloud, world, fault(world, call, **times, **world.denied))
 
     assert type(error) is Denied
     assert call in str(error)
@@ -116,33 +100,24 @@ def test_replies_that_never_come(
     assert "gc" in error.remedy
 
 
-@pytest.mark.usefixtures("patient")
-@pytest.mark.parametrize("drop", ["before", "after"])
-@calls(lambda world: world.making)
-def test_a_connection_that_breaks_once_makes_nothing_twice(
-    cloud: Emulated[Any], world: World, call: str, drop: Moment
-) -> None:
-    provider = world.planned()
-    before = cloud.things()
-    cloud.fail(fault(world, call, drop=drop, times=1))
-
-    assert len(world.create(provider)) == world.spec.hosts
-    assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
-
-
 PAGE = "<html><head><title>Bad gateway</title></head></html>"
+BROKEN: dict[str, dict[str, Any]] = {
+    "before": {"drop": "before"},
+    "after": {"drop": "after"},
+    **{str(status): {"body": PAGE, "status": status} for status in (502, 503, 504)},
+}
 
 
 @pytest.mark.usefixtures("patient")
-@pytest.mark.parametrize("status", [502, 503, 504])
+@pytest.mark.parametrize("harm", BROKEN)
 @calls(lambda world: world.making)
-def test_an_answer_of_a_proxy_is_no_answer(
-    cloud: Emulated[Any], world: World, call: str, status: int
+def test_a_call_without_an_answer_makes_nothing_twice(
+    cloud: Emulated[Any], world: World, call: str, harm: str
 ) -> None:
-    """Neither XML nor JSON: the call is sent again with its token, and makes nothing twice."""
+    """It is sent again with its token; what a proxy says is neither XML nor JSON, and no answer."""
     provider = world.planned()
     before = cloud.things()
-    cloud.fail(fault(world, call, body=PAGE, status=status, times=1))
+    cloud.fail(fault(world, call, times=1, **BROKEN[harm]))
 
     assert len(world.create(provider)) == world.spec.hosts
     assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
@@ -185,8 +160,8 @@ def test_a_clean_up_that_gives_up_says_what_remains(
         with pytest.raises(Timeout) as caught:
             world.create(provider)
     machines = [one.id for one in cloud.things() if one.kind in ("instance", "instances")]
-    ours = [one for one in machines if one in caught.value.means]
-    assert len(ours) == world.spec.hosts
+    own_ids = [one for one in machines if one in caught.value.means]
+    assert len(own_ids) == world.spec.hosts
     assert re.search(r" 20\d\d-\d\d-\d\dT", caught.value.means)
     assert f"cluster down {NAME}" in caught.value.means
     cloud.mend()
@@ -217,7 +192,7 @@ def test_an_error_of_this_machine_while_it_connects_leaves_no_machines(
     cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = cloud.things()
-    monkeypatch.setattr("cluster.orchestration.hosts.new_machines.connect_all", no_thread)
+    monkeypatch.setattr("cluster.orchestration.hosts.machines.connect_all", no_thread)
     with pytest.raises(NoThread):
         launch_spec(world.spec)
 
@@ -242,13 +217,16 @@ def test_what_may_not_be_looked_at_is_refused_before_any_change(
 def test_these_are_all_calls_of_a_launch(cloud: Emulated[Any], world: World) -> None:
     """A call that is new wants its word in `tests/clouds.py`."""
     provider = world.planned()
-    plan = {call.action for call in cloud.calls()} - asked(cloud)
+    questions = permission_calls(cloud)
+    plan = {call.action for call in cloud.calls()} - questions
     since = len(cloud.calls())
     world.create(provider)
 
-    assert (plan | asked(cloud)) - {*world.optional, *world.making} == set(world.planning)
-    made = {call.action for call in cloud.calls()[since:]}
-    assert made == {*world.making, *world.looking}
+    assert (plan | permission_calls(cloud)) - {*world.optional, *world.making} == set(
+        world.planning
+    )
+    call_names = {call.action for call in cloud.calls()[since:]}
+    assert call_names == {*world.making, *world.looking}
 
 
 PATIENT, IMPATIENT = 600.0, 0.0  # seconds that a clean-up may take
@@ -265,23 +243,22 @@ def test_what_fails_at_random_leaves_nothing_but_what_is_told(
     before = cloud.things()
     provider = world.planned()
     cloud.fail(msgspec.structs.replace(AT_RANDOM[world.name], seed=seed))
-    told = ""
+    report = ""
     with monkeypatch.context() as clean_up:
         clean_up.setattr("cluster.providers._cloud.deletion.WITHIN", within)
         try:
             machines = world.create(provider)
         except ClusterError as error:
-            told = error.means
+            report = error.means
         else:
             assert len(machines) == world.spec.hosts
-    if "Nothing is left." in told:
+    if "Nothing is left." in report:
         assert cloud.things() == before
-    elif told:
+    elif report:
         entries = journal.for_cluster(NAME).entries()
-        made = [id_ for one in entries if isinstance(one, Answered) for id_ in one.ids]
-        f": {', '.join(made)}" if made else ""
-        assert all(id_ in told for id_ in made)
-        assert f"cluster down {NAME}" in told
+        machine_ids = [id_ for one in entries if isinstance(one, Answered) for id_ in one.ids]
+        assert all(id_ in report for id_ in machine_ids)
+        assert f"cluster down {NAME}" in report
     with suppress(ClusterError):
         provider.destroy(NAME)
         assert cloud.things() == before

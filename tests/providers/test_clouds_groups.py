@@ -1,30 +1,27 @@
 """Groups of hosts of several types, in every cloud: one network, and all machines or none."""
 
-from __future__ import annotations
-
 import importlib
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal, plugins
+from cluster.core import plugins
 from cluster.core.errors import Capacity, Quota, SpecError
 from cluster.core.model.spec import ClusterSpec, Group
+from cluster.core.state import journal
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.orchestration.launch.orphans import remove
 from cluster.providers import Provider
 from tests import killed_processes
 from tests.clouds import AWS, NAME, World
+from tests.fakes.aws import Cloud
+from tests.fakes.cloud import Emulated
 from tests.fakes.values import Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.fakes.aws import Cloud
-    from tests.fakes.cloud import Emulated
-    from tests.snapshots import Snapshot
+from tests.orphans import find_orphans
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 SMALL = {"aws": "c5.large", "gcp": "c2-standard-4"}
@@ -193,7 +190,8 @@ def test_groups_without_a_zone_in_common_are_refused(
     world = grouped(world, {"zones": f"{first},{second}"})
     full = iter(({second}, {first}))
     monkeypatch.setattr(
-        "cluster.providers._cloud.capacity_cache.zones", lambda _: frozenset(next(full))
+        "cluster.providers._cloud.reservations.zones_without_capacity",
+        lambda _: frozenset(next(full)),
     )
     with snapshot.raises(SpecError):
         world.planned()

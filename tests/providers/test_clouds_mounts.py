@@ -1,24 +1,19 @@
 """Shared file systems on machines of a cloud: mounted by the login user, or nothing is left."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.mounts import KINDS, MountKind
+from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
-from cluster.remote.mounts import unmount_all
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.remote.shells import Shell
-    from tests.clouds import World
-    from tests.snapshots import Snapshot
+from cluster.remote.files.mounts import unmount_all
+from cluster.remote.shells import Shell
+from tests.clouds import World
+from tests.snapshots import Snapshot
 
 pytestmark = [pytest.mark.usefixtures("after_a_second"), pytest.mark.timeout(300)]
 SERVER = "10.9.9.9@tcp:/lfs"

@@ -1,26 +1,22 @@
 """A name that no journal here knows: what was searched, where and as whom; never "0 left"."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.orphans import take_down
-from tests.clouds import AWS, GCP, NAME, World
+from tests.clouds import AWS, GCP, NAME, World, machines
 from tests.conftest import answer, command
+from tests.fakes import gcp as google
+from tests.fakes.aws import Cloud
 from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
-
-if TYPE_CHECKING:
-    from tests.fakes import gcp as google
-    from tests.fakes.aws import Cloud
-    from tests.fakes.cloud import Emulated
-    from tests.snapshots import Snapshot
+from tests.fakes.cloud import Emulated
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 
@@ -32,17 +28,11 @@ def launched(world: World) -> None:
     (journal.root() / "regions.jsonl").unlink()
 
 
-def machines(cloud: Emulated[Any]) -> set[str]:
-    """List the machines that run."""
-    found = cloud.things(theirs=False)
-    return {thing.id for thing in found if thing.kind in ("instance", "instances")}
-
-
 def refused(*words: str) -> str:
     """Run `cluster down`, see that it claims nothing, and return what it says."""
-    done = command("down", *words, "-y", status=2)
-    assert "0 left" not in done.stdout + done.stderr
-    return done.stderr
+    result = command("down", *words, "-y", status=2)
+    assert "0 left" not in result.stdout + result.stderr
+    return result.stderr
 
 
 @pytest.mark.parametrize("case", ["typo", "account", "user", "region"])
@@ -50,7 +40,7 @@ def test_what_amazon_was_searched_for_and_as_whom_is_said(
     snapshot: Snapshot, aws: Cloud, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     launched(AWS)
-    made = machines(aws)
+    machine_ids = machines(aws)
     name = "c6" if case == "typo" else NAME
     region = "us-west-2" if case == "region" else "us-east-1"
     account = OTHER_ACCOUNT if case == "account" else ACCOUNT
@@ -62,7 +52,7 @@ def test_what_amazon_was_searched_for_and_as_whom_is_said(
 
     words = refused(name, "--region", region)
     snapshot(words)
-    assert machines(aws) == made
+    assert machines(aws) == machine_ids
 
 
 @pytest.mark.parametrize("case", ["typo", "user"])
@@ -71,22 +61,22 @@ def test_what_google_was_searched_for_and_as_whom_is_said(
 ) -> None:
     gcp.set(**GCP.settings)
     launched(GCP)
-    made = machines(gcp)
+    machine_ids = machines(gcp)
     who = "eve@example.com" if case == "user" else "me@example.com"
     monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", who)
 
     words = refused("c6" if case == "typo" else NAME, "--region", "projects/test-project")
     assert "test-project" in words
     assert who in words
-    assert machines(gcp) == made
+    assert machines(gcp) == machine_ids
 
 
 def test_a_project_that_may_not_be_searched_is_not_said_to_be_empty(
     snapshot: Snapshot, gcp: google.Cloud
 ) -> None:
     del gcp
-    done = command("down", NAME, "--region", "projects/other", "-y", status=1)
-    snapshot(done.stderr)
+    result = command("down", NAME, "--region", "projects/other", "-y", status=1)
+    snapshot(result.stderr)
 
 
 def test_a_region_that_no_provider_has_is_refused(snapshot: Snapshot) -> None:
@@ -102,8 +92,8 @@ def test_without_credentials_the_clouds_are_said_not_to_be_searched(snapshot: Sn
 def test_all_of_none_claims_nothing_and_names_what_runs_elsewhere(
     snapshot: Snapshot, aws: Cloud
 ) -> None:
-    done = command("down", "--all", "-y").stdout
-    snapshot(done)
+    result = command("down", "--all", "-y").stdout
+    snapshot(result)
     launched(AWS)
 
     assert f"cluster down {NAME}" in refused("--all")
@@ -112,10 +102,10 @@ def test_all_of_none_claims_nothing_and_names_what_runs_elsewhere(
 
 def test_the_answer_for_a_program_names_what_is_down_and_nothing_else(aws: Cloud) -> None:
     launched(AWS)
-    done = command("down", NAME, "nosuch", "--region", "us-east-1", "-y", "--json", status=2)
-    assert f'"name": "{NAME}"' in done.stdout
-    assert "nosuch" not in done.stdout
-    assert "nosuch" in done.stderr
+    result = command("down", NAME, "nosuch", "--region", "us-east-1", "-y", "--json", status=2)
+    assert f'"name": "{NAME}"' in result.stdout
+    assert "nosuch" not in result.stdout
+    assert "nosuch" in result.stderr
     assert not machines(aws)
     assert answer("more", "gc") == []
 

@@ -1,29 +1,29 @@
 """Who may connect to the machines of a cloud: too many, or nobody."""
 
-from __future__ import annotations
-
+import socket
 import threading
+import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import Denied, ProvisionError, SpecError
+from cluster.core.model.hosts import Machine
+from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch, plan_spec
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.public_address import allowed_network, open_lines
 from cluster.providers.gcp.errors import to_cluster_error
 from tests.clouds import AWS, NAME, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fakes.aws import Cloud
-    from tests.fakes.cloud import Emulated
-    from tests.snapshots import Snapshot
+from tests.conftest import command, until
+from tests.fakes.aws import Cloud
+from tests.fakes.cloud import Emulated
+from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize("allow", ["0.0.0.0/0", "128.0.0.0/1"])
@@ -112,7 +112,36 @@ def test_google_remedies_name_the_policy_or_the_switch(
     snapshot: Snapshot, message: str, error: type[ProvisionError], remedy: str
 ) -> None:
     failure = Failure("other", operation="instances.x", code="conditionNotMet", message=message)
-    said = to_cluster_error(failure, remains="It may still exist.")
-    assert type(said) is error
-    assert remedy in said.remedy
-    snapshot(said.remedy)
+    output = to_cluster_error(failure, remains="It may still exist.")
+    assert type(output) is error
+    assert remedy in output.remedy
+    snapshot(output.remedy)
+
+
+def created(world: World, name: str, **options: str) -> Machine:
+    """Do what a launch does, up to the first connection; return the first machine."""
+    spec = msgspec.structs.replace(world.spec, name=name, options=options)
+    provider, book = world.provider(), journal.for_cluster(name)
+    provider.plan(spec)
+    with book.open_for_launch(journal.Intended(spec=spec, at=time.time())), book.lock():
+        return provider.create(spec, book)[0]
+
+
+def is_open(machine: Machine) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(2.0)
+        assert machine.access
+        return probe.connect_ex((machine.access.host, 22)) == 0
+
+
+@pytest.mark.usefixtures("soon")
+def test_only_the_caller_is_let_in(world: World, request: pytest.FixtureRequest) -> None:
+    """Also at Google, whose default network lets everybody in by SSH."""
+    cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
+    before = cloud.things()
+    own, other = created(world, "mine"), created(world, "other", allow="192.0.2.0/24")
+
+    until(lambda: is_open(own), "sshd answers")
+    assert not is_open(other)
+    command("down", "--all", "-y")
+    assert cloud.things() == before

@@ -1,34 +1,30 @@
 """Who launched a cluster takes it down, in any later session; nobody else is told "0 left"."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.oauth2.credentials import Credentials
 
-from cluster.core import journal
 from cluster.core.errors import Denied
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.launch.orphans import find_orphans, search
+from cluster.core.state import journal
+from cluster.orchestration.launch.orphans import search
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import api as api_of_amazon
 from cluster.providers.gcp import api
 from tests.clouds import AWS, GCP, NAME
+from tests.fakes import gcp as google
+from tests.fakes.aws import Cloud
 from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fakes import gcp as google
-    from tests.fakes.aws import Cloud
-    from tests.fakes.values import Thing
-    from tests.snapshots import Snapshot
+from tests.fakes.values import Thing
+from tests.orphans import find_orphans
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 POLICY = Path(__file__).parents[2] / "docs" / "aws-policy.json"
@@ -190,7 +186,7 @@ def test_tags_that_were_taken_off_hide_no_machine(aws: Cloud) -> None:
     assert len([one for one in AWS.provider().find(NAME) if "instance" in one.kind]) == 2
 
     AWS.provider().destroy(NAME)
-    assert [one for one in aws.things(theirs=False) if one.kind == "instance"] == []
+    assert [one for one in aws.things(foreign=False) if one.kind == "instance"] == []
 
 
 def test_labels_that_were_taken_off_hide_no_machine(gcp: google.Cloud) -> None:
@@ -222,7 +218,7 @@ def test_a_variable_of_the_shell_makes_nobody_somebody_else(
 
     assert len(GCP.provider().find(NAME)) >= GCP.spec.hosts
     GCP.provider().destroy(NAME)
-    assert gcp.things(theirs=False) == frozenset()
+    assert gcp.things(foreign=False) == frozenset()
 
 
 def test_equal_names_on_two_machines_are_two_owners(

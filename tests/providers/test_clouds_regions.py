@@ -1,28 +1,23 @@
 """Several regions, in every cloud: the first that has room, and nothing left in the others."""
 
-from __future__ import annotations
-
 import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, SpecError
-from cluster.core.money import price_line
+from cluster.core.state import journal
+from cluster.core.text.units import price_line
 from cluster.orchestration.cluster import attach
+from cluster.providers._cloud.provider import CloudProvider
 from tests import killed_processes
 from tests.clouds import AWS, GCP, NAME, WORLDS, World
-from tests.fakes.values import Fault
+from tests.fakes.cloud import Emulated
+from tests.fakes.values import Fault, Thing
 from tests.killed_processes import WAYS, clear
 from tests.providers.test_clouds_crashes import moments
-
-if TYPE_CHECKING:
-    from cluster.providers._cloud.provider import CloudProvider
-    from tests.fakes.cloud import Emulated
-    from tests.fakes.values import Thing
 
 pytestmark = pytest.mark.usefixtures("soon")
 REGIONS = {"aws": ("us-east-1", "us-west-2"), "gcp": ("us-central1", "us-east1")}

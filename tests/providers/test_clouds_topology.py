@@ -1,15 +1,15 @@
 """What Amazon and Google say about where hosts are, against what latency shows."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.orchestration.launch.launch import launch
 from cluster.orchestration.proximity import (
@@ -19,20 +19,13 @@ from cluster.orchestration.proximity import (
     topology_groups,
 )
 from cluster.runs import store
+from cluster.runs.run import Run
 from tests.conftest import ROOT, command
-from tests.fakes.aws import Fault
+from tests.fakes.aws import Cloud, Fault
+from tests.fakes.gcp import Cloud as GoogleCloud
 from tests.providers.aws import conftest as amazon
 from tests.providers.gcp import conftest as google
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.runs.run import Run
-    from tests.fakes.aws import Cloud
-    from tests.fakes.gcp import Cloud as GoogleCloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("home")
 RACKS = [host // 4 for host in range(16)]

@@ -1,43 +1,37 @@
 """The provider kubernetes on a strict API server, by the real kubectl."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from cluster.core import journal
+import cluster
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota, SpecError, Timeout
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spec
-from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.orchestration.launch.orphans import remove
 from cluster.orchestration.proximity import ask_topology
 from cluster.providers.kubernetes import RUN, KubernetesProvider
 from cluster.providers.kubernetes.plan import parse_quantity
 from cluster.providers.kubernetes.states import Object as ServerObject
 from cluster.providers.kubernetes.states import scheduler_words, why_over
-from cluster.remote.threads import start
+from cluster.remote.parallel import start
 from tests.conftest import ROOT, answer, command, until
 from tests.fakes.kubernetes.cluster import NEEDED, USER, Kubernetes
 from tests.fakes.kubernetes.pods import Image
-from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES
+from tests.fakes.kubernetes.store import JOBS, NAMESPACES, NODES, PODS, QUEUES, Object
+from tests.orphans import find_orphans
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import cluster
-    from cluster.core.model.spec import ClusterSpec
-    from tests.fakes.kubernetes.store import Object
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 __all__ = ["kubernetes", "kubernetes_server"]
 LEVEL = "pod-security.kubernetes.io/enforce"
@@ -636,28 +630,16 @@ def test_a_server_that_lacks_a_field_is_refused(snapshot: Snapshot, kubernetes: 
     kubernetes.version = "1.32.0"
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        (
-            (
-                "0/8 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had untolerated "
-                "taint {nvidia.com/gpu: present}, 4 node(s) didn't match Pod's node "
-                "affinity/selector. preemption: 0/8 nodes are available: 8 Preemption is not "
-                "helpful for scheduling."
-            ),
-            (
-                "of 8 nodes, 1 have too little nvidia.com/gpu free, 3 are reserved by the taint "
-                "nvidia.com/gpu (--option tolerate=nvidia.com/gpu), 4 lack the labels of --option "
-                "nodes"
-            ),
-        ),
-        ("0/1 nodes are available: 1 node(s) odd.", "of 1 nodes, 1 node(s) odd"),
-        ("no nodes available to schedule pods", "no nodes available to schedule pods"),
-    ],
-)
-def test_words_of_the_scheduler(message: str, words: str) -> None:
-    assert scheduler_words(message) == words
+def test_words_of_the_scheduler(snapshot: Snapshot) -> None:
+    message = (
+        "0/8 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had untolerated taint "
+        "{nvidia.com/gpu: present}, 4 node(s) didn't match Pod's node affinity/selector. "
+        "preemption: 0/8 nodes are available: 8 Preemption is not helpful for scheduling."
+    )
+    snapshot(scheduler_words(message))
+    assert scheduler_words("0/1 nodes are available: 1 node(s) odd.") == "of 1 nodes, 1 node(s) odd"
+    none = "no nodes available to schedule pods"
+    assert scheduler_words(none) == none
 
 
 @pytest.mark.parametrize(

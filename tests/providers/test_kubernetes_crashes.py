@@ -1,31 +1,25 @@
 """A process that is killed at any of its calls of kubectl: the next one leaves nothing."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch_spec
 from tests import killed_processes
 from tests.conftest import LONG, until
+from tests.fakes.kubernetes import Kubernetes
 from tests.fakes.kubernetes.store import PODS
 from tests.killed_processes import WAYS, clear
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fakes.kubernetes import Kubernetes
 
 __all__ = ["kubernetes", "kubernetes_server"]
 SPEC = ClusterSpec(name="mine", provider="kubernetes", hosts=2, options=OPTIONS)

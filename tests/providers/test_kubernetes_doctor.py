@@ -1,9 +1,8 @@
 """`cluster doctor --provider kubernetes` on a strict API server: each step of the way to a pod."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -13,11 +12,7 @@ from tests.fakes.kubernetes.cluster import NEEDED, USER, Kubernetes
 from tests.fakes.kubernetes.store import NAMESPACES
 from tests.providers.kubernetes_here import OPTIONS, kubernetes, kubernetes_server
 from tests.providers.test_kubernetes import LEVEL, planned, up
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 __all__ = ["kubernetes", "kubernetes_server"]
 
@@ -31,12 +26,12 @@ def diagnosed(options: Mapping[str, str], status: int = 0) -> dict[str, dict[str
 
 def test_doctor_looks_at_each_step_of_the_way(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
     kubernetes.label("node0", {"cloud.google.com/gce-topology-block": "a"})
-    changes = len(kubernetes.store.changes)
+    version = kubernetes.store.version
     before = diagnosed({})
     assert before["namespace and context"]["found"] == "team-a@fake"
     snapshot(before["nodes"]["found"])
     assert before["image"]["missing"]
-    assert len(kubernetes.store.changes) == changes
+    assert kubernetes.store.version == version
 
     up(hosts=1).down()
     after = diagnosed(OPTIONS)

@@ -1,18 +1,15 @@
 """How long a launch waits for pods."""
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from cluster.core.errors import Timeout
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers.kubernetes import objects, startup, states
+from cluster.providers.kubernetes.api import Api, refusal
 from cluster.providers.kubernetes.options import KubernetesOptions
-from cluster.providers.kubernetes.refusals import refusal
-
-if TYPE_CHECKING:
-    from cluster.providers.kubernetes.api import Api
 
 WAIT = 600.0
 

@@ -1,11 +1,10 @@
 """A process that is killed at any of its calls of Slurm: whoever comes after it leaves no job."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,6 @@ from cluster.orchestration.launch.launch import launch_spec
 from tests import killed_processes
 from tests.killed_processes import WAYS, clear
 from tests.slurm_here import SlurmHere, slurm_here
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 __all__ = ["slurm_here"]
 SPEC = ClusterSpec(name="mine", provider="slurm", hosts=1, options={"reach": "srun"})

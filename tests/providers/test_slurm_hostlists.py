@@ -1,19 +1,14 @@
 """Lists of nodes of every shape: Slurm itself expands and folds them."""
 
-from __future__ import annotations
-
 import random
 from itertools import product
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from cluster.providers.slurm.client import SlurmClient
 from tests.conftest import run, tries
 from tests.slurm_here import SlurmHere, slurm_here
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 __all__ = ["slurm_here"]
 SETS = tries(1000)

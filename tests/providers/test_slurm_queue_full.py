@@ -1,11 +1,9 @@
 """A real Slurm whose queue takes no more jobs."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,11 +11,7 @@ from cluster.core.errors import Quota
 from cluster.orchestration.launch.launch import make_spec, plan_spec
 from cluster.providers.slurm.client import SlurmClient
 from tests.slurm_here import SlurmHere, skip_without_slurm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 @pytest.fixture

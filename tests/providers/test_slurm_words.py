@@ -1,8 +1,6 @@
 """What Slurm prints of jobs and partitions, and what is said of it; no Slurm runs for these."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,22 +8,19 @@ from hypothesis import strategies as st
 
 from cluster.providers.slurm import mark_of
 from cluster.providers.slurm.client import SlurmClient
-from cluster.providers.slurm.node_states import parse_partitions, why_closed
 from cluster.providers.slurm.states import (
     ENDED,
     KNOWN,
     SlurmJob,
     is_hopeless,
     parse_jobs,
+    parse_partitions,
+    why_closed,
     why_over,
     why_put_back,
     words_of,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 PRINTED = """\
 4711|PENDING|Resources|2026-11-22T14:05:00|1-00:00:00||cluster:mine:0a1b@login1

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import cluster
-from cluster.core import journal
 from cluster.core.model.hosts import Access
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.providers.ssh import SshProvider
 from tests.conftest import answer, command, run, sessions
 from tests.contracts.sshd import Sshd, befriend, sshd

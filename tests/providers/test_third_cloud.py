@@ -6,17 +6,18 @@ takes away.
 """
 
 # ruff: noqa: ARG002 - the arguments of an interface
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied
+from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Price, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import CloudResource, Deletion
 from cluster.providers._cloud.launch import (
@@ -29,14 +30,8 @@ from cluster.providers._cloud.launch import (
 )
 from cluster.providers._cloud.options import TTL, CloudOptions
 from cluster.providers._cloud.provider import CloudProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from cluster.core.model.hosts import Machine
-    from cluster.providers._cloud.tags import Selection, Tags
-    from tests.snapshots import Snapshot
+from cluster.providers._cloud.tags import Selection, Tags
+from tests.snapshots import Snapshot
 
 ZONES = ("north-a", "north-b")
 

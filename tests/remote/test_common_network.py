@@ -4,7 +4,7 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts, Interface, Machine
-from cluster.remote.common_network import find_common_network, listed_before
+from cluster.remote.network import find_common_network, listed_before
 from tests.plain_values import plain_facts
 from tests.snapshots import Snapshot
 

@@ -1,23 +1,17 @@
 """What is large is not downloaded unasked: a package index over HTTP, and pip itself."""
 
-from __future__ import annotations
-
 import threading
 import zipfile
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.core.errors import LargeDownload
 from cluster.remote.environment import benchmark_libraries, wheels
 from tests.remote.test_environment import WHEEL_FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 WHEEL = "/toy-1.0-py3-none-any.whl"
 ABOUT = b"Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n"

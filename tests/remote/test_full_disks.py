@@ -1,12 +1,11 @@
 """Disks without room for bytes or for names, on either side of a copy."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,6 @@ from cluster.remote import transfer
 from cluster.remote.parallel import try_each
 from cluster.remote.shells.ssh import SshShell
 from tests.contracts.sshd import Sshd, servers, sshd
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 __all__ = ["servers", "sshd"]
 

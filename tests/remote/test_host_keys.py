@@ -1,22 +1,17 @@
 """New host keys: which sshd is told to read them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
 import subprocess
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from cluster.remote.host_keys import LISTENS, rotate
+from cluster.remote.network.host_keys import LISTENS, rotate
 from cluster.remote.shells.ssh import SshShell
 from tests.contracts.sshd import SSHD, Sshd, sshd
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["sshd"]
 

@@ -1,7 +1,5 @@
 """A measured host whose sshd, tar and python belong to somebody else: what it can do to us."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json
@@ -9,13 +7,14 @@ import os
 import random
 import re
 import tarfile
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from cluster.cli.terminal import printable
 from cluster.core.errors import ShellError
-from cluster.core.printable import printable
 from cluster.remote import transfer
 from cluster.remote.parallel import try_each
 from cluster.remote.remote_shell import MOST_OUTPUT
@@ -23,10 +22,6 @@ from cluster.remote.shells.ssh import SshShell
 from cluster.remote.transfer import ChunkWriter, StreamReader
 from tests.conftest import LONG, command, run
 from tests.contracts.sshd import Sshd, servers, sshd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 __all__ = ["servers", "sshd"]
 TYPES = (tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cluster.core.model.hosts import Machine
-from cluster.core.model.records import JobRecord
-from cluster.remote import jobs
-from cluster.remote.jobs import MpiJob, script
+from cluster.core.model.results.records import JobRecord
+from cluster.remote.sessions import tasks
+from cluster.remote.sessions.jobs import MpiJob, script
 from cluster.remote.shells.local import LocalShell
 from tests.conftest import processes, run, until
 
@@ -121,7 +121,7 @@ def test_a_signal_ends_the_job_in_good_order(tmp_path: Path, number: signal.Sign
 def test_a_job_ends_although_its_watcher_was_stopped_or_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr(jobs, "SILENT", 1.0)
+    monkeypatch.setattr(tasks, "SILENT", 1.0)
     bin_ = str(Path(sys.executable).parent)
     machine = Machine(name="m", id="m", address="127.0.0.1", shell="local", folder="", bin=bin_)  # noqa: S604
     record = JobRecord(session="m", folder=str(tmp_path), run="", benchmark="", at=0.0)

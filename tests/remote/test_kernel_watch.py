@@ -1,11 +1,9 @@
 """A host that falls silent while a step of srun runs on it; its kernel is asked, and not srun."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from cluster.core.errors import Unreachable
 from cluster.core.model.hosts import Machine
 from cluster.remote.shells.srun import KernelWatch, SrunShell
 from tests.conftest import processes, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Stands for a network that drops what is sent: no test can take a host's power without a lab
 # (tests/lab/test_slurm.py does). It refuses other words than those of the script.

@@ -11,7 +11,7 @@ import pytest
 
 import cluster
 from cluster.core.errors import ShellError
-from cluster.remote.leftovers import MARK, Leftovers, end_leftovers
+from cluster.remote.sessions.leftovers import MARK, Leftovers, end_leftovers
 from cluster.remote.shells.local import LocalShell
 from tests.background import Background
 from tests.conftest import command, path_of, processes, until

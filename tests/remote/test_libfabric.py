@@ -1,22 +1,16 @@
 """A fabric that messages must pass: libfabric has it on every host, or nothing is measured."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.hosts import Link, Machine
-from cluster.core.model.notes import Note
-from cluster.remote import libfabric
+from cluster.core.model.results.records import Note
+from cluster.remote.network import libfabric
 from cluster.remote.shells.local import LocalShell
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 EFA = """provider: efa
     fabric: efa

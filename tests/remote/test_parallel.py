@@ -1,13 +1,13 @@
 """All hosts at once: every result, every failure, one deadline."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -15,17 +15,12 @@ from cluster.core.errors import ClusterError, HostErrors, ShellError, Timeout, U
 from cluster.core.model.hosts import Completed, Machine
 from cluster.remote import parallel
 from cluster.remote.hosts import Hosts
+from cluster.remote.shells import Shell
 from cluster.remote.shells.local import LocalShell
 from cluster.remote.shells.ssh import SshShell
 from tests.conftest import COMMAND, command, processes, until
 from tests.contracts.sshd import Sshd, befriend, listener, servers, sshd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from cluster.remote.shells import Shell
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 __all__ = ["servers", "sshd"]
 
@@ -67,7 +62,7 @@ def test_they_really_run_at_once() -> None:
 def test_one_failure_is_itself_and_several_stay_together(snapshot: Snapshot) -> None:
     def fail(name: str, _: Shell) -> None:
         if name != "good":
-            raise ShellError(f"{name} broke.")
+            raise ShellError(f"{name} broke.", host=name)
 
     with pytest.raises(ShellError, match="bad"):
         parallel.on_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
@@ -295,6 +290,21 @@ def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(
 
     both.give_up_dead(20.0)
     assert {name: end.status for name, end in both.run(["true"]).items()} == {"a": 0, "b": 0}
+
+
+def test_each_host_of_a_machine_that_does_not_answer_is_left_out() -> None:
+    machines = tuple(
+        Machine(name=name, id="i", address=address, shell="local", folder="x", bin="y")  # noqa: S604
+        for name, address in (("a", "dead"), ("b", "dead"), ("c", "alive"))
+    )
+    all_hosts = Hosts("mine", lambda: machines)
+    dead = all_hosts.shells()["a"]
+    all_hosts._shells = {
+        key: Silent() if shell is dead else shell for key, shell in all_hosts._shells.items()
+    }
+
+    assert list(all_hosts.omit_dead(1.0)) == ["a", "b"]
+    assert list(all_hosts.shells()) == ["c"]
 
 
 class Answers(LocalShell):

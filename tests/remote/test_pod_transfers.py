@@ -1,10 +1,9 @@
 """Files of 100 MB through `kubectl exec`, whose connection ends anywhere with exit status 0."""
 
-from __future__ import annotations
-
 import os
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +11,6 @@ from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Machine
 from cluster.remote.shells.kubectl import KubectlShell
 from tests.fakes.kubernetes import Kubernetes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SIZE = 100_000_000
 CUTS = sorted(random.Random(43).sample(range(1, SIZE), 10))
@@ -35,44 +30,37 @@ def kubernetes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
 @pytest.fixture
 def shell(kubernetes: Kubernetes) -> Iterator[KubectlShell]:
     """The shell to the pod."""
-    made = KubectlShell(
+    pod_shell = KubectlShell(
         Machine(  # noqa: S604 - "shell" names a plug-in
             name="0.mpi.x", id="pod0.team-a@fake", address="", shell="kubectl", folder="", bin=""
         )
     )
-    yield made
-    made.close()
+    yield pod_shell
+    pod_shell.close()
 
 
-def test_a_download_that_is_cut_is_an_error_and_leaves_no_file(
-    kubernetes: Kubernetes, shell: KubectlShell, tmp_path: Path
+@pytest.mark.parametrize("way", ["in", "out"])
+def test_a_copy_that_is_cut_is_an_error_and_leaves_no_file(
+    kubernetes: Kubernetes, shell: KubectlShell, tmp_path: Path, way: str
 ) -> None:
     """30 s for ten."""
-    source = tmp_path / "source"
+    source, home = tmp_path / "source", tmp_path / "home" / "source"
     source.write_bytes(os.urandom(1 << 20) * (SIZE >> 20) + os.urandom(SIZE % (1 << 20)))
+
+    def copy() -> None:
+        if way == "in":
+            shell.put(source, str(home))
+        else:
+            shell.fetch(str(source), home.parent)
+
     for cut in CUTS:
-        kubernetes.cuts.append(("out", cut))
+        kubernetes.cuts.append((way, cut))
         with pytest.raises(ShellError):
-            shell.fetch(str(source), tmp_path / "home")
+            copy()
 
-        assert not (tmp_path / "home" / "source").exists(), cut
-    shell.fetch(str(source), tmp_path / "home")
-    assert (tmp_path / "home" / "source").read_bytes() == source.read_bytes()
-
-
-def test_an_upload_that_is_cut_is_an_error_and_leaves_no_file(
-    kubernetes: Kubernetes, shell: KubectlShell, tmp_path: Path
-) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(os.urandom(1 << 20) * (SIZE >> 20) + os.urandom(SIZE % (1 << 20)))
-    for cut in CUTS:
-        kubernetes.cuts.append(("in", cut))
-        with pytest.raises(ShellError):
-            shell.put(source, str(tmp_path / "there" / "file"))
-
-        assert not (tmp_path / "there" / "file").exists(), cut
-    shell.put(source, str(tmp_path / "there" / "file"))
-    assert (tmp_path / "there" / "file").read_bytes() == source.read_bytes()
+        assert not home.exists(), cut
+    copy()
+    assert home.read_bytes() == source.read_bytes()
 
 
 @pytest.mark.parametrize("cut", [0, 1, 5, 31, 40])

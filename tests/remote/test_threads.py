@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.remote.threads import start
+from cluster.remote.parallel import start
 
 
 def test_what_a_call_returns() -> None:

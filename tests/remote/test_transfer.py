@@ -1,17 +1,16 @@
 """What arrives is whole, or it is not there; and nothing is written where it should not be."""
 
-from __future__ import annotations
-
 import gc
 import io
 import pathlib
 import sys
 import tarfile
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import count, islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,12 +18,7 @@ from cluster.core.errors import ShellError
 from cluster.remote import transfer
 from cluster.remote.transfer import ChunkWriter, StreamReader, file_script, folder_script, only_grew
 from tests.conftest import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def reader(data: bytes, at_once: int = 1000) -> StreamReader:
@@ -158,11 +152,12 @@ def test_two_hosts_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
-    (tmp_path / "it").write_text("a file")
+    file, content = tmp_path / "it", "a file"
+    file.write_text(content)
     with pytest.raises(FileExistsError):
         transfer.unpack(reader(packed(member("it", tarfile.DIRTYPE))), tmp_path)
 
-    assert (tmp_path / "it").read_text() == "a file"
+    assert file.read_text() == content
 
 
 def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:
@@ -192,12 +187,13 @@ def test_a_script_that_gets_less_leaves_nothing(
     tmp_path: Path, script: Callable[[str], str]
 ) -> None:
     """The stream ends between two members, or in a file: both look like an end."""
-    to = tmp_path / "a folder" / "it's"
+    folder = tmp_path / "a folder"
+    to = folder / "it's"
     cut = packed(member("it"), data=b"12345")[:1024].decode()
     done = run("sh", "-c", script(str(to)), input=cut, status=1)
 
     assert "whole" in done.stderr
-    assert list((tmp_path / "a folder").iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("to", ["", "/", "..", "a/.."])

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from cluster.core.model.fleet import PartKind, ReasonCode
-from cluster.core.model.gate import GateCode
+from cluster.core.model.network.fleet import PartKind, ReasonCode
+from cluster.core.model.network.gate import GateCode
 from cluster.reports.words.findings import WORDS
 from tests.conftest import ROOT
 

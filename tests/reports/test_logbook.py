@@ -7,8 +7,8 @@ import pytest
 
 import cluster
 from cluster.core.errors import SpecError
-from cluster.core.model.records import ExpectedResult
-from cluster.core.units import parse_expected
+from cluster.core.model.results.records import ExpectedResult
+from cluster.core.text.units import parse_expected
 from cluster.reports.logbook import COLUMNS
 from tests.conftest import answer, command
 from tests.reports.test_page import saved
@@ -24,6 +24,9 @@ def mounts() -> str:
     return Path("/proc/self/mountinfo").read_text()
 
 
+QUESTION = "Is | a pipe slow?"
+
+
 def rows(*words: str) -> list[dict[str, str]]:
     lines = command("runs", "--markdown", *words).stdout.splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
@@ -35,11 +38,11 @@ def rows(*words: str) -> list[dict[str, str]]:
 def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
     command(
         *("bench", "p2p", "lb", "--metrics", "latency", "--sizes", "8", "--iterations"),
-        *("30", "--describe", "Is | a pipe slow?", "--expect", "1ns"),
+        *("30", "--describe", QUESTION, "--expect", "1ns"),
     )
     (row,) = rows()
 
-    assert row["Description"] == "Is &#124; a pipe slow?"
+    assert row["Description"] == QUESTION.replace("|", "&#124;")
     assert row["Workload"].startswith("p2p, iterations 30, metrics latency, sizes 8, ")
     assert row["Cluster"] == "lb (local)"
     assert row["Servers"] == "2: 127.0.0.1"
@@ -53,7 +56,7 @@ def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
     assert "Expected 1.000 ns: latency, 8 B: " in row["Summary"]
     assert "is 0." in row["Summary"]
     (listed,) = answer("runs")
-    assert listed["description"] == "Is | a pipe slow?"
+    assert listed["description"] == QUESTION
     assert listed["expected"] == {"value": 1e-9, "unit": "s"}
 
 
@@ -129,8 +132,8 @@ def test_a_wrong_expectation_is_refused_before_anything_is_made(snapshot: Snapsh
 def test_the_library_says_it_too(tools: None) -> None:
     with cluster.launch("lib", provider="local", hosts=2) as c:
         run = c.bench(
-            "p2p", metrics="latency", sizes=8, iterations=5, describe="by hand", expect="10us"
+            "p2p", metrics="latency", sizes=8, iterations=5, describe=QUESTION, expect="10us"
         )
 
-    assert run.record.description == "by hand"
+    assert run.record.description == QUESTION
     assert run.record.expected == ExpectedResult(value=1e-5, unit="s")

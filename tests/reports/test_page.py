@@ -1,18 +1,17 @@
 """Reports in a real browser: what they show, on a phone, without a network."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.analysis.statistics.factors import factors
-from cluster.core.model.notes import Note
-from cluster.core.model.records import Record
+from cluster.core.model.results.records import Note, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports import page as pages
 from cluster.reports import plots
@@ -21,12 +20,8 @@ from cluster.runs.catalog import load
 from tests.analysis.test_summarize import definition, measurement
 from tests.browser import Browser
 from tests.conftest import ROOT, answer, command, runs_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.plain_values import plain_record
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.quick(False)  # pictures and a browser
 
@@ -40,15 +35,7 @@ TRICKY = "<script>alert('1 & 2')</script> $x$"
 def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path:
     """Write a run with two sweeps."""
     folder = store.create(runs_folder(), name, "test", at)
-    record = Record(
-        id=folder.name,
-        benchmark="test",
-        status=fields.pop("status", "done"),
-        at=at,
-        spec=fields.pop("spec", ClusterSpec(name=name)),
-        definitions=DEFINITIONS,
-        **fields,
-    )
+    record = plain_record(name, id=folder.name, at=at, definitions=DEFINITIONS, **fields)
     store.write(folder, record)
     for size in (8 * 4**k for k in range(8)):
         seconds = times * (1e-6 + size / 1e10)
@@ -402,10 +389,11 @@ def test_low_runs_are_on_top_of_a_page_of_many(home: Path) -> None:
 @pytest.mark.usefixtures("home")
 def test_notes_are_kept_as_kinds_and_shown_in_words() -> None:
     """A text is a benchmark's own, or of an older run."""
-    folder = saved("one", notes=("a text", Note("not_shared", (2,), title="osu")))
+    own = "a text"
+    folder = saved("one", notes=(own, Note("not_shared", (2,), title="osu")))
 
     kept = json.loads((folder / store.RECORD).read_text())["notes"]
-    assert kept == ["a text", {"kind": "not_shared", "values": [2], "title": "osu"}]
+    assert kept == [own, {"kind": "not_shared", "values": [2], "title": "osu"}]
     text, words, *_ = answer("show", "one")["notes"]
-    assert (text, words[:7]) == ("a text", "osu: 2 ")
-    assert dict(factors(store.record(folder)))["notes"] == "a text not_shared 2"
+    assert (text, words[:7]) == (own, "osu: 2 ")
+    assert dict(factors(store.record(folder)))["notes"] == f"{own} not_shared 2"

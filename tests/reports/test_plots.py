@@ -1,10 +1,8 @@
 """Pictures: what can be read off them, on every axis and at the edges."""
 
-from __future__ import annotations
-
 import math
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import pytest
@@ -12,23 +10,19 @@ import pytest
 from cluster.analysis.models.fit import fit
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
-from cluster.core.model.fits import Fit, FitPoint, Piece
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason
+from cluster.core.model.network.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason
+from cluster.core.model.results.measurements import Fit, FitPoint, Piece, Summary
 from cluster.reports import plots
 from cluster.reports.plots.pair_maps import _lowest, _shares
 from cluster.reports.plots.picture import MARKERS, differing_names, marker
 from cluster.reports.tables import fits_table
 from tests.plain_values import plain_summary
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Summary
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.quick(False)  # matplotlib takes a second to import
 
 
 def texts(picture: plots.Picture) -> list[str]:
-    """Return the words of an SVG."""
     return re.findall(r">([^<>]+)</text>", picture.image.decode())
 
 

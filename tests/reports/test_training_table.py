@@ -1,21 +1,15 @@
 """The table of `launchers/train_scaling.py`: expected against got, by the rules of `scaling`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from cluster.analysis.models.published_tables import series
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
+from cluster.reports.table import Table
 from cluster.reports.training_table import conditions_table, training_table
 from tests.conftest import ROOT, run_script
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cluster.reports.table import Table
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 STEP = 0.5  # seconds
 

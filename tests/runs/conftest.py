@@ -1,19 +1,14 @@
 """A run folder, and what is written into it, for all tests of this folder."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.records import Record
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WHEN = 1_000_000_000.0
 STEM = "20010909T014640Z-p2p"  # the billionth second

@@ -1,19 +1,14 @@
 """Run folders that are torn, foreign, older or newer: read as far as they go, or refused."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from cluster.runs import store
 from tests.conftest import ROOT, command
 from tests.reports.test_page import saved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 READERS = (
     ("show", "bad"),

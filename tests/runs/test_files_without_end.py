@@ -1,28 +1,22 @@
 """Files that would take all memory, or never end: every command refuses them with one sentence."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from cluster.core.errors import ParseError, SpecError
-from cluster.core.files import LARGEST, MIB
+from cluster.core.state.files import LARGEST, MIB
 from cluster.logs import reader
 from cluster.runs.import_ import logs as import_logs
 from tests.conftest import COMMAND, command
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 MEMORY = 1200 * MIB  # address space; an empty `cluster` has 400, and most of 64 MiB is held thrice
 SOURCE = " --source https://example.org/log"

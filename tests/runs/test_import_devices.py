@@ -1,22 +1,16 @@
 """NICs and NUMA nodes of one host in logs of other tools: each is compared within its class."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.orchestration.check.fleet_check import judge_fleet
+from cluster.core.model.network.fleet import FleetVerdict, PairMetric
+from cluster.orchestration.fleet_check import judge_fleet
 from cluster.reports.words.devices import KINDS
 from cluster.runs.import_.devices import readers
-from cluster.runs.import_.pair_reader import PairLogOptions
-from cluster.runs.import_.pairs import import_pairs
-
-if TYPE_CHECKING:
-    from cluster.core.model.fleet import FleetVerdict, PairMetric
-    from tests.snapshots import Snapshot
+from cluster.runs.import_.pairs import PairLogOptions, import_pairs
+from tests.snapshots import Snapshot
 
 TOOLS = Path(__file__).parents[1] / "logs"
 CXL, DISTANCES = TOOLS / "mlc.cxl.txt", TOOLS / "numactl.cxl.txt"

@@ -1,11 +1,10 @@
 """`cluster import`: a log becomes a run that looks like our own."""
 
-from __future__ import annotations
-
 import gzip
 import json
+import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -14,12 +13,7 @@ from cluster.runs import store
 from cluster.runs.import_.logs import import_logs
 from tests.conftest import command
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    import subprocess
-    from typing import Any
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def cluster(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:

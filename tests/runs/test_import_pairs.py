@@ -1,26 +1,21 @@
 """Logs of pairs of hosts that other tools wrote: public ones, and bad ones."""
 
-from __future__ import annotations
-
 import re
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.core.errors import ParseError, SpecError
-from cluster.core.model.notes import Note
-from cluster.orchestration.check.fleet_check import judge_fleet, read_groups
-from cluster.orchestration.proximity import judge_placement
+from cluster.core.model.network.fleet import FleetVerdict, PairMetric
+from cluster.core.model.results.records import Note
+from cluster.orchestration.fleet_check import judge_fleet
+from cluster.orchestration.proximity import judge_placement, read_groups
 from cluster.reports.words.notes import note_words
-from cluster.runs.import_.pair_reader import PairLogOptions
-from cluster.runs.import_.pairs import import_pairs
+from cluster.runs.import_.pairs import PairLogOptions, import_pairs
 from tests.logs.samples import LOGS as TOOLS
-
-if TYPE_CHECKING:
-    from cluster.core.model.fleet import FleetVerdict, PairMetric
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 LOGS = Path(__file__).parent / "pair_logs"
 OSU = (

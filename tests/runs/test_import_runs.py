@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.runs import store
 from cluster.runs.import_.logs import import_logs
-from cluster.runs.import_.runs import import_run
+from cluster.runs.store import import_run
 from tests.conftest import command
 from tests.logs.samples import LOGS
 from tests.snapshots import Snapshot

@@ -1,19 +1,13 @@
 """The measurements of a run: read back in their order, and trusted as far as they are whole."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.core.errors import ClusterError, ParseError
 from cluster.runs import store
 from tests.runs.conftest import measurement
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def test_measurements_come_back_in_their_order(folder: Path) -> None:

@@ -3,29 +3,24 @@
 Seeded; a fifth of the mutations here, and all of them with CLUSTER_LONG=1.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import os
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from cluster.cli.command_line import app
 from cluster.core.errors import ClusterError
-from cluster.runs import shared_file
-from cluster.runs.share import share
+from cluster.runs import share, shared_file
 from cluster.runs.store import read
 from tests.conftest import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COMMANDS = (
     "show bad",
@@ -104,7 +99,7 @@ def whole(home: Path) -> Path:
     verdict = {"verdict": "HEALTHY", "rounds": 1, "answer": "HEALTHY: 2 hosts"}
     (kept / "verdict.json").write_text(json.dumps(verdict))
     result = {"format": "osu", "title": "x", "first": 1, "operation": "all_reduce"}
-    notes = {"notes": ["a text, as in older folders", {"kind": "waived"}]}
+    notes = {"notes": [{"kind": "waived"}]}
     (kept / "results.jsonl").write_text(json.dumps(result | notes) + "\n")
     (kept / "wrong.toml").write_text('[wrong]\nnic = "100gbit"\n')
     return kept

@@ -1,12 +1,12 @@
 """Runs in an object store: an emulated S3, spoken to over HTTP."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,12 +15,7 @@ from cluster.runs.object_store import _is_run
 from cluster.runs.run import RAW
 from tests.conftest import COMMAND, answer, command, run
 from tests.reports.test_page import saved
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytest.importorskip("obstore", reason="obstore is missing: pip install 'cluster-ruler[stores]'")
 PLACE = "s3://experiments/ruler"

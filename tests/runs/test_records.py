@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Machine
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.runs import store
 from tests.plain_values import plain_facts
 from tests.runs.conftest import a_run, record

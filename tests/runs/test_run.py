@@ -1,8 +1,7 @@
 """A run in Python: one line, frames, a verdict, and the list that it is found in."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -13,11 +12,7 @@ from cluster.core.errors import SpecError
 from cluster.runs import frames
 from tests.conftest import runs_folder
 from tests.reports.test_page import saved
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 SIZES = [8 * 4**k for k in range(8)]
 

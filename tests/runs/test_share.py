@@ -1,33 +1,27 @@
 """A run in one file: nothing in it says whose it was, and its figures are those of the run."""
 
-from __future__ import annotations
-
 import random
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec import inspect
 
 from cluster.core.errors import ClusterError
-from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.hosts import RankProcess
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Symptoms, Topology
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.records import Record
-from cluster.runs import shared_file, store
+from cluster.core.model.network.fleet import FleetVerdict
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.results.records import Record
+from cluster.runs import share, shared_file, store
 from cluster.runs.import_.logs import import_logs
-from cluster.runs.share import share
-from cluster.runs.share.fields import TEXTS
+from cluster.runs.run import Run
+from cluster.runs.share import TEXTS
 from tests.conftest import ROOT, answer, command, run
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.runs.run import Run
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 PLANTED = (
     "qvhost7.corp.example",

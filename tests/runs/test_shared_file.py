@@ -1,25 +1,18 @@
 """A shared run that was damaged or forged: each part and each kind of byte is held to its sum."""
 
-from __future__ import annotations
-
 import random
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from cluster.core.errors import SpecError
-from cluster.runs import shared_file
-from cluster.runs.share import share
+from cluster.runs import share, shared_file
 from cluster.runs.shared_file import SharedPart, SharedRun
 from tests.conftest import COMMAND, ROOT, command, run, tries
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 BITS = (0x01, 0x20, 0x80)  # the lowest, the case of a letter, and one that is no ASCII
 

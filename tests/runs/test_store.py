@@ -1,23 +1,17 @@
 """Run folders: never the same twice, listed, and found."""
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.runs import store
 from tests.runs.conftest import STEM, WHEN, a_run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 @pytest.fixture

@@ -1,21 +1,16 @@
 """What a run folder says of its values: medians, and the bounds of the links that took part."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from cluster.core.model.hosts import Link, Machine
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs import store
 from tests.plain_values import plain_definition
 from tests.runs.conftest import measurement, record
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
 
 
 def definition(**changes: object) -> Definition:

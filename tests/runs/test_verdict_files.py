@@ -1,15 +1,10 @@
 """Verdicts of checks as files: a damaged one is none."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdict": "FAULTY"', '{"verdict": "X"}'])

@@ -5,15 +5,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from cluster.core.model.fleet import PairTest
 from cluster.core.model.hosts import Machine
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.records import Record
+from cluster.core.model.network.fleet import PairTest
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.spec import ClusterSpec
 from cluster.fleet.pair_measurements import measurements_of
 from cluster.runs.run import PAIRS, Run
-from cluster.runs.watch.series import series
-from tests.plain_values import plain_definition
+from cluster.runs.watch import series
+from tests.plain_values import plain_definition, plain_record
 
 PAIR = plain_definition(metric="bandwidth", unit="B/s", better="higher")
 COPY = plain_definition(metric="memory_copy", unit="B/s", better="higher")
@@ -63,10 +62,9 @@ def _machine(number: int) -> Machine:
 
 
 def _run(number: int, measurements: list[Measurement]) -> Run:
-    record = Record(
+    record = plain_record(
         id=f"r{number:02}",
         benchmark=PAIRS,
-        status="done",
         at=float(number),
         spec=ClusterSpec(name="f", hosts=HOSTS),
         machines=tuple(_machine(number) for number in range(HOSTS)),

@@ -1,10 +1,8 @@
 """Which rank keeps the others waiting, and why: `rules` look at a `situation` of all sources."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -12,19 +10,15 @@ from cluster.analysis.hang import rules
 from cluster.analysis.hang.situation import Situation, join_snapshots
 from cluster.core.model.hang import Cause, HangAnswer, Snapshot, Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Rule = Callable[[Situation], Cause | None]
-
+Rule = Callable[[Situation], Cause | None]
 SOURCES = ("flight_recorder", "nccl_ras", "mpi_calls", "processes", "python_stacks")
 
 
 def find_rules() -> tuple[tuple[int, str, Rule], ...]:
-    """Return the rules, each with its precedence and the name of its file."""
-    names = [rule.name for rule in pkgutil.iter_modules(rules.__path__)]
-    modules = [(importlib.import_module(f"{rules.__name__}.{name}"), name) for name in names]
-    numbered = [(module.PRECEDENCE, name, module.find_cause) for module, name in modules]
+    """Return the rules of all files, each with its number and its name."""
+    names = [module.name for module in pkgutil.iter_modules(rules.__path__)]
+    modules = [importlib.import_module(f"{rules.__name__}.{name}") for name in names]
+    numbered = [(n, find.__name__, find) for m in modules for n, find in m.RULES.items()]
     return tuple(sorted(numbered, key=lambda rule: rule[:2]))
 
 
@@ -34,11 +28,8 @@ RULES = find_rules()
 def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
     """Return which rank the others wait for, and why."""
     situation = join_snapshots(snapshots)
-    causes = tuple(
-        msgspec.structs.replace(cause, kind=kind)
-        for _, kind, find in RULES
-        if (cause := find(situation)) is not None
-    )
+    pairs = ((kind, find(situation)) for _, kind, find in RULES)
+    causes = tuple(msgspec.structs.replace(c, kind=kind) for kind, c in pairs if c is not None)
     sources = tuple(sorted({snapshot.source for snapshot in snapshots}))
     if not situation.complete:
         causes = tuple(map(_less_sure, causes))

@@ -62,13 +62,11 @@ class Situation(Value, frozen=True, kw_only=True):
         return {rank for stuck in self.stuck for rank in (*stuck.absent, *stuck.unseen)}
 
     def view(self, rank: int) -> Snapshot:
-        """Return all that is known of a rank."""
-        at = bisect_left(self.views, rank, key=lambda view: view.rank)
-        views = self.views[at : at + 1]
+        index = bisect_left(self.views, rank, key=lambda view: view.rank)
+        views = self.views[index : index + 1]
         return views[0] if views and views[0].rank == rank else Snapshot(source="", rank=rank)
 
     def straggler(self, rank: int) -> Straggler:
-        """Return a rank with what it does."""
         view = self.view(rank)
         pending = [operation for operation in view.operations if not operation.done]
         return Straggler(
@@ -126,76 +124,98 @@ def _is_library(file: str) -> bool:
 
 def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     """Join snapshots by rank; look for what went on between earlier and later ones."""
-    first, last = _first_and_last(with_ranks(snapshots))
-    views, before = _views(last), _views(first)
+    before, views = map(_views, _first_and_last(with_ranks(snapshots)))
     further = _further(before, views)
     stuck = _stuck(views, further)
     root, ordered = _root(stuck, views)
     earlier = _stuck(before, {})
-    lasting = {*map(_place, earlier)} & {*map(_place, stuck)}
-    moved = bool(further) and (_ended(earlier, stuck, further) or all(further.values()))
+    now = {*map(_place, stuck)}
+    lasting = {*map(_place, earlier)} & now
+    has_ended = any(
+        _place(op) not in now and any(further.get(rank) for rank in op.waiting) for op in earlier
+    )
+    moved = bool(further) and (has_ended or all(further.values()))
     repeated = bool(further) and (bool(lasting) or not any(further.values()))
     gap, rate = _pace(views)
     waited = max((stuck_op.waited for stuck_op in ordered), default=0.0)
-    if (
-        repeated and not waited and any(stuck_op.group for stuck_op in ordered)
-    ):  # stacks may be alike
-        waited = max(0.0, max(view.at for view in views) - max(view.at for view in before))
+    # Without a group, two stacks may be alike by chance.
+    if repeated and not waited and any(stuck_op.group for stuck_op in ordered):
+        waited = max(0.0, _last(views) - _last(before))
     least, gaps = TWICE if repeated else ONCE
     long = waited >= max(least, gaps * gap)
+    if moved:
+        rate = min(_rates(before, views), default=0.0) or rate
     return Situation(
         views=views,
         stuck=ordered,
         root=root,
         waited=waited,
         long=long,
-        rate=(_measured_rate(before, views) if moved else 0.0) or rate,
+        rate=rate,
         progress=moved and not long,
         repeated=repeated,
         moving=any(further.values()),
-        settled=repeated and any(_is_settled(top, lasting, further) for top in ordered[:1]),
+        settled=repeated and _is_settled(ordered, lasting, further),
         unread=_unread(views),
         earlier=before,
     )
 
 
-def _is_settled(
-    stuck: Stuck, lasting: Collection[tuple[str, str, int]], further: Mapping[int, bool]
-) -> bool:
-    """Tell whether it was waited in before, and those that are absent have entered nothing."""
-    return (
-        _place(stuck) in lasting
-        and {*stuck.waiting, *stuck.absent} <= {*further}
-        and not any(further[rank] for rank in stuck.absent)
-    )
-
-
-def _unread(views: Sequence[Snapshot]) -> tuple[int, ...]:
-    ranks = {rank for view in views for group in view.groups for rank in group.ranks}
-    read = {
-        view.rank
-        for view in views
-        if (
-            (view.operations or view.counts or any(group.group for group in view.groups))
-            and view.state not in _SILENT
-        )
-        or view.state in _ENDED
-    }
-    return tuple(sorted(ranks.union(view.rank for view in views) - read))
-
-
 def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:
-    """Return the first snapshots of each rank and source that has several, and the last of all."""
+    """Return the earliest of each rank and source that is old enough, and all that are latest."""
     grouped: dict[tuple[int, str], list[Snapshot]] = defaultdict(list)
     for snapshot in snapshots:
         grouped[snapshot.rank, snapshot.source].append(snapshot)
-    early, late = [], []
-    for several in grouped.values():
-        several.sort(key=lambda snapshot: snapshot.at)
-        late.append(several[-1])
-        if several[-1].at - several[0].at >= APART:
-            early.append(several[0])
-    return early, late
+    series = [sorted(several, key=lambda snapshot: snapshot.at) for several in grouped.values()]
+    first = [several[0] for several in series if several[-1].at - several[0].at >= APART]
+    return first, [several[-1] for several in series]
+
+
+def _is_settled(
+    ordered: Sequence[Stuck], lasting: Collection[object], further: Mapping[int, bool]
+) -> bool:
+    """Tell whether the first was waited in before, and those that are absent entered nothing."""
+    return any(
+        _place(top) in lasting
+        and {*top.waiting, *top.absent} <= {*further}
+        and not any(further[rank] for rank in top.absent)
+        for top in ordered[:1]
+    )
+
+
+def _last(views: Sequence[Snapshot]) -> float:
+    return max(view.at for view in views)
+
+
+def _further(before: Sequence[Snapshot], views: Sequence[Snapshot]) -> dict[int, bool]:
+    ahead = {view.rank: _far(view) for view in views}
+    return {
+        view.rank: any(ahead.get(view.rank, {}).get(key, 0) > n for key, n in _far(view).items())
+        for view in before
+        if view.operations or view.counts
+    }
+
+
+def _rates(before: Sequence[Snapshot], views: Sequence[Snapshot]) -> Iterator[float]:
+    """Return how many collectives per second each rank that went on has entered since."""
+    later = {view.rank: view for view in views}
+    for view in before:
+        after = later[view.rank]
+        steps = max((_far(after).get(key, n) - n for key, n in _far(view).items()), default=0)
+        if after.at > view.at and steps > 0:
+            yield steps / (after.at - view.at)
+
+
+def _unread(views: Sequence[Snapshot]) -> tuple[int, ...]:
+    """Return the ranks of which no source that answers says what they enter, and which may."""
+    ranks = {rank for view in views for group in view.groups for rank in group.ranks}
+    for view in views:
+        has_entered = view.operations or view.counts or any(group.group for group in view.groups)
+        is_read = has_entered and view.state not in _SILENT
+        ranks.add(view.rank)
+        if is_read or view.state in _ENDED:
+            ranks.discard(view.rank)
+    return tuple(sorted(ranks))
 
 
 def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
@@ -203,11 +223,7 @@ def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
     grouped: dict[int, list[Snapshot]] = defaultdict(list)
     for snapshot in sorted(snapshots, key=lambda s: s.source != "processes"):  # hosts by name
         grouped[snapshot.rank].append(snapshot)
-    return _with_calls(tuple(_joined(grouped[rank]) for rank in sorted(grouped)))
-
-
-def _with_calls(views: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
-    """Take the collective that ranks are in from their stacks, if no other source says it."""
+    views = tuple(_joined(grouped[rank]) for rank in sorted(grouped))
     calls = {view.rank: _call(view.stack) for view in views if view.stack}
     names = {*calls.values()} - {""}
     if len(names) != 1 or any(view.operations or view.counts for view in views):
@@ -259,15 +275,8 @@ def _members(views: Sequence[Snapshot]) -> dict[tuple[str, int], tuple[int, ...]
     return {(name, rank): ranks for name, ranks in ordered for rank in ranks}
 
 
-class _Entered(Value, frozen=True, kw_only=True):
-    """How far each rank has come in a group."""
-
-    key: Key
-    numbers: dict[int, int]
-    pending: dict[int, Operation]  # the first that is not done
-
-
-def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
+def _groups(views: Sequence[Snapshot]) -> list[tuple[Key, dict[int, int], dict[int, Operation]]]:
+    """Return how far the ranks of each group have come, and the first that is not done of each."""
     members = _members(views)
     numbers: dict[Key, dict[int, int]] = defaultdict(dict)
     pending: dict[Key, dict[int, Operation]] = defaultdict(dict)
@@ -281,23 +290,13 @@ def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
             if not operation.done and (first is None or operation.number < first.number):
                 pending[key][view.rank] = operation
     for key, entered in numbers.items():
-        _add_absent(key, entered, views, alone=len(numbers) == 1)
-    return [_Entered(key=key, numbers=numbers[key], pending=pending[key]) for key in numbers]
-
-
-def _add_absent(
-    key: Key, entered: dict[int, int], views: Sequence[Snapshot], *, alone: bool
-) -> None:
-    """Add the members that have entered none, of which there is each source that the others have.
-
-    Of the only group, all that have a dump are members.
-    """
-    members = {*key[1]} or ({view.rank for view in views} if alone else set())
-    needed = set.intersection(*(_recorders(view) for view in views if view.rank in entered))
-    for view in views:
-        is_read = _recorders(view) >= needed if needed else bool(view.operations)
-        if is_read and view.rank in members and not view.partial:
-            entered.setdefault(view.rank, 0)
+        own = {*key[1]} or ({view.rank for view in views} if (len(numbers) == 1) else set())
+        needed = set.intersection(*(_recorders(view) for view in views if view.rank in entered))
+        for view in views:
+            is_read = _recorders(view) >= needed if needed else bool(view.operations)
+            if is_read and view.rank in own and not view.partial:
+                entered.setdefault(view.rank, 0)
+    return [(key, entered, pending[key]) for key, entered in numbers.items()]
 
 
 def _recorders(view: Snapshot) -> set[str]:
@@ -306,39 +305,41 @@ def _recorders(view: Snapshot) -> set[str]:
 
 def _stuck(views: Sequence[Snapshot], twice: Collection[int]) -> list[Stuck]:
     """Find what is waited in; `twice` are ranks that have been looked at before."""
-    at = {view.rank: view.at for view in views}
-    groups = [_of_operations(group, at, twice) for group in _groups(views)]
+    times = {view.rank: view.at for view in views}
+    groups = [_of_operations(*group, times, twice) for group in _groups(views)]
     stuck = [*filter(None, groups), *_of_messages(views)]
     return stuck or list(_of_counts(views))
 
 
 def _of_operations(
-    group: _Entered, at: Mapping[int, float], twice: Collection[int]
+    key: Key,
+    numbers: dict[int, int],
+    pending: dict[int, Operation],
+    times: Mapping[int, float],
+    twice: Collection[int],
 ) -> Stuck | None:
     """Return what a group waits in; a rank that was last read before that began is unseen."""
-    if not group.pending:
+    if not pending:
         return None
-    number = min(operation.number for operation in group.pending.values())
-    waiting = tuple(rank for rank, operation in group.pending.items() if operation.number == number)
-    names = Counter(group.pending[rank].name for rank in waiting)
-    first = group.pending[waiting[0]]
-    entered = {rank: group.pending[rank].since for rank in waiting if group.pending[rank].since}
+    number = min(operation.number for operation in pending.values())
+    waiting = sorted(rank for rank, operation in pending.items() if operation.number == number)
+    first = next(operation for operation in pending.values() if operation.number == number)
+    names = Counter(pending[rank].name for rank in pending if rank in waiting)
+    entered = {rank: pending[rank].since for rank in waiting if pending[rank].since}
     since = min(entered.values(), default=0.0)
-    behind = {rank for rank, last in group.numbers.items() if last < number}
-    older = {rank for rank in behind if at[rank] < since and rank not in twice}
+    laggards = {rank for rank, last in numbers.items() if last < number}
+    older = {rank for rank in laggards if times[rank] < since and rank not in twice}
     return Stuck(
-        group=group.key[0],
+        group=key[0],
         number=number,
         name=names.most_common(1)[0][0],
-        waiting=tuple(sorted(waiting)),
-        absent=tuple(sorted(behind - older)),
-        ended=tuple(
-            sorted(r for r, n in group.numbers.items() if n >= number and r not in waiting)
-        ),
-        unseen=tuple(sorted(older.union(group.key[1]) - (group.numbers.keys() - older))),
-        has_members=bool(group.key[1]),
+        waiting=tuple(waiting),
+        absent=tuple(sorted(laggards - older)),
+        ended=tuple(sorted(r for r, n in numbers.items() if n >= number and r not in waiting)),
+        unseen=tuple(sorted(older.union(key[1]) - (numbers.keys() - older))),
+        has_members=bool(key[1]),
         since=since,
-        waited=max((at[rank] - began for rank, began in entered.items()), default=0.0),
+        waited=max((times[rank] - began for rank, began in entered.items()), default=0.0),
         place=first.place,
     )
 
@@ -362,13 +363,13 @@ def _of_messages(views: Sequence[Snapshot]) -> Iterator[Stuck]:
     for rank, peer, nth, message, waited in waits:
         kind = "recv" if message.name.startswith("send") else "send"
         is_read = {rank, peer} <= counted
-        both = is_read and entered[message.group, peer, rank, kind] >= nth
+        is_mutual = is_read and entered[message.group, peer, rank, kind] >= nth
         yield Stuck(
             group=message.group,
             number=message.number,
             name=message.name,
-            waiting=(rank, peer) if both else (rank,),
-            absent=(peer,) if is_read and not both else (),
+            waiting=(rank, peer) if is_mutual else (rank,),
+            absent=(peer,) if is_read and not is_mutual else (),
             unseen=() if is_read or peer < 0 else (peer,),
             has_members=peer >= 0,
             since=message.since,
@@ -410,12 +411,7 @@ def _root(
     the cause.
     """
     waiting = {rank for stuck_op in stuck for rank in stuck_op.waiting}
-    free = {
-        rank
-        for stuck_op in stuck
-        for rank in (*stuck_op.absent, *stuck_op.unseen)
-        if rank not in waiting
-    }
+    free = {rank for op in stuck for rank in (*op.absent, *op.unseen) if rank not in waiting}
 
     def weight(stuck: Stuck) -> tuple[bool, bool, float, int]:
         absent = {*stuck.absent, *stuck.unseen}
@@ -444,7 +440,6 @@ def _pace(views: Sequence[Snapshot]) -> tuple[float, float]:
 
 
 def _far(view: Snapshot) -> dict[tuple[str, str], int]:
-    """Return how far a rank has come."""
     far: dict[tuple[str, str], int] = {
         (count.group, count.name): count.entered for count in view.counts
     }
@@ -455,48 +450,14 @@ def _far(view: Snapshot) -> dict[tuple[str, str], int]:
     return far
 
 
-def _further(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> dict[int, bool]:
-    """Tell which ranks have come further, of those whose collectives are known."""
-    ahead = {view.rank: _far(view) for view in after}
-    return {
-        view.rank: any(ahead.get(view.rank, {}).get(key, 0) > n for key, n in _far(view).items())
-        for view in before
-        if view.operations or view.counts
-    }
-
-
 def _place(stuck: Stuck) -> tuple[str, str, int]:
     return stuck.group, stuck.name, stuck.number
-
-
-def _ended(before: Sequence[Stuck], after: Sequence[Stuck], further: dict[int, bool]) -> bool:
-    """Tell whether a collective that was waited in has ended."""
-    waited = {_place(stuck) for stuck in after}
-    return any(
-        _place(stuck) not in waited and any(further.get(rank) for rank in stuck.waiting)
-        for stuck in before
-    )
-
-
-def _measured_rate(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:
-    later = {view.rank: view for view in after}
-    rates = []
-    for view in before:
-        now = later[view.rank]
-        steps = max((_far(now).get(key, n) - n for key, n in _far(view).items()), default=0)
-        if now.at > view.at and steps > 0:
-            rates.append(steps / (now.at - view.at))
-    return min(rates, default=0.0)
 
 
 def with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:
     """Return the snapshots with the rank that another source knows for their process, if any."""
     owners: dict[int, list[Snapshot]] = defaultdict(list)
-    in_job = [
-        snapshot
-        for snapshot in snapshots
-        if snapshot.rank >= 0 and snapshot.source not in OF_COMMUNICATORS
-    ]
+    in_job = [s for s in snapshots if s.rank >= 0 and s.source not in OF_COMMUNICATORS]
     for snapshot in in_job:
         owners[snapshot.pid].append(snapshot)
     owners.pop(0, None)  # no process is known
@@ -506,7 +467,19 @@ def with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:
             ranks[snapshot.source][snapshot.rank] = rank
     for snapshot in snapshots:
         if snapshot.source in ranks:
-            yield from _numbered(snapshot, ranks[snapshot.source])
+            numbers = ranks[snapshot.source]
+            if all(old == new for old, new in numbers.items()):
+                yield from (snapshot,) * (snapshot.rank >= 0)
+            elif snapshot.rank in numbers:
+                groups = tuple(
+                    Membership(
+                        group=group.group,
+                        ranks=tuple(sorted(numbers[rank] for rank in group.ranks)),
+                    )
+                    for group in snapshot.groups
+                    if {*group.ranks} <= {*numbers}
+                )
+                yield msgspec.structs.replace(snapshot, rank=numbers[snapshot.rank], groups=groups)
         else:
             rank = snapshot.rank if snapshot.rank >= 0 else _owner(snapshot, owners[snapshot.pid])
             yield from (msgspec.structs.replace(snapshot, rank=rank),) * (rank >= 0)
@@ -526,16 +499,3 @@ def _is_same_host(name: str, owner: Snapshot) -> bool:
     if is_address:
         return not owner.addresses
     return name.partition(".")[0] == owner.host.partition(".")[0]
-
-
-def _numbered(snapshot: Snapshot, ranks: Mapping[int, int]) -> Iterator[Snapshot]:
-    """Return it with ranks of the job; nothing if those are others, and its own is not known."""
-    if all(old == new for old, new in ranks.items()):
-        yield from (snapshot,) * (snapshot.rank >= 0)
-    elif snapshot.rank in ranks:
-        groups = tuple(
-            Membership(group=group.group, ranks=tuple(sorted(ranks[rank] for rank in group.ranks)))
-            for group in snapshot.groups
-            if {*group.ranks} <= {*ranks}
-        )
-        yield msgspec.structs.replace(snapshot, rank=ranks[snapshot.rank], groups=groups)

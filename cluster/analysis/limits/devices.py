@@ -5,30 +5,30 @@ which direction, and how many bytes must pass it. If the hardware, the number of
 collective is not known, there is no bound; nothing is guessed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec.structs import replace
 
 from cluster.analysis.limits.hardware import is_amd
-from cluster.analysis.limits.link import BELIEVABLE
+from cluster.analysis.limits.link import BELIEVABLE, factor
 from cluster.analysis.limits.network import (
     FACTORS,
     PAIR,
     SUMMED,
-    across,
+    Params,
+    between_hosts,
     count,
     in_ways,
     messages,
     network_share,
     scaled,
+    slots,
     tcp,
     verbs,
 )
-from cluster.analysis.limits.rates import factor
-from cluster.core.model.limits import Assumption, Figure, Hardware, Limit, LimitKind
-from cluster.core.model.measurements import Definition, Factor, Medium, Summary
-from cluster.core.model.value import Scalar
+from cluster.core.model.results.limits import Assumption, Figure, Hardware, Limit, LimitKind
+from cluster.core.model.results.measurements import Definition, Medium, Summary
 
 BETWEEN_HOSTS = ("network", "RDMA")  # media of messages
 OR = " or "  # between the operations that a log's figures fit
@@ -62,18 +62,14 @@ def with_hardware_bound(
     )
 
 
-def bound(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
-) -> Limit | None:
+def bound(definition: Definition, params: Params, hardware: Hardware | None) -> Limit | None:
     """Return the highest rate that hardware allows a metric at a point; None if unknown."""
     if hardware is None or not definition.medium:
         return None
     return _BY_MEDIUM[definition.medium](definition, params, hardware)
 
 
-def missing(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
-) -> Missing | None:
+def missing(definition: Definition, params: Params, hardware: Hardware | None) -> Missing | None:
     """Return what must be known to compute a limit; none if nothing would help."""
     if not definition.medium:
         return None
@@ -99,24 +95,22 @@ def missing(
     return next((name for applies, name in reasons if applies), None)
 
 
-def _collective(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Limit | None:
+def _collective(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     """Bound bus bandwidth by the links of a GPU within a host, and by the network between hosts.
 
     If NVLink joins hosts, the network carries only a part of the data, and it is not known which.
     """
     several = str(params.get("operation", "")).split(OR)
     if len(several) > 1:  # of a class: the limit that all of them have
-        each = [_collective(definition, {**params, "operation": o}, hardware) for o in several]
-        limits = {limit and (limit.kind, limit.rate) for limit in each}
-        return each[0] if len(limits) == 1 else None
+        bounds = [_collective(definition, {**params, "operation": o}, hardware) for o in several]
+        limits = {limit and (limit.kind, limit.rate) for limit in bounds}
+        return bounds[0] if len(limits) == 1 else None
     hosts, ranks, operation = count(params, "hosts"), count(params, "ranks"), several[0]
     if hosts == 1:
         return _inside(operation, ranks, hosts, hardware)
     if hardware.fabric:
         return None
-    outside = across(operation, ranks, hosts, hardware) if hosts else None
+    outside = between_hosts(operation, ranks, hosts, hardware) if hosts else None
     if outside is None or ranks <= hosts:
         return outside
     inside = _inside(operation, ranks, hosts, hardware) or outside
@@ -142,7 +136,9 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit
     if sums:
         gain = factor(SUMMED, ranks) * local / (local + 1)
     elif hosts > 1:
-        stays = (local - 1) / ranks if operation == "alltoall" else _shared(word, local)
+        # the share of the size that must pass between the GPUs of one of several hosts
+        shared = factor("(n-1)/n" if word in ("", "1") else word, local)
+        stays = (local - 1) / ranks if operation == "alltoall" else shared
         gain = factor(word, ranks) / stays
     kind: LimitKind = "pcie_ring"
     if hardware.nvlink:
@@ -164,10 +160,9 @@ def _between_bridges(ring: Limit, operation: str, ranks: int, hardware: Hardware
         return ring
     groups = -(-ranks // joined)
     share = network_share(operation, ranks, groups)
-    slots = Limit(
-        kind="pcie", rate=joined * hardware.bus.rate, count=joined, source=hardware.bus.source
+    shared = scaled(
+        slots(hardware.bus, joined), share, flow="one way", times=share, boards=(groups, joined)
     )
-    shared = scaled(slots, share, flow="one way", times=share, boards=(groups, joined))
     return min(ring, shared, key=lambda limit: limit.rate)
 
 
@@ -180,14 +175,7 @@ def _unless_bridged(limit: Limit, hardware: Hardware) -> Limit:
     return replace(limit, assumption=Assumption(kind="no_bridge"), otherwise=otherwise)
 
 
-def _shared(word: Factor, local: int) -> float:
-    """Return the share of the size that must pass between the GPUs of one of several hosts."""
-    return factor("(n-1)/n" if word in ("", "1") else word, local)
-
-
-def _peers(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Limit | None:
+def _peers(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     """Bound copies between two GPUs of a host by all links of a GPU, or by PCIe without P2P."""
     direct = params.get("p2p") != "off"
     if direct and hardware.nvlink:
@@ -201,17 +189,13 @@ def _peers(
     return in_ways(definition, _unless_bridged(slot, hardware) if direct else slot)
 
 
-def _host_to_gpu(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Limit | None:
+def _host_to_gpu(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     if hardware.bus is None:
         return None
     return in_ways(definition, _of_all_devices("host_bus", hardware.bus, params))
 
 
-def _gpu_memory(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Limit | None:
+def _gpu_memory(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     if hardware.memory is None:
         return None
     limit = _of_all_devices("gpu_memory", hardware.memory, params)
@@ -226,13 +210,14 @@ def _gpu_memory(
     return limit
 
 
-def _of_all_devices(kind: LimitKind, figure: Figure, params: Mapping[str, Scalar]) -> Limit:
-    """Limit all devices of a test together."""
+def _of_all_devices(kind: LimitKind, figure: Figure, params: Params) -> Limit:
     devices = max(1, count(params, "devices"))
-    return Limit(kind=kind, rate=figure.rate * devices, count=devices, source=figure.source)
+    return Limit(
+        kind=kind, rate=figure.rate * devices, count=devices, source=figure.source, part=figure.part
+    )
 
 
-_BY_MEDIUM: dict[Medium, Callable[[Definition, Mapping[str, Scalar], Hardware], Limit | None]] = {
+_BY_MEDIUM: dict[Medium, Callable[[Definition, Params, Hardware], Limit | None]] = {
     "TCP": tcp,
     "network": messages,
     "RDMA": verbs,

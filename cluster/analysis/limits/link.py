@@ -10,11 +10,11 @@ from typing import Literal
 
 import msgspec
 
-from cluster.analysis.limits.rates import factor
-from cluster.core.model.hosts import HEADER_BYTES, Link
-from cluster.core.model.limits import Figure, Limit
-from cluster.core.model.measurements import Definition, Measurement, Summary
+from cluster.core.model.hosts import HEADER_BYTES, Interface, Link
+from cluster.core.model.results.limits import Figure, Limit, slot_bandwidth
+from cluster.core.model.results.measurements import Definition, Factor, Measurement, Summary
 from cluster.core.model.value import Scalar, Value
+from cluster.core.text.units import format_rate
 
 FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checksum 4, gap 12
 MEMORY = "memory_copy"  # the metric that bounds messages between ranks of one host
@@ -71,25 +71,25 @@ def copy_rates(measurements: Iterable[Measurement]) -> dict[int, float]:
     return {int(m.params["size"]): m.bytes / min(m.values) for m in copies}
 
 
-def _copy_rate(copies: dict[int, float], size: Scalar) -> float:
-    """Return the rate of copies of a message, whole or as parts of a larger one; 0 if not known."""
-    as_large = [
-        rate for copied, rate in copies.items() if not isinstance(size, str) and copied >= size
-    ]
-    return max(as_large or copies.values(), default=0.0)
-
-
 def with_link_bound(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
     """Add the bound of a route on `size` bytes, and the share that the median reaches."""
     if definition.medium in OFF_NETWORK:
         return summary
     flows = summary.params.get("streams", 1)
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
-    limit = (
-        _within_host(definition, route, summary.params.get("size", 0))
-        if rate is None
-        else _link_limit(definition, route, rate)
-    )
+    if rate is None:
+        limit = _within_host(definition, route, summary.params.get("size", 0))
+    else:
+        slowest = _passed(definition, min(filter(None, route.links), key=goodput))
+        limit = Limit(
+            kind="efa" if slowest.fabric else "tcp",
+            rate=rate,
+            flow=definition.flow,
+            source=slowest.source,
+            mtu=slowest.mtu,
+            line=slowest.rate,
+            per_connection=slowest.flow or 0.0,
+        )
     if limit is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
     rate = limit.rate
@@ -114,10 +114,14 @@ def _within_host(definition: Definition, route: Route, size: Scalar) -> Limit | 
     flow, ways = definition.flow, {"one way": 1, "both ways": 2}.get(definition.flow, 0)
     if ways and definition.buffer and route.gpus:
         gpus = route.gpus
-        return Limit(kind="gpu_pair", rate=gpus.rate * ways, flow=flow, source=gpus.source)
-    if ways and not definition.buffer and (rate := _copy_rate(route.copies, size)):
-        return Limit(kind="memory_copy", rate=rate * ways, flow=flow)
-    return None
+        return Limit(
+            kind="gpu_pair", rate=gpus.rate * ways, flow=flow, source=gpus.source, part=gpus.part
+        )
+    # A message is copied whole, or as parts of a larger copy.
+    copies = route.copies if ways and not definition.buffer else {}
+    as_large = [rate for n, rate in copies.items() if not isinstance(size, str) and n >= size]
+    rate = max(as_large or copies.values(), default=0.0)
+    return Limit(kind="memory_copy", rate=rate * ways, flow=flow) if rate else None
 
 
 def with_given_bound(
@@ -146,20 +150,6 @@ def share(median: float, bound: float, unit: str) -> float:
     return bound / median if median > 0 else math.inf
 
 
-def _link_limit(definition: Definition, route: Route, rate: float) -> Limit:
-    """Return the limit that the slowest link sets."""
-    slowest = _passed(definition, min(filter(None, route.links), key=goodput))
-    return Limit(
-        kind="efa" if slowest.fabric else "tcp",
-        rate=rate,
-        flow=definition.flow,
-        source=slowest.source,
-        mtu=slowest.mtu,
-        line=slowest.rate,
-        per_connection=slowest.flow or 0.0,
-    )
-
-
 def _crossing(definition: Definition, route: Route) -> float:
     """Return the share of a collective's size that must pass a host's link, in one direction.
 
@@ -169,8 +159,8 @@ def _crossing(definition: Definition, route: Route) -> float:
     experience", CCPE 19, 2007). In an alltoall, each rank needs data of its own.
     """
     hosts = len(route.links)
-    each = route.ranks / hosts if definition.flow == "between ranks" else 1.0
-    return factor(definition.factor, hosts) * each
+    per_host = route.ranks / hosts if definition.flow == "between ranks" else 1.0
+    return factor(definition.factor, hosts) * per_host
 
 
 Doubt = Literal["above_assumption", "above_limit", "no_time"]
@@ -195,3 +185,46 @@ def _timeless(summary: Summary) -> bool:
         return shape.minimum < 0
     is_empty = summary.median == 0 if summary.unit == "s" else summary.median == math.inf
     return is_empty or shape.minimum < 0
+
+
+def interface_link(interface: Interface) -> Link | None:
+    """Return the link of a network interface, as the kernel of its host reports it.
+
+    The PCIe slot's rate counts if it is lower; None if the kernel reports no rate.
+    """
+    if not interface.speed or not interface.mtu:
+        return None
+    rate, source = interface.speed, f"Linux: {interface.name}, {format_rate(interface.speed)}"
+    slot = slot_bandwidth(interface.slot)
+    if slot and slot.rate < rate:
+        rate, source = slot.rate, f"{source}, slot: {slot.source}"
+    return Link(rate=rate, mtu=interface.mtu, flow=interface.flow or None, source=source)
+
+
+def factor(word: Factor, n: int) -> float:
+    """Return the factor of a collective, such as `2(n-1)/n`, for n participants; 1 without one.
+
+    It is the share of the data that must pass each link of a ring: NVIDIA nccl-tests,
+    doc/PERFORMANCE.md, where n is the number of ranks. With n hosts, it is the share that must pass
+    the link of each host, if the ranks of a host share the data that passes it.
+    """
+    once = (n - 1) / n
+    return {"(n-1)/n": once, "2(n-1)/n": 2 * once}.get(word, 1.0)
+
+
+def with_rates(
+    measurements: Iterable[Measurement], definitions: Iterable[Definition]
+) -> Iterator[Measurement]:
+    """Add the rates that are defined by the times of other metrics."""
+    rates = [definition for definition in definitions if definition.rate_of]
+    for measurement in measurements:
+        yield measurement
+        ranks = measurement.params.get("ranks")
+        for rate in (rate for rate in rates if rate.rate_of == measurement.definition):
+            values = measurement.values
+            if rate.rate == "bus" and isinstance(ranks, int):
+                share = factor(rate.factor, ranks)  # bytes over these times are the bus bandwidth
+                values = tuple(value / share for value in values)
+            yield msgspec.structs.replace(
+                measurement, metric=rate.metric, definition=rate.id, values=values
+            )

@@ -10,12 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from cluster.analysis.limits.hardware import is_efa
-from cluster.analysis.limits.link import goodput
-from cluster.analysis.limits.rates import factor
+from cluster.analysis.limits.link import factor, goodput
 from cluster.core.model.hosts import HEADER_BYTES, Link
-from cluster.core.model.limits import Assumption, Figure, Hardware, Limit, LimitKind
-from cluster.core.model.measurements import Definition, Factor
+from cluster.core.model.results.limits import Assumption, Figure, Hardware, Limit, LimitKind
+from cluster.core.model.results.measurements import Definition, Factor
 from cluster.core.model.value import Scalar
+
+Params = Mapping[str, Scalar]  # the parameters that a value was measured with
 
 # Bus bandwidth over algorithm bandwidth: NVIDIA nccl-tests, doc/PERFORMANCE.md.
 FACTORS: dict[str, Factor] = {
@@ -48,7 +49,7 @@ def in_ways(definition: Definition, limit: Limit) -> Limit:
     return scaled(limit, 2 if definition.flow == "both ways" else 1, flow=definition.flow)
 
 
-def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:
+def tcp(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     """Bound TCP between two hosts, less frames and headers, and with the cap of a connection.
 
     An interval may be of a sender, which the log does not say. Of the point, `streams` and
@@ -63,9 +64,7 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
     return replace(limit, assumption=limit.assumption or RECEIVER, otherwise=other)
 
 
-def _connections(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Limit | None:
+def _connections(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     if hardware.nic is None or (definition.metric == "sent" and params.get("protocol") == "UDP"):
         return None
     streams, flow = count(params, "streams"), hardware.flow
@@ -98,9 +97,7 @@ def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit
     )
 
 
-def messages(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Limit | None:
+def messages(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     """Bound messages between hosts by all NICs of a host together; without RDMA, with TCP.
 
     Of the point, `hosts` and `pairs` are used; None if the network or `hosts` is not known.
@@ -109,7 +106,10 @@ def messages(
     if hardware.nic is None or count(params, "hosts") < PAIR or is_sender:
         return None  # a sender's time ends when its buffer is free, and bytes are still in transit
     hosts, pairs = count(params, "hosts"), count(params, "pairs")
-    if _fits_on_a_host(params, hosts):
+    # Ranks that run, beside others that wait or run, may all be on one host.
+    ran, waiting, groups = (count(params, name) for name in ("processes", "waiting", "groups"))
+    idle = waiting + (groups - 1) * ran if groups else waiting
+    if idle > 0 and ran * hosts <= ran + idle:
         whole = messages(definition, {**params, "waiting": 0, "groups": 0}, hardware)
         assumed = Assumption(kind="several_hosts", hosts=hosts)
         return whole and replace(whole, assumption=assumed, otherwise=None)
@@ -128,14 +128,7 @@ def messages(
     return replace(limit, assumption=assumed, otherwise=None)
 
 
-def _fits_on_a_host(params: Mapping[str, Scalar], hosts: int) -> bool:
-    """Tell whether ranks that run, beside others that wait or run, may all be on one host."""
-    ran, waiting = count(params, "processes"), count(params, "waiting")
-    idle = waiting + (count(params, "groups") - 1) * ran if count(params, "groups") else waiting
-    return idle > 0 and ran * hosts <= ran + idle
-
-
-def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:
+def verbs(definition: Definition, params: Params, hardware: Hardware) -> Limit | None:
     """Bound what goes by RDMA in any case, as perftest's messages do; None on one host."""
     return messages(definition, params, replace(hardware, rdma=True))
 
@@ -153,7 +146,7 @@ def _line(hardware: Hardware, nic: Figure) -> Limit:
     return limit
 
 
-def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit | None:
+def between_hosts(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit | None:
     """Bound bus bandwidth of an operation such as `all_reduce` by the network of a host.
 
     A host must send the data of its ranks for other hosts, in one direction: the factor of the
@@ -170,7 +163,7 @@ def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit 
         return _to_next_host(ranks // hosts, hardware, line)
     senders = max(1, ranks // hosts)
     if hardware.bus and senders * hardware.bus.rate < line.rate:
-        line = replace(_slots(hardware.bus, senders), host=True)
+        line = replace(slots(hardware.bus, senders), host=True)
     share = network_share(operation, ranks, hosts)
     limit = scaled(line, share, flow="one way", hosts=hosts, times=share)
     gain = share * factor(SUMMED, hosts)
@@ -181,7 +174,8 @@ def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit 
     return _unless(limit, Assumption(kind="no_sharp"), summed)
 
 
-def _slots(bus: Figure, count: int) -> Limit:
+def slots(bus: Figure, count: int) -> Limit:
+    """Limit by the PCIe slots of so many GPUs."""
     return Limit(kind="pcie", rate=count * bus.rate, count=count, source=bus.source)
 
 
@@ -195,7 +189,7 @@ def _unless(limit: Limit, assumption: Assumption, otherwise: Limit) -> Limit:
 def _to_next_host(ranks: int, hardware: Hardware, line: Limit) -> Limit:
     """Limit what one rank can send to another host by the NICs next to its GPU."""
     if hardware.bus and hardware.bus.rate < line.rate:
-        line = _slots(hardware.bus, 1)
+        line = slots(hardware.bus, 1)
     whole = scaled(line, 1, flow="one way")
     own = max(1, hardware.nics // max(hardware.gpus, ranks))
     if hardware.nic is None or own >= hardware.nics:
@@ -222,11 +216,11 @@ def network_share(operation: str, ranks: int, hosts: int) -> float:
     for a ring, which sends more than necessary if a host has several ranks.
     """
     word = FACTORS.get(operation, "1")
-    each = ranks / hosts if operation == "alltoall" else 1.0
-    return factor(word, ranks) / (factor(word, hosts) * each)
+    per_host = ranks / hosts if operation == "alltoall" else 1.0
+    return factor(word, ranks) / (factor(word, hosts) * per_host)
 
 
-def count(params: Mapping[str, Scalar], name: str) -> int:
+def count(params: Params, name: str) -> int:
     """Return a number of a point; 0 if there is none."""
     value = params.get(name, 0)
     return value if isinstance(value, int) else 0

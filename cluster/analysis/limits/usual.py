@@ -1,15 +1,14 @@
 """The share of its limit that healthy hardware reaches, of `published/thresholds.toml`."""
 
 import math
-from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from cluster.analysis.limits import published
-from cluster.analysis.limits.network import PAIR, network_share
-from cluster.core.model.limits import Figure, Hardware
-from cluster.core.model.measurements import Definition, Medium
-from cluster.core.model.value import Scalar, Value
+from cluster.analysis.limits.network import PAIR, Params, network_share
+from cluster.core.model.results.limits import Figure, Hardware
+from cluster.core.model.results.measurements import Definition, Medium
+from cluster.core.model.value import Value
 
 RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares of collectives are of these
 # Bytes of a message from which it saturates its link, so that its share of the bound counts.
@@ -38,7 +37,7 @@ def threshold(name: str) -> Usual:
     return Usual(share=published.thresholds()[name].share, thresholds=(name,))
 
 
-def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+def usual(definition: Definition, params: Params, hardware: Hardware) -> Usual | None:
     """Return the share of a bound that healthy hardware reaches; None if we know of none."""
     medium, size = definition.medium, params.get("size", math.inf)
     is_small = not isinstance(size, str) and size < LARGE.get(medium, 0)
@@ -54,7 +53,7 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
     return _usual_of_one(medium, params, hardware)
 
 
-def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+def _usual_of_one(medium: Medium, params: Params, hardware: Hardware) -> Usual | None:
     """Return the share for one connection, or for the links and the memory of one GPU."""
     if medium == "GPU to GPU":
         return threshold("links") if hardware.switched and params.get("p2p") != "off" else None
@@ -63,9 +62,7 @@ def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardwa
     return threshold("tcp") if medium == "TCP" else None
 
 
-def _usual_messages(
-    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Usual | None:
+def _usual_messages(definition: Definition, params: Params, hardware: Hardware) -> Usual | None:
     """Return the share for messages; a pair of ranks may use one of the NICs of a host."""
     duplex, pairs = hardware.both_ways, params.get("pairs", 1)
     if definition.flow == "both ways" and duplex is not None and hardware.nic is not None:
@@ -78,7 +75,7 @@ def _usual_messages(
     return replace(usual_share, share=share, used=used, interfaces=hardware.nics)
 
 
-def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
+def _usual_bus(params: Params, bus: Figure | None) -> Usual | None:
     """Return the share for a single GPU, in one direction, with pinned memory."""
     test = str(params.get("test", ""))
     alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
@@ -87,7 +84,7 @@ def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None
     return threshold(bus.threshold or "pcie")
 
 
-def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+def _usual_collective(params: Params, hardware: Hardware) -> Usual | None:
     hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
     if hosts != 1:
         return _usual_across(params, hardware) if hardware.rdma else None
@@ -99,7 +96,7 @@ def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual
     return threshold("sums" if sums and isinstance(ranks, int) and ranks > PAIR else "ring")
 
 
-def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+def _usual_across(params: Params, hardware: Hardware) -> Usual | None:
     """Return the share between hosts; NCCL may choose a ring, which sends more than necessary.
 
     Some GPUs of a host reach only some of its NICs, and we know of no measurement for that case.

@@ -5,8 +5,6 @@ R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rule 1)
 somebody printed beside it is checked.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,9 +15,9 @@ import msgspec
 from cluster.analysis.models.step_limits import TRAINING
 from cluster.analysis.statistics.compare import Launch
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.results.measurements import Definition, Summary
 from cluster.core.model.value import Value
-from cluster.core.units import format_point
+from cluster.core.text.units import format_point
 
 ROUNDED = 0.005  # the error of a percentage that was rounded to a whole number
 
@@ -156,7 +154,10 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
             parts = [launch.record.condition, summary.metric, format_point(rest)]
             name = ", ".join(filter(None, parts))
             unit = "1/s" if summary.better == "lower" else summary.unit
-            all_ = _of_all(summary, n) if own is not None and own.rate == "bus" else summary
+            all_ = summary
+            if own is not None and own.rate == "bus":  # the rate of one rank
+                ci = None if summary.ci is None else (summary.ci[0] * n, summary.ci[1] * n)
+                all_ = msgspec.structs.replace(summary, median=summary.median * n, ci=ci)
             by_series[name, summary.definition, unit][n].append(all_)
     return tuple(
         Series(
@@ -175,12 +176,6 @@ def _counts(definition: Definition) -> bool:
         return definition.metric == "samples_rate"
     collective = definition.flow in ("between hosts", "between ranks") or bool(definition.factor)
     return not collective or definition.rate == "bus"
-
-
-def _of_all(summary: Summary, ranks: int) -> Summary:
-    """Compute the rate of all ranks together from the rate of one."""
-    ci = None if summary.ci is None else (summary.ci[0] * ranks, summary.ci[1] * ranks)
-    return msgspec.structs.replace(summary, median=summary.median * ranks, ci=ci)
 
 
 def _throughput(ranks: int, group: Sequence[Summary]) -> Throughput:

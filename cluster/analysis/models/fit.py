@@ -19,12 +19,12 @@ import numpy as np
 from cluster.analysis.statistics.compare import Launch, group_alike
 from cluster.analysis.statistics.summarize import pool_launches
 from cluster.core.errors import SpecError
-from cluster.core.model.fits import Fit, FitPoint, Piece
+from cluster.core.model.results.measurements import Fit, FitPoint, Piece
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cluster.core.model.measurements import Summary
+    from cluster.core.model.results.measurements import Summary
     from cluster.core.model.value import Scalar
 
     Values = NDArray[np.float64]
@@ -42,7 +42,6 @@ SEED = 20180626  # any number will do, if it is always the same
 
 
 def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
-    """Find the metrics that were measured over several sizes."""
     by_point: dict[tuple[object, ...], dict[int, Summary]] = {}
     for summary in summaries:
         size = summary.params.get("size")
@@ -54,7 +53,6 @@ def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
 
 
 def params_but_size(summary: Summary) -> dict[str, Scalar]:
-    """Return the parameters of a summary without its size."""
     return {key: value for key, value in summary.params.items() if key != "size"}
 
 
@@ -80,19 +78,13 @@ def fit(sweep: Sequence[Summary]) -> Fit | None:
     """Fit a sweep of times, or of rates as times per message; None below four sizes."""
     if len(sweep) < FEWEST_POINTS:
         return None
-    points = tuple(_point(summary) for summary in sweep)
-    return Fit(
-        metric=sweep[0].metric,
-        params=params_but_size(sweep[0]),
-        points=points,
-        pieces=pieces(points),
+    sizes = [int(s.params["size"]) for s in sweep]
+    points = tuple(
+        FitPoint(size=size, seconds=size / s.median if s.unit == "B/s" else s.median)
+        for size, s in zip(sizes, sweep, strict=True)
     )
-
-
-def _point(summary: Summary) -> FitPoint:
-    size = int(summary.params["size"])
-    seconds = size / summary.median if summary.unit == "B/s" else summary.median
-    return FitPoint(size=size, seconds=seconds)
+    params = params_but_size(sweep[0])
+    return Fit(metric=sweep[0].metric, params=params, points=points, pieces=pieces(points))
 
 
 def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
@@ -104,17 +96,14 @@ def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
     seconds = np.array([point.seconds for point in points])
     ends = [(i, j) for i in range(n) for j in range(i + FEWEST_POINTS, n + 1)]
     cost = dict(zip(ends, _costs(sizes, seconds, ends), strict=True))
-    best = min(_partitions(n), key=lambda ends: _criterion(n, ends, cost))
+    # The ways to cut n points into at most three pieces, each by the places of its cuts.
+    cuts = range(FEWEST_POINTS, n - FEWEST_POINTS + 1)
+    pairs = [(a, b) for a in cuts for b in cuts if b - a >= FEWEST_POINTS]
+    ways: list[tuple[int, ...]] = [(), *((cut,) for cut in cuts), *pairs]
+    best = min(ways, key=lambda way: _criterion(n, way, cost))
     return tuple(
         _piece(sizes[i:j], seconds[i:j]) for i, j in zip((0, *best), (*best, n), strict=True)
     )
-
-
-def _partitions(n: int) -> list[tuple[int, ...]]:
-    """List the ways to cut n points into at most three pieces, each by the places of its cuts."""
-    cuts = range(FEWEST_POINTS, n - FEWEST_POINTS + 1)
-    pairs = [(a, b) for a in cuts for b in cuts if b - a >= FEWEST_POINTS]
-    return [(), *((cut,) for cut in cuts), *pairs]
 
 
 def _criterion(n: int, cuts: tuple[int, ...], cost: dict[tuple[int, int], float]) -> float:
@@ -126,8 +115,8 @@ def _criterion(n: int, cuts: tuple[int, ...], cost: dict[tuple[int, int], float]
 
 def _costs(sizes: Values, seconds: Values, ends: Sequence[tuple[int, int]]) -> list[float]:
     """Return the sum of Huber's losses of the relative errors, for each range of points."""
-    at = np.arange(len(sizes))
-    inside = np.array([(at >= i) & (at < j) for i, j in ends])
+    indices = np.arange(len(sizes))
+    inside = np.array([(indices >= i) & (indices < j) for i, j in ends])
     error = np.abs(_errors(sizes, seconds, _lines(sizes, seconds, inside)[0]))
     losses = np.where(error <= NOISE, error**2, NOISE * (2 * error - NOISE))
     return [float(cost) for cost in (losses * inside).sum(axis=1)]
@@ -164,9 +153,9 @@ def _least_squares(sizes: Values, seconds: Values, importance: Values) -> Values
     size, second = (
         (importance * values).sum(axis=1, keepdims=True) / total for values in (sizes, seconds)
     )
-    across = importance * (sizes - size)
-    slope = (across * (seconds - second)).sum(axis=1, keepdims=True) / (
-        across * (sizes - size)
+    weighted = importance * (sizes - size)
+    slope = (weighted * (seconds - second)).sum(axis=1, keepdims=True) / (
+        weighted * (sizes - size)
     ).sum(axis=1, keepdims=True)
     return np.concatenate([second - slope * size, slope], axis=1)
 
@@ -177,6 +166,7 @@ def _piece(sizes: Values, seconds: Values) -> Piece:
     alpha, slope = float(line[0]), float(line[1])
     beta = 1 / slope if slope > 0 else math.inf
     alphas, slopes = _intervals(sizes, seconds, line, weights)
+    betas = [1 / end if end > 0 else math.inf for end in reversed(slopes or ())]
     return Piece(
         first=int(sizes[0]),
         last=int(sizes[-1]),
@@ -184,15 +174,10 @@ def _piece(sizes: Values, seconds: Values) -> Piece:
         alpha=alpha,
         alpha_ci=alphas,
         beta=beta,
-        beta_ci=None if slopes is None else _inverse(slopes),
+        beta_ci=(betas[0], betas[1]) if betas else None,
         half=alpha * beta if alpha > 0 and beta < math.inf else None,
         worst=float(np.abs(_errors(sizes, seconds, lines)).max()),
     )
-
-
-def _inverse(slopes: tuple[float, float]) -> tuple[float, float]:
-    low, high = (1 / slope if slope > 0 else math.inf for slope in reversed(slopes))
-    return low, high
 
 
 def _intervals(

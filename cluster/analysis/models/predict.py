@@ -6,24 +6,18 @@ communication operations in MPICH", 2005). A library should reach the time of th
 the size. The time of arithmetic, and messages that share a link, are not taken into account.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from cluster.analysis.statistics.factors import Factor, differing_factors
+from cluster.core.model.results.measurements import Fit, Summary
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 
-if TYPE_CHECKING:
-    from cluster.core.model.fits import Fit
-    from cluster.core.model.measurements import Summary
-    from cluster.core.model.records import Record
-
-    Rounds = Callable[[int, float], Iterator[float]]
+Rounds = Callable[[int, float], Iterator[float]]
 
 # options that do not affect what a machine is like
 OTHER = {"hosts", "spot", "ttl", "max_cost", "idle"}
@@ -124,15 +118,11 @@ def predicted_time(
 
     None if it needs messages of sizes outside the range of the fit.
     """
-    times = _times(fit, ALGORITHMS[collective][algorithm](ranks, size))
-    return None if times is None else sum(times)
-
-
-def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:
-    smallest = fit.pieces[0].first
-    times = [fit.seconds(max(size, smallest / 4)) for size in sizes]
+    smallest = fit.pieces[0].first / 4
+    rounds = ALGORITHMS[collective][algorithm](ranks, size)
+    times = [fit.seconds(max(message, smallest)) for message in rounds]
     complete = [time for time in times if time is not None]
-    return complete if len(complete) == len(times) else None
+    return sum(complete) if len(complete) == len(times) else None
 
 
 class MeasuredCollective(Value, frozen=True, kw_only=True):
@@ -170,18 +160,17 @@ def _measured_collective(summary: Summary, ranks: int) -> MeasuredCollective | N
 
 
 def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Prediction, ...]:
-    """Predict the times of measured collective operations."""
     return tuple(
         Prediction(
-            collective=operation.collective,
-            ranks=operation.ranks,
-            size=operation.size,
+            collective=o.collective,
+            ranks=o.ranks,
+            size=o.size,
             algorithm=best[0],
             predicted=best[1],
-            measured=operation.seconds,
+            measured=o.seconds,
         )
-        for operation in operations
-        if (best := predict(fit, operation.collective, operation.ranks, operation.size)) is not None
+        for o in operations
+        if (best := predict(fit, o.collective, o.ranks, o.size)) is not None
     )
 
 
@@ -189,11 +178,7 @@ def without_prediction(
     fit: Fit, operations: Iterable[MeasuredCollective]
 ) -> tuple[MeasuredCollective, ...]:
     """Find the operations whose messages have sizes outside the range of the fit."""
-    return tuple(
-        operation
-        for operation in operations
-        if predict(fit, operation.collective, operation.ranks, operation.size) is None
-    )
+    return tuple(o for o in operations if predict(fit, o.collective, o.ranks, o.size) is None)
 
 
 def differing_conditions(messages: Record, operations: Record) -> Iterator[Factor]:

@@ -75,11 +75,8 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
     growing = _growing(rows)
     for row in rows:
         ranks = _ranks(row)
-        rates = {
-            column: pair
-            for column, cell in row.items()
-            if RATE_COLUMN.search(column) and (pair := _rate(column, cell))
-        }
+        cells = [(column, cell) for column, cell in row.items() if RATE_COLUMN.search(column)]
+        rates = {column: pair for column, cell in cells if (pair := _rate(column, cell))}
         printed = PERCENT.search(_cell(row, PRINTED_COLUMN)) if len(rates) == 1 else None
         for column, (rate, unit) in rates.items() if ranks else ():
             label = column if len(rates) > 1 else ""
@@ -108,9 +105,9 @@ def _cell(row: dict[str, str], column: re.Pattern[str]) -> str:
 
 def _ranks(row: dict[str, str]) -> int | None:
     name, first = next(iter(row.items()), ("", ""))
-    nodes, each = (FIRST.search(_cell(row, column)) for column in (NODES_COLUMN, EACH_COLUMN))
+    nodes, per_node = (FIRST.search(_cell(row, column)) for column in (NODES_COLUMN, EACH_COLUMN))
     if nodes and not FIRST.search(_cell(row, RANKS_COLUMN)):
-        return int(nodes[1]) * (int(each[1]) if each else 1)
+        return int(nodes[1]) * (int(per_node[1]) if per_node else 1)
     number = FIRST.search(_cell(row, RANKS_COLUMN)) or GPUS.search(first)
     if number is None and not WORK_COLUMN.search(name):
         number = FIRST.search(first)

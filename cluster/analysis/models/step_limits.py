@@ -12,13 +12,12 @@ from typing import Literal
 
 import msgspec
 
-from cluster.analysis.statistics.median import median_interval_ranks
 from cluster.core import decoders
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.value import Value
 
 TRAINING = "training"  # the benchmark
-Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]
+Stage = Literal["compute", "fetch", "preparation", "exchange", "slow_rank"]
 ONE_SIDED = 0.9  # of an interval whose lower end alone counts: 5 % are below it
 ENOUGH_ROUNDS = 8  # one of them may contradict the others
 NOTICED = 0.1  # of a step: a smaller stall is within what launches on a shared machine differ by
@@ -158,7 +157,7 @@ def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Tra
 def _by_rounds(values: Sequence[float], rounds: int) -> tuple[float, ...]:
     """Return the median of each round's steps."""
     steps = len(values) // rounds
-    return tuple(median(values[at : at + steps]) for at in range(0, rounds * steps, steps))
+    return tuple(median(values[start : start + steps]) for start in range(0, rounds * steps, steps))
 
 
 def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
@@ -168,7 +167,6 @@ def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tup
 
 
 def stalls(trained: Trained) -> Stalls:
-    """Compute the shares of a step that are lost."""
     # The ranks are timed in steps with data resident. Those are the slower ones only by other work
     # beside them, and then a share of the others would be more than there is.
     steps = tuple(map(max, trained.actual, trained.resident))
@@ -195,14 +193,21 @@ def _middle(busy: Sequence[float]) -> float:
     return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
 
 
-def _lost(with_: Sequence[float], rest: Sequence[float], whole: Sequence[float]) -> float:
-    return _sure([(a - b) / c for a, b, c in zip(with_, rest, whole, strict=True)])
+def _lost(stalled: Sequence[float], rest: Sequence[float], whole: Sequence[float]) -> float:
+    return _sure([(a - b) / c for a, b, c in zip(stalled, rest, whole, strict=True)])
+
+
+def _ranks(n: int) -> tuple[int, int] | None:
+    """Return the order statistics that enclose the median of n rounds; none if they are few."""
+    from cluster.analysis.statistics.distribution import median_interval_ranks  # noqa: PLC0415 - it imports NumPy
+
+    return median_interval_ranks(n, ONE_SIDED)
 
 
 def _sure(shares: Sequence[float]) -> float:
     """Return the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
     ordered = sorted(shares)
-    ranks = median_interval_ranks(len(ordered), ONE_SIDED)
+    ranks = _ranks(len(ordered))
     lowest = ordered[ranks[0] - 1] if ranks else ordered[0]
     return median(ordered) if lowest > 0 else 0.0
 
@@ -219,12 +224,23 @@ def bounds(trained: Trained) -> dict[Stage, float]:
 
 
 def judge(trained: Trained) -> TrainingVerdict:
-    """Say which stage limits the training."""
     lost, allowed = stalls(trained), bounds(trained)
     limit = min(allowed, key=lambda stage: allowed[stage])
     rate = trained.samples / median(trained.actual)
     held_up = limit in INPUT and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
-    stage = limit if held_up else _stage(trained, lost)
+    # Loading goes on while ranks compute and exchange: where the input alone is as slow as the
+    # steps, an exchange that is shorter than a batch takes costs nothing.
+    stages: tuple[Stage, ...] = ("fetch", "preparation", "exchange")
+    shares = {stage: _share(lost, stage) for stage in stages}
+    if _times_slower(trained) >= SLOWER:
+        shares["slow_rank"] = lost.slow_rank
+    most = max(shares, key=lambda stage: shares[stage])
+    stage = limit if held_up else (most if shares[most] >= NOTICED else "compute")
+    more_to_do = ((trained.memory, trained.actual), (trained.resident, trained.memory))
+    gained = max(
+        median((a - b) / c for a, b, c in zip(less, more, trained.actual, strict=True))
+        for less, more in more_to_do
+    )
     return TrainingVerdict(
         stage=stage,
         rate=rate,
@@ -234,36 +250,13 @@ def judge(trained: Trained) -> TrainingVerdict:
         slowest=_slowest(trained),
         times_slower=_times_slower(trained),
         rounds=len(trained.actual),
-        sure=median_interval_ranks(len(trained.actual), ONE_SIDED) is not None,
-        contradiction=_contradiction(trained),
+        sure=_ranks(len(trained.actual)) is not None,
+        contradiction=gained if gained >= NOTICED else 0.0,
     )
-
-
-def _contradiction(trained: Trained) -> float:
-    more_to_do = ((trained.memory, trained.actual), (trained.resident, trained.memory))
-    gained = max(
-        median((a - b) / c for a, b, c in zip(less, more, trained.actual, strict=True))
-        for less, more in more_to_do
-    )
-    return gained if gained >= NOTICED else 0.0
 
 
 def _share(lost: Stalls, stage: Stage) -> float:
     return {"fetch": lost.fetch, "preparation": lost.preparation, "exchange": lost.exchange}[stage]
-
-
-def _stage(trained: Trained, lost: Stalls) -> Stage:
-    """Return the stage that the largest part of a step is lost to.
-
-    It is not asked where the input alone is as slow as the steps: loading goes on while ranks
-    compute and exchange, so an exchange that is shorter than a batch takes costs nothing then.
-    """
-    stages: tuple[Stage, ...] = ("fetch", "preparation", "exchange")
-    shares = {stage: _share(lost, stage) for stage in stages}
-    if _times_slower(trained) >= SLOWER:
-        shares["slow rank"] = lost.slow_rank
-    most = max(shares, key=lambda stage: shares[stage])
-    return most if shares[most] >= NOTICED else "compute"
 
 
 def _times_slower(trained: Trained) -> float:

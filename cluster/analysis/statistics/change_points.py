@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -88,30 +89,23 @@ def look(values: Sequence[float]) -> Look:
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     newest = _newest(logs)
-    # return the size and the interval of each change that is not too small
-    places = _places(logs, newest)
+    if newest and newest.excess > 0:  # an alarm: the newest values are a segment
+        last = _Place(len(logs) - newest.size, newest.errors, newest.error)
+        places = [*_settled(logs), last]
+    else:
+        places = sorted(_split(logs, 0, len(logs), SEGMENT))
     ends = [0, *(place.at for place in places), len(logs)]
     points = []
-    for (at, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
-        before, after = float(np.median(logs[start:at])), float(np.median(logs[at:end]))
+    for (change, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
+        before, after = median(logs[start:change].tolist()), median(logs[change:end].tolist())
         low, high = (math.expm1(after - before + sign * REACH * error) for sign in (-1, 1))
         point = ChangePoint(
-            at=at, before=math.exp(before), after=math.exp(after), errors=errors, ci=(low, high)
+            at=change, before=math.exp(before), after=math.exp(after), errors=errors, ci=(low, high)
         )
         if abs(point.change) >= SMALLEST:
             points.append(point)
     changes = tuple(points)
     return Look(changes, _state(logs, changes, newest))
-
-
-def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
-    """Find the changes of a series of medians above 0, the oldest first; none if it is short."""
-    return look(values).changes
-
-
-def state(values: Sequence[float]) -> State:
-    """Tell whether the newest of medians above 0, the oldest first, changed."""
-    return look(values).state
 
 
 def _state(logs: Floats, changes: Sequence[ChangePoint], newest: _Newest | None) -> State:
@@ -120,8 +114,8 @@ def _state(logs: Floats, changes: Sequence[ChangePoint], newest: _Newest | None)
         return "alarm"
     if len(logs) <= LEAST:
         return "steady"
-    center = float(np.median(logs[:-1]))
-    spread = MAD * float(np.median(np.abs(logs[:-1] - center)))
+    center = median(logs[:-1].tolist())
+    spread = MAD * median(np.abs(logs[:-1] - center).tolist())
     far = abs(float(logs[-1]) - center) > max(CLIPPED * spread, SMALLEST)
     moved = newest is not None and newest.deviations > WATCHED
     return "watch" if far or moved or recent else "steady"
@@ -133,14 +127,6 @@ class _Place(NamedTuple):
     at: int
     errors: float
     error: float
-
-
-def _places(logs: Floats, newest: _Newest | None) -> list[_Place]:
-    """Find all changes of a series: its newest values are a segment if they are an alarm."""
-    if newest and newest.excess > 0:
-        last = _Place(len(logs) - newest.size, newest.errors, newest.error)
-        return [*_settled(logs), last]
-    return sorted(_split(logs, 0, len(logs), SEGMENT))
 
 
 def _settled(logs: Floats) -> list[_Place]:
@@ -155,8 +141,8 @@ def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
     if end - start < max(LEAST, SEGMENT + right):
         return
     clipped = _clipped(logs[start:end])
-    at, errors, error = _largest_difference(clipped, right)
-    places: tuple[int, ...] = (at,)
+    middle, errors, error = _largest_difference(clipped, right)
+    places: tuple[int, ...] = (middle,)
     if errors < THRESHOLD:
         places, errors, error = _largest_passing(clipped, right)
         if errors < PASSED:
@@ -196,20 +182,20 @@ def _newest(logs: Floats) -> _Newest | None:
         errors, error, deviations = _difference(before, after)
         least = alarm + SHORT / len(before)
         excess = deviations - least if len(before) >= PROVED else -math.inf
-        if abs(float(np.median(after) - np.median(before))) >= math.log1p(SMALLEST):
+        if abs(median(after.tolist()) - median(before.tolist())) >= math.log1p(SMALLEST):
             candidates.append(_Newest(excess, count, errors, error, deviations))
     return max(candidates, default=None)
 
 
 def _all_moved(before: Floats, after: Floats) -> bool:
     """Tell whether the newest values moved together: not one spike, nor a usual mode."""
-    center = float(np.median(before))
+    center = median(before.tolist())
     moved = np.sort(after - center)
     if len(after) < SEGMENT:
         less, more = sorted(moved, key=abs)
         together = bool(less * more > SHARED * more**2)
         return together and abs(less) > _edge(before - center, less, RARE)
-    middle = float(np.median(moved))
+    middle: float = median(moved.tolist())
     mean = float(np.mean(moved))
     return middle * mean > MIDDLE * mean**2 and abs(middle) > _edge(before - center, middle, USUAL)
 
@@ -258,11 +244,11 @@ def _largest_difference(logs: Floats, right_least: int) -> tuple[int, float, flo
     right = (sums[-1] - sums[sizes - 1]) / (count - sizes)
     distance = np.abs(right - left_mean)
     best = int(np.argmax(distance / np.sqrt(1 / sizes + 1 / (count - sizes))))
-    at = int(sizes[best])
-    rest = np.concatenate((logs[:at] - left_mean[best], logs[at:] - right[best]))
+    place = int(sizes[best])
+    rest = np.concatenate((logs[:place] - left_mean[best], logs[place:] - right[best]))
     variance = float(rest @ rest) / (count - 2)
     if variance <= 0:
-        return at, math.inf if distance[best] > 0 else 0.0, 0.0
+        return place, math.inf if distance[best] > 0 else 0.0, 0.0
     correlation = _autocorrelation(rest, variance)
     errors = np.sqrt(
         variance
@@ -327,8 +313,7 @@ def _variance_of_mean(sizes: NDArray[np.int_], correlation: float) -> Floats:
 
 def _clipped(logs: Floats) -> Floats:
     """Clip single spikes; a value whose neighbours are similar is not a spike."""
-    count = len(logs)
-    padded = np.concatenate((logs[1:2], logs, logs[-2:-1]))
-    middle = np.median(np.stack((padded[:count], padded[1:-1], padded[2:])), axis=0)
+    before, after = np.append(logs[1], logs[:-1]), np.append(logs[1:], logs[-2])
+    middle = np.maximum(np.minimum(before, logs), np.minimum(np.maximum(before, logs), after))
     reach = SPIKE * float(np.std(logs - middle))
     return np.clip(logs, middle - reach, middle + reach)

@@ -10,17 +10,16 @@ the whole interval is within the threshold. Everything else is inconclusive, and
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from statistics import median
 from typing import Literal
 
 import msgspec
 
 from cluster.analysis.statistics.factors import Factor, differing_factors, factors
-from cluster.analysis.topology.nccl_toggles import ToggleProof, count_proofs, undecided
+from cluster.analysis.topology.nccl_toggles import ToggleProof, undecided
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Summary
-from cluster.core.model.records import Record
+from cluster.core.model.results.measurements import Summary
+from cluster.core.model.results.records import Record
 from cluster.core.model.value import Scalar, Value
 
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
@@ -30,7 +29,6 @@ RARE = 0.025  # p-value: of 200 comparisons of equal conditions, hardly ever do 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "equivalent", "inconclusive")
 Place = tuple[str, tuple[tuple[str, Scalar], ...]]  # a metric at a point
-Key = tuple[Place, str]  # and the id of its definition, if a run has several
 
 
 class Launch(Value, frozen=True, kw_only=True):
@@ -153,7 +151,10 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
         )
     return tuple(
         Side(name=value if by == "condition" else f"{by}={value}", launches=tuple(group))
-        for value, group in sorted(by_value.items(), key=lambda item: not _measured(item[1]))
+        # only a group with values can be a base
+        for value, group in sorted(
+            by_value.items(), key=lambda g: not any(x.summaries for x in g[1])
+        )
     )
 
 
@@ -168,11 +169,6 @@ def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
     )
 
 
-def _measured(launches: Iterable[Launch]) -> bool:
-    """Tell whether any launch has values: only then can it be a base."""
-    return any(launch.summaries for launch in launches)
-
-
 def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison:
     """Compare two groups of launches; the verdicts are about the second, `other`.
 
@@ -180,17 +176,17 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
     """
     if not 0 < threshold < 1:
         raise SpecError(f"The threshold is {threshold:.4g}; it must be more than 0 and below 1.")
-    several = {
-        place for side in (base, other) for x in side.launches for place in _ambiguous_places(x)
-    }
-    tables = [
-        [_summaries_by_key(launch, several) for launch in side.launches] for side in (base, other)
-    ]
-    keys = dict.fromkeys(key for table in (*tables[0], *tables[1]) for key in table)
-    pairs = [_pair_of(key, tables) for key in keys]
+    pairs = _pairs(base, other)
     cells = [_cell(pair, (base, other), threshold) for pair in pairs]
     cells = _without_chance_verdicts(cells, pairs, base, other)
-    cells = _without_unproven_verdicts(cells, base, other)
+    # A variable of NCCL may have done nothing.
+    proof = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
+    if proof is not None:
+        reason = CellReason(kind="unproven" if proof.fault else "same_transports", proof=proof)
+        cells = [
+            msgspec.structs.replace(cell, verdict="inconclusive", reason=cell.reason or reason)
+            for cell in cells
+        ]
     return Comparison(
         base=base.name,
         other=other.name,
@@ -206,49 +202,45 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
 def _record_of_measured(launch: Launch) -> Record:
     """Leave out the definitions of metrics that a run was stopped before it could measure."""
     metrics = {summary.metric for summary in launch.summaries}
-    measured_definitions = launch.record.definitions.items()
-    definitions = {
-        name: definition
-        for name, definition in measured_definitions
-        if definition.metric in metrics
-    }
+    definitions = {k: d for k, d in launch.record.definitions.items() if d.metric in metrics}
     return msgspec.structs.replace(launch.record, definitions=definitions)
 
 
 Pair = tuple[list[Summary], list[Summary]]
 
 
+def _pairs(base: Side, other: Side) -> list[Pair]:
+    # One run may have a metric with several definitions: two tools may use the same name.
+    counts = (Counter(map(_place, x.summaries)) for side in (base, other) for x in side.launches)
+    several = {place for of_run in counts for place, count in of_run.items() if count > 1}
+    first, second = (
+        [
+            {(_place(s), s.definition if _place(s) in several else ""): s for s in launch.summaries}
+            for launch in side.launches
+        ]
+        for side in (base, other)
+    )
+    keys = dict.fromkeys(key for table in (*first, *second) for key in table)
+    return [
+        ([t[key] for t in first if key in t], [t[key] for t in second if key in t]) for key in keys
+    ]
+
+
 def _place(summary: Summary) -> Place:
     return summary.metric, tuple(sorted(summary.params.items()))
-
-
-def _ambiguous_places(launch: Launch) -> Iterator[Place]:
-    """Find metrics that one run has with several definitions: two tools may use the same name."""
-    counts = Counter(_place(summary) for summary in launch.summaries)
-    yield from (place for place, count in counts.items() if count > 1)
-
-
-def _summaries_by_key(launch: Launch, several: AbstractSet[Place]) -> dict[Key, Summary]:
-    places = ((_place(summary), summary) for summary in launch.summaries)
-    return {(place, s.definition if place in several else ""): s for place, s in places}
-
-
-def _pair_of(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
-    first, second = ([t[key] for t in tables_ if key in t] for tables_ in tables)
-    return first, second
 
 
 def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> ComparisonCell:
     """Judge one cell, as if it were the only one."""
     from cluster.analysis.statistics.two_sample import median_ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
 
-    some = (pair[0] or pair[1])[0]
+    summary = (pair[0] or pair[1])[0]
     medians = [[s.median for s in group] for group in pair]
     cell = ComparisonCell(
-        metric=some.metric,
-        params=some.params,
-        unit=some.unit,
-        better=some.better,
+        metric=summary.metric,
+        params=summary.params,
+        unit=summary.unit,
+        better=summary.better,
         base=median(medians[0]) if medians[0] else None,
         other=median(medians[1]) if medians[1] else None,
         launches=(len(pair[0]), len(pair[1])),
@@ -262,7 +254,7 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Comparison
         interval = _interval_of_two_launches(pair[0][0], pair[1][0])
     else:
         interval = ratio_interval(medians[0], medians[1])
-    verdict, reason = _verdict(estimate, interval, threshold, some.better)
+    verdict, reason = _verdict(estimate, interval, threshold, summary.better)
     if min(cell.launches) < ENOUGH_LAUNCHES:
         own, other_count = cell.launches
         reason = CellReason(kind="too_few_launches", count=own, other_count=other_count)
@@ -333,24 +325,11 @@ def _without_chance_verdicts(
     return judged
 
 
-def _without_unproven_verdicts(
-    cells: Sequence[ComparisonCell], base: Side, other: Side
-) -> list[ComparisonCell]:
-    """Withdraw verdicts on a variable of NCCL that may have done nothing."""
-    proof = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
-    if proof is None:
-        return list(cells)
-    reason = CellReason(kind="unproven" if proof.fault else "same_transports", proof=proof)
-    return [
-        msgspec.structs.replace(cell, verdict="inconclusive", reason=cell.reason or reason)
-        for cell in cells
-    ]
-
-
 def _notes(base: Side, other: Side) -> Iterator[ComparisonNote]:
     for side in (base, other):
         launches = side.launches
-        for proof, count in count_proofs([launch.toggle for launch in launches]).items():
+        proofs = Counter(launch.toggle for launch in launches if launch.toggle)
+        for proof, count in proofs.items():
             yield ComparisonNote(
                 kind="proof", side=side.name, proof=proof, count=count, total=len(launches)
             )
@@ -358,25 +337,19 @@ def _notes(base: Side, other: Side) -> Iterator[ComparisonNote]:
             yield ComparisonNote(kind="simulated", side=side.name)
     if len(base.launches) == len(other.launches) == 1:
         yield ComparisonNote(kind="two_launches")
-    if min(len(base.launches), len(other.launches)) >= ENOUGH_LAUNCHES and _ran_one_after_the_other(
-        base, other
-    ):
-        yield ComparisonNote(kind="in_sequence", side=base.name, other=other.name)
+    if min(len(base.launches), len(other.launches)) >= ENOUGH_LAUNCHES:
+        first, second = ([launch.record.at for launch in s.launches] for s in (base, other))
+        if max(first) < min(second) or max(second) < min(first):
+            yield ComparisonNote(kind="in_sequence", side=base.name, other=other.name)
     yield from (
-        _not_done(side, x.record)
+        ComparisonNote(
+            kind="not_done",
+            side=side.name,
+            id=x.record.id,
+            status=x.record.status,
+            reason=x.record.reason,
+        )
         for side in (base, other)
         for x in side.launches
         if x.record.status != "done"
     )
-
-
-def _not_done(side: Side, record: Record) -> ComparisonNote:
-    return ComparisonNote(
-        kind="not_done", side=side.name, id=record.id, status=record.status, reason=record.reason
-    )
-
-
-def _ran_one_after_the_other(base: Side, other: Side) -> bool:
-    """Tell whether all launches of one group ran before all of the other."""
-    first, second = ([launch.record.at for launch in side.launches] for side in (base, other))
-    return max(first) < min(second) or max(second) < min(first)

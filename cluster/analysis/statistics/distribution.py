@@ -1,27 +1,91 @@
-"""The shape of a series: its drift, its modes, its tail and its outliers.
+"""The median of a series with its interval, and its drift, modes, tail and outliers.
 
-A median and its interval do not show these, and each is a reason to look closer: a series that
-drifts has no single median, and a series with two modes was two different things at different times
-(T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 5 to 8).
-No value is ever left out of a series: outliers are counted.
+The interval is of order statistics: no distribution is assumed. It does not show the rest, of which
+each is a reason to look closer: a series that drifts has no single median, and a series with two
+modes was two different things at different times (T. Hoefler, R. Belli, "Scientific benchmarking of
+parallel computing systems", SC15, rules 5 to 8). No value is ever left out: outliers are counted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cluster.analysis.statistics.median import is_precise, median_interval
-from cluster.core.model.measurements import Distribution
+from cluster.core.model.results.measurements import Distribution
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
+
+
+LEVEL = 0.95
+FIRST_PERCENTILE = 0.01
+ENOUGH_VALUES = 20  # for a series to be called converged
+PRECISE = 0.025  # half of the interval over the median, to be called converged
+
+
+@cache  # the series of a run, and of a thousand runs, have few lengths
+def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | None:
+    """Return the narrowest pair of ranks, from 1, of order statistics that enclose the median.
+
+    The number of values below the median is binomial with p = 1/2, so the ranks l < u enclose it
+    with probability P(l <= B <= u - 1): terms are added from the middle outwards, the larger first,
+    until the level is reached. No distribution of the values is assumed. None if even the extremes
+    do not reach the level (n < 6 for 95 %).
+    """
+    low = high = n // 2
+    sum_ = _half(n, low) if n > 1 else 0.0
+    while sum_ < level:
+        below = _half(n, low - 1) if low > 1 else 0.0
+        above = _half(n, high + 1) if high < n - 1 else 0.0
+        if below == above == 0.0:
+            return None
+        if below > above:
+            low, sum_ = low - 1, sum_ + below
+        else:
+            high, sum_ = high + 1, sum_ + above
+    return low, high + 1
+
+
+def _half(n: int, k: int) -> float:
+    """Return the binomial probability of k out of n at p = 1/2."""
+    log = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(log - n * math.log(2))
+
+
+def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of the median of sorted values; None for fewer than 6."""
+    ranks = median_interval_ranks(len(ordered))
+    if ranks is None:
+        return None
+    return float(ordered[ranks[0] - 1]), float(ordered[ranks[1] - 1])
+
+
+def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
+    """Tell whether the median of a series is known precisely enough.
+
+    It has at least 20 values, a median above 0, and half of its interval is at most 2.5 % of it.
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    interval = median_interval(ordered)
+    if interval is None or len(ordered) < ENOUGH_VALUES:
+        return False
+    median = middle(ordered)
+    return median > 0 and (interval[1] - interval[0]) / 2 <= PRECISE * median
+
+
+def middle(ordered: NDArray[np.float64]) -> float:
+    """Return the median of values that are sorted already; there is at least one."""
+    half = len(ordered) // 2
+    above = float(ordered[half])
+    return above if len(ordered) % 2 else (float(ordered[half - 1]) + above) / 2
+
 
 MATTERS = 0.03  # of a value: a smaller difference is of no practical interest
 FAR = 3.0  # quartile ranges beyond a quartile: "far out" (J. W. Tukey, 1977)
@@ -35,6 +99,23 @@ NARROWEST = 0.01  # of a value: the smallest bandwidth; closer modes do not matt
 KERNEL = 4  # bandwidths, to each side
 STEPS = 3  # of the grid, per bandwidth
 COARSEST, FINEST = 64, 8192  # steps of the whole grid
+
+
+def statistics(series: Values, ordered: Values, *, slow: bool) -> dict[str, Any]:
+    """Return what of a summary the values alone decide; the tail are the high ones if `slow`."""
+    p1, p5, p95, p99 = (quantile(ordered, part) for part in (FIRST_PERCENTILE, 0.05, 0.95, 0.99))
+    median = middle(ordered)
+    above, below = (p99, median) if slow else (median, p1)
+    return {
+        "n": len(ordered),
+        "median": median,
+        "ci": median_interval(ordered),
+        "p5": p5,
+        "p95": p95,
+        "p99": p99,
+        "converged": has_converged(series),
+        "shape": shape(series, ordered, tail=above / below if below > 0 else 1.0),
+    }
 
 
 def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
@@ -120,7 +201,12 @@ def modes(ordered: Values) -> tuple[float, ...]:
     # Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step
     quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
     spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
-    clock = _step(ordered) / quantile(ordered, 0.5)
+    # The clock's step is estimated as the distance from the middle value to the next ones.
+    middle = float(ordered[len(ordered) // 2])
+    below = ordered[: np.searchsorted(ordered, middle * (1 - SAME), side="left")][-1:]
+    above = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
+    gaps = [abs(float(value) - middle) for value in (*below, *above)]
+    clock = min(gaps, default=0.0) / quantile(ordered, 0.5)
     silverman: float = BANDWIDTH * spread * len(ordered) ** -0.2
     width = max(silverman, NARROWEST, clock)
     if high - low < width:
@@ -141,19 +227,9 @@ def modes(ordered: Values) -> tuple[float, ...]:
         if weak is None:
             break
         tops.remove(weak)
-    peaks = tops
-    if len(peaks) < 2:  # noqa: PLR2004 - one mode is the normal case
+    if len(tops) < 2:  # noqa: PLR2004 - one mode is the normal case
         return ()
-    return tuple(float(math.exp(edges[0] + (peak - reach + 0.5) * step)) for peak in peaks)
-
-
-def _step(ordered: Values) -> float:
-    """Estimate the step of the clock: the distance from the middle value to the next ones."""
-    middle = float(ordered[len(ordered) // 2])
-    below = ordered[: np.searchsorted(ordered, middle * (1 - SAME), side="left")][-1:]
-    above = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
-    gaps = [abs(float(value) - middle) for value in (*below, *above)]
-    return min(gaps, default=0.0)
+    return tuple(float(math.exp(edges[0] + (top - reach + 0.5) * step)) for top in tops)
 
 
 def _weakest(density: Values, counts: Values, tops: list[int], valleys: list[int]) -> int | None:

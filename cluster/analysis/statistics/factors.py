@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from cluster.core.model.hosts import Facts, Link
-from cluster.core.model.records import Record
+from cluster.core.model.hosts import Facts
+from cluster.core.model.results.records import Record
 from cluster.core.model.value import Value
 
 MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
@@ -24,7 +24,6 @@ class Factor(Value, frozen=True, kw_only=True):
 
 
 def differing_factors(base: Iterable[Record], other: Iterable[Record]) -> tuple[Factor, ...]:
-    """Find what differs between two groups of runs."""
     first, second = ([dict(factors(record)) for record in records] for records in (base, other))
     names = dict.fromkeys(name for record in (*first, *second) for name in record)
     pairs = ((name, _values(name, first), _values(name, second)) for name in names)
@@ -51,7 +50,12 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
         mca = name.startswith(MCA)
         yield (f"mca:{name.removeprefix(MCA)}" if mca else f"env:{name}"), value
     yield from _hosts(record.environment)
-    yield from _links(machine.link for machine in record.machines)
+    links = [
+        {} if machine.link is None else dict(flat("link", msgspec.to_builtins(machine.link)))
+        for machine in record.machines
+    ]
+    for name in dict.fromkeys(name for link in links for name in link):
+        yield name, _values(name, links)
     for definition in record.definitions.values():
         yield f"{DEFINITION}{definition.metric}", definition.id
     yield "notes", " ".join(map(str, record.notes)) or NONE
@@ -85,11 +89,3 @@ def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
     for field in ("mtu", "speed"):
         texts = {_text(getattr(i, field)) for facts in environment for i in facts.interfaces}
         yield f"host.interfaces.{field}", " | ".join(sorted(texts)) or NONE
-
-
-def _links(links: Iterable[Link | None]) -> Iterator[tuple[str, str]]:
-    launch_links = [
-        {} if link is None else dict(flat("link", msgspec.to_builtins(link))) for link in links
-    ]
-    for name in dict.fromkeys(name for link in launch_links for name in link):
-        yield name, _values(name, launch_links)

@@ -11,9 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster.core.model.lottery import BestOfDraws, Better, DrawCost, DrawnSeries
-from cluster.core.model.measurements import Summary
-from cluster.core.money import HOUR
+from cluster.core.model.results.measurements import (
+    BestOfDraws,
+    Better,
+    DrawCost,
+    DrawnSeries,
+    Summary,
+)
+from cluster.core.text.units import HOUR
 
 SHUFFLES = 4000  # of the jobs among the draws
 SIGNIFICANT = 0.05  # chance below which draws differ, of all series together
@@ -41,19 +46,22 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
     jobs, many = int(counts.sum()), len(counts)
     if many < 2 or jobs <= many or not counts.all():  # noqa: PLR2004 - two differ
         return None
-    values = np.array([value for each in draws for value in each])
+    values = np.array([value for draw in draws for value in draw])
     squares = float(((values - values.mean()) ** 2).sum())
     between_jobs = float(_between_squares(values[None, :], counts)[0])
     within = max(squares - between_jobs, 0.0) / (jobs - many)
     typical = (jobs - float((counts**2).sum()) / jobs) / (many - 1)  # jobs of a draw
     between = max(0.0, (between_jobs / (many - 1) - within) / typical)
     total = between + within / typical
+    # The share of random deals that differ as much between draws, this one included.
+    dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
+    hits = (_between_squares(dealt, counts) >= between_jobs * (1 - 1e-9)).sum()
     return VarianceSplit(
         mean=float(values.mean()),
         between=math.sqrt(between),
         within=math.sqrt(within),
         reliability=between / total if total else 0.0,
-        chance=_chance(values, counts, between_jobs),
+        chance=float(hits + 1) / (SHUFFLES + 1),
     )
 
 
@@ -63,13 +71,6 @@ def _between_squares(rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
     means = np.add.reduceat(rows, starts, axis=1) / counts
     squares: np.ndarray = (counts * (means - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     return squares
-
-
-def _chance(values: np.ndarray, counts: np.ndarray, between_jobs: float) -> float:
-    """Return the share of random deals that differ as much between draws, this one included."""
-    dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
-    hits = (_between_squares(dealt, counts) >= between_jobs * (1 - 1e-9)).sum()
-    return float(hits + 1) / (SHUFFLES + 1)
 
 
 def least_chance(jobs: Sequence[int]) -> float:
@@ -96,7 +97,6 @@ def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
 def drawn_series(
     draws: Sequence[Sequence[Sequence[Summary]]], costs: Sequence[DrawCost]
 ) -> tuple[DrawnSeries, ...]:
-    """Analyse all series that every draw has."""
     series = [(summary, _medians(summary, draws)) for summary in draws[0][0]]
     whole = [(summary, medians) for summary, medians in series if all(medians)]
     parts = [(summary, medians, split(medians)) for summary, medians in whole]
@@ -146,7 +146,7 @@ def _best(
     usual = math.fsum(means) / len(means)
     seconds = math.fsum(cost.seconds for cost in costs) / len(costs)
     paid = [cost.dollars for cost in costs if cost.dollars is not None]
-    each = math.fsum(paid) / len(paid) if len(paid) == len(costs) else None
+    mean_cost = math.fsum(paid) / len(paid) if len(paid) == len(costs) else None
     for count in range(1, len(means) + 1):
         best = expected_best(means, count, better)
         # The best draw is expected at its share of the distance that is not from jobs.
@@ -156,6 +156,6 @@ def _best(
             draws=count,
             measured=best,
             gain=gain,
-            dollars=None if each is None else count * each,
+            dollars=None if mean_cost is None else count * mean_cost,
             hours=(count - 1) * seconds / HOUR / saved if saved else None,
         )

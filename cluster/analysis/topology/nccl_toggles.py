@@ -6,11 +6,10 @@ NCCL prints that it read `NCCL_P2P_LEVEL`, or `NCCL_P2P_DISABLE=1`; it prints no
 say: `via P2P/CUMEM`, `via SHM/direct`.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks
+from cluster.analysis.topology import OLD, UNKNOWN, nvlinks
 from cluster.analysis.topology.transports import DIRECT, Carrier, carriers
 from cluster.core.model.logs import NcclLog, Topology
 from cluster.core.model.value import Value
@@ -118,11 +117,6 @@ def undecided(
     return proofs[0] if direct[0] == direct[1] else None
 
 
-def count_proofs(proofs: Sequence[ToggleProof | None]) -> Counter[ToggleProof]:
-    """Count the launches of a condition by what they prove."""
-    return Counter(proof for proof in proofs if proof is not None)
-
-
 def _unread(variables: Mapping[str, str], limit: str, log: NcclLog) -> ProofFault | None:
     """Return what NCCL read instead of the variables; None if it read them."""
     read = {setting.name: setting.value for setting in log.settings if setting.name in TOGGLES}
@@ -132,9 +126,7 @@ def _unread(variables: Mapping[str, str], limit: str, log: NcclLog) -> ProofFaul
         return ProofFault(kind="read_elsewhere", read=tuple(read.items())) if read else None
     if level(read) == limit:
         return None
-    if not read:
-        return ProofFault(kind="not_read")
-    return ProofFault(kind="read_other", read=tuple(read.items()))
+    return ProofFault(kind="read_other" if read else "not_read", read=tuple(read.items()))
 
 
 def _disobeyed(pairs: Sequence[PairProof], limit: str) -> ProofFault | None:
@@ -155,23 +147,14 @@ def _pairs(log: NcclLog, topologies: Mapping[str, Topology], limit: str) -> Iter
         if not carrier.same_host:
             continue
         host = hosts.get(carrier.ranks[0], "")
-        path = _path(carrier, _matrix(topologies, host))
+        # A log that does not name its host is of the only one.
+        lone = next(iter(topologies.values())) if len(topologies) == 1 else None
+        matrix, path = topologies.get(host, lone), UNKNOWN
+        if matrix is not None and min(carrier.gpus) >= 0:
+            path = matrix.path(*(f"GPU{gpu}" for gpu in carrier.gpus))
         via = " and ".join(carrier.via)
         name = f"{host} {carrier.name}" if several else carrier.name
         yield PairProof(name=name, path=path, via=via, fault=_pair_fault(carrier, path, limit))
-
-
-def _matrix(topologies: Mapping[str, Topology], host: str) -> Topology | None:
-    """Find the matrix of a host; a log that does not name its host is of the only one."""
-    if host in topologies:
-        return topologies[host]
-    return next(iter(topologies.values())) if len(topologies) == 1 else None
-
-
-def _path(carrier: Carrier, matrix: Topology | None) -> str:
-    if matrix is None or min(carrier.gpus) < 0:
-        return UNKNOWN
-    return matrix.path(*(f"GPU{gpu}" for gpu in carrier.gpus))
 
 
 def _pair_fault(carrier: Carrier, path: str, limit: str) -> PairFault | None:

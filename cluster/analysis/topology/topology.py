@@ -11,9 +11,9 @@ from itertools import combinations
 from statistics import median
 from typing import Literal
 
-from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks, speed
+from cluster.analysis.topology import OLD, UNKNOWN, nvlinks, speed
 from cluster.core.model.logs import Device, PeerAccess, Topology
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.value import Value
 
 SLOWER, FASTER = 0.8, 1.25  # of the others of the class: beyond this, it is not noise
@@ -49,7 +49,6 @@ class GpuPair(Value, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Both names."""
         return "-".join(f"GPU{gpu}" for gpu in self.gpus)
 
 
@@ -129,7 +128,17 @@ def gpu_topology(
     """Find out how GPUs are connected, from all that is known; empty if that is nothing."""
     copies = _copies(measurements)
     paths = _paths(topology) if topology else {}
-    allowed = _access(access) if access else {}
+    numbered = [
+        (_number(name), row)
+        for name, row in (zip(access.devices, access.status, strict=True) if access else ())
+        if Device(name=name, paths=row).is_gpu
+    ]
+    allowed = {
+        (a, b): row[column]
+        for (a, row) in numbered
+        for column, (b, _) in enumerate(numbered)
+        if a < b and column < len(row) and row[column] != UNKNOWN
+    }
     names = sorted(paths.keys() | copies.keys() | allowed.keys())
     may_infer = topology is None and all(BOARD in model for model in models)
     inferred = _inferred(copies) if may_infer else {}
@@ -147,8 +156,8 @@ def gpu_topology(
     return GpuTopology(
         pairs=pairs,
         groups=tuple(_groups(pairs)),
-        best=tuple(_extreme_pairs(measured, max)) if measured else (),
-        worst=tuple(_extreme_pairs(measured, min)) if measured else (),
+        best=tuple(_extreme_pairs(measured, max)),
+        worst=tuple(_extreme_pairs(measured, min)),
         nearest=tuple(_nearest(topology)) if topology else (),
         misfits=tuple(_misfits(pairs)),
         findings=tuple(_gains(pairs)),
@@ -169,22 +178,6 @@ def _paths(topology: Topology) -> dict[tuple[int, int], str]:
 
 def _number(name: str) -> int:
     return int(name.removeprefix("GPU"))
-
-
-def _access(access: PeerAccess) -> dict[tuple[int, int], str]:
-    numbered = [(_number(name), row) for name, row in _rows(access)]
-    return {
-        (a, b): row[at]
-        for (a, row) in numbered
-        for at, (b, _) in enumerate(numbered)
-        if a < b and at < len(row) and row[at] != UNKNOWN
-    }
-
-
-def _rows(access: PeerAccess) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for name, row in zip(access.devices, access.status, strict=True):
-        if Device(name=name, paths=row).is_gpu:
-            yield name, row
 
 
 def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies]:
@@ -239,10 +232,10 @@ def _extreme_pairs(
 ) -> Iterator[GpuPair]:
     """Return the pairs of the fastest or slowest class, without those whose rates are worse."""
     classes = [speed(pair.path) for pair in pairs]
-    extreme = max(classes) if end is max else min(classes)
+    extreme = max(classes, default=None) if end is max else min(classes, default=None)
     equal = [pair for pair in pairs if speed(pair.path) == extreme]
     rates = [pair.copies.rate for pair in equal if pair.copies.rate is not None]
-    limit = end(rates) if len(rates) == len(equal) else None
+    limit = end(rates) if 0 < len(rates) == len(equal) else None
     for pair in equal:
         if limit is None or abs((pair.copies.rate or 0.0) - limit) <= ALIKE * limit:
             yield pair
@@ -251,16 +244,8 @@ def _extreme_pairs(
 def _gains(pairs: Sequence[GpuPair]) -> Iterator[PeerGain]:
     for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
         equal = [pair.copies for pair in pairs if pair.path == path]
-        rates = [
-            measured.rate / measured.rate_without
-            for measured in equal
-            if measured.rate and measured.rate_without
-        ]
-        times = [
-            measured.latency_without / measured.latency
-            for measured in equal
-            if measured.latency and measured.latency_without
-        ]
+        rates = [c.rate / c.rate_without for c in equal if c.rate and c.rate_without]
+        times = [c.latency_without / c.latency for c in equal if c.latency and c.latency_without]
         if rates:
             latency = median(times) if times else None
             yield PeerGain(path=path, pairs=len(rates), rate=median(rates), latency=latency)
@@ -283,10 +268,10 @@ def _merged(
 ) -> list[tuple[int, ...]]:
     result: list[tuple[int, ...]] = []
     for members in sets:
-        for at, other in enumerate(result):
-            across = ((min(a, b), max(a, b)) for a in members for b in other)
-            if all(speed(paths.get(gpus, UNKNOWN)) >= least for gpus in across):
-                result[at] = tuple(sorted((*other, *members)))
+        for index, other in enumerate(result):
+            crossing = ((min(a, b), max(a, b)) for a in members for b in other)
+            if all(speed(paths.get(gpus, UNKNOWN)) >= least for gpus in crossing):
+                result[index] = tuple(sorted((*other, *members)))
                 break
         else:
             result.append(members)
@@ -316,10 +301,7 @@ def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
     for pair in pairs:
         if pair.copies.rate is not None and pair.path != UNKNOWN:
             rates[_kind(pair.path)].append(pair.copies.rate / max(1, nvlinks(pair.path)))
-    norms = {
-        kind: median(values) if len(values) >= ENOUGH else max(values)
-        for kind, values in rates.items()
-    }
+    norms = {kind: median(v) if len(v) >= ENOUGH else max(v) for kind, v in rates.items()}
     slow = max((norm for kind, norm in norms.items() if kind != "NVLink"), default=0.0)
     for pair in pairs:
         rate = pair.copies.rate

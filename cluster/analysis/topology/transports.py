@@ -1,10 +1,9 @@
 """The transports that NCCL chose between GPUs, whether faster ones exist, and what that costs.
 
 A log of NCCL and the throughput printed after it are one experiment. Experiments on the same GPUs
-are compared with one another, but not figures of other work, such as another batch size.
+are compared with one another, but not figures of other work, such as another batch size. What logs
+and hosts report about the same GPUs is combined for each host.
 """
-
-from __future__ import annotations
 
 import re
 from collections import defaultdict
@@ -15,10 +14,10 @@ from typing import Literal
 
 from msgspec import structs
 
-from cluster.analysis.topology.gpu_paths import nvlinks
-from cluster.analysis.topology.topology import GpuTopology
-from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, Setting
-from cluster.core.model.measurements import Measurement
+from cluster.analysis.topology import nvlinks
+from cluster.analysis.topology.topology import GpuTopology, gpu_topology
+from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, PeerAccess, Setting, Topology
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.value import Scalar, Value
 
 DIRECT = "P2P"
@@ -103,7 +102,6 @@ class Transports(Value, frozen=True, kw_only=True):
 
 
 def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
-    """Find experiments, and compare them."""
     experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
     findings = (
         *(unused for experiment in experiments for unused in _unused(experiment, topology)),
@@ -111,15 +109,11 @@ def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
         *_extremes(experiments),
         *(TransportFinding(kind="not_comparable", figure=f) for f in figures if f.alone),
     )
-    return Transports(experiments=experiments, figures=figures, findings=_without_repeats(findings))
-
-
-def _without_repeats(findings: Iterable[TransportFinding]) -> tuple[TransportFinding, ...]:
     unique: list[TransportFinding] = []
     for finding in findings:
         if finding not in unique:
             unique.append(finding)
-    return tuple(unique)
+    return Transports(experiments=experiments, figures=figures, findings=tuple(unique))
 
 
 def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
@@ -138,19 +132,14 @@ def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
                 settings=tuple(s for s in result.detail.settings if s.name in SETTINGS),
             )
         elif open_ and result.format in THROUGHPUTS and result.measurements:
-            yield _rated(open_, result.measurements)
+            rate = median(result.measurements[0].values)
+            yield structs.replace(open_, rate=rate, unit=result.measurements[0].unit)
             open_ = None
     if open_:
         yield open_
 
 
-def _rated(experiment: NcclExperiment, measurements: Sequence[Measurement]) -> NcclExperiment:
-    rate = median(measurements[0].values)
-    return structs.replace(experiment, rate=rate, unit=measurements[0].unit)
-
-
 def carriers(log: NcclLog) -> Iterator[Carrier]:
-    """Find what carries data between each two ranks."""
     gpus, hosts = _gpus(log), {rank.rank: rank.host for rank in log.ranks}
     places = {rank.rank: rank.place for rank in log.ranks}
 
@@ -176,19 +165,15 @@ def carriers(log: NcclLog) -> Iterator[Carrier]:
 def _gpus(log: NcclLog) -> dict[int, int]:
     """Find the GPU of each rank: as logged, or in the order of GPUs that ranks were bound near."""
     gpu_of = {rank.rank: rank.gpu for rank in log.ranks if rank.gpu >= 0}
-    if not gpu_of and _names_gpus(log):
+    # The brackets after ranks contain numbers of GPUs, as from NCCL 2.18.3 on.
+    versions = [tuple(map(int, _PARTS.findall(version)[:3])) for version in log.versions]
+    numbers = all(rank.place.isdigit() and len(rank.place) < ADDRESS for rank in log.ranks)
+    if not gpu_of and versions and log.ranks and numbers and min(versions) >= (2, 18, 3):
         gpu_of = {rank.rank: int(rank.place) for rank in log.ranks}
     ranks = sorted(rank.rank for rank in log.ranks)
     if not gpu_of and len(ranks) == len(log.gpus):
         return dict(zip(ranks, log.gpus, strict=True))
     return gpu_of
-
-
-def _names_gpus(log: NcclLog) -> bool:
-    """Tell whether the brackets after ranks contain numbers of GPUs, as from NCCL 2.18.3 on."""
-    versions = [tuple(map(int, _PARTS.findall(version)[:3])) for version in log.versions]
-    numbers = all(rank.place.isdigit() and len(rank.place) < ADDRESS for rank in log.ranks)
-    return bool(versions and log.ranks) and numbers and min(versions) >= (2, 18, 3)
 
 
 def _figures(results: Iterable[Parsed]) -> Iterator[PublishedFigure]:
@@ -217,25 +202,19 @@ def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[Trans
         pair = topology.pair(*carrier.gpus) if carrier.same_host else None
         other = [via for via in carrier.via if not via.startswith(DIRECT)]
         if pair and nvlinks(pair.path) and other:
-            settings = structs.replace(
-                experiment, carriers=(), line=0, channels=0, rate=None, unit=""
-            )
+            only = NcclExperiment(line=0, carriers=(), channels=0, settings=experiment.settings)
             yield TransportFinding(
                 kind="unused",
                 pair=pair.name,
                 path=pair.path,
                 via=tuple(other),
-                experiment=settings if experiment.settings else None,
+                experiment=only if experiment.settings else None,
             )
 
 
 def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
     """Compare experiments on the same GPUs with and without peer-to-peer."""
-    rated = [
-        experiment
-        for experiment in experiments
-        if experiment.rate is not None and experiment.carriers
-    ]
+    rated = [e for e in experiments if e.rate is not None and e.carriers]
     for _, group in groupby(sorted(rated, key=_place), key=_place):
         trials = list(group)
         ways = [experiment for experiment in trials if experiment.has_p2p]
@@ -244,26 +223,18 @@ def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
             continue
         base = min(ways, key=lambda experiment: (len(experiment.settings), experiment.line))
         for other in without_p2p:
-            yield _cost(base, other)
+            less = 1 - (other.rate or 0.0) / (base.rate or 1.0)
+            yield TransportFinding(kind="cost", experiment=base, other=other, share=less)
 
 
 def _place(experiment: NcclExperiment) -> tuple[tuple[str, str], ...]:
     return tuple(carrier.places for carrier in experiment.carriers)
 
 
-def _cost(base: NcclExperiment, other: NcclExperiment) -> TransportFinding:
-    less = 1 - (other.rate or 0.0) / (base.rate or 1.0)
-    return TransportFinding(kind="cost", experiment=base, other=other, share=less)
-
-
 def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
     """Compare pairs of GPUs of one machine, each with the transports that NCCL chose by itself."""
-    rated = [
-        experiment
-        for experiment in experiments
-        if experiment.rate is not None and not experiment.settings and len(experiment.carriers) == 1
-    ]
-    named = [experiment for experiment in rated if min(experiment.carriers[0].gpus) >= 0]
+    rated = [e for e in experiments if e.rate is not None and not e.settings]
+    named = [e for e in rated if len(e.carriers) == 1 and min(e.carriers[0].gpus) >= 0]
     if len(named) < 2:  # noqa: PLR2004 - there must be another
         return
     best = max(named, key=lambda experiment: experiment.rate or 0.0)
@@ -273,3 +244,52 @@ def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFindin
     less = 1 - worst.rate / best.rate
     kind: Literal["alike", "extremes"] = "alike" if less <= ALIKE else "extremes"
     yield TransportFinding(kind=kind, experiment=best, other=worst, share=less, count=len(named))
+
+
+class HostTopology(Value, frozen=True, kw_only=True):
+    """How the devices of one host are connected."""
+
+    host: str  # its name; empty if a log does not name it
+    topology: Topology | None  # the matrix of `nvidia-smi topo -m`; none if no log has one
+    joined: GpuTopology  # its pairs of GPUs, groups and NICs
+    transports: Transports  # the transports that NCCL chose
+
+
+def host_topologies(
+    results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]
+) -> list[HostTopology]:
+    """Combine each matrix with everything that was measured and logged.
+
+    One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs are
+    connected.
+    """
+    measured = [m for result in results for m in result.measurements]
+    models = [model for result in results for model in result.devices]
+    details = [result.detail for result in results]
+    access = next((detail for detail in details if isinstance(detail, PeerAccess)), None)
+    matrices: list[tuple[str, Topology | None]] = [
+        *hosts,
+        *(("", detail) for detail in details if isinstance(detail, Topology)),
+    ]
+    joined = [
+        (host, matrix, gpu_topology(matrix, measured, access, models))
+        for host, matrix in matrices or [("", None)]
+    ]
+    hosts_ = [
+        HostTopology(host=host, topology=matrix, joined=gpus, transports=transports(results, gpus))
+        for host, matrix, gpus in joined
+    ]
+    return hosts_ if any(h.joined.pairs or h.transports.experiments for h in hosts_) else []
+
+
+def group_alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
+    """Group named hosts that have the same devices, connected in the same way."""
+    groups: list[list[HostTopology]] = []
+    for host in hosts:
+        twins = (group for group in groups if host.host and group[0].topology == host.topology)
+        like = next(twins, None)
+        if like is None:
+            groups.append([host])
+        else:
+            like.append(host)
+    return groups

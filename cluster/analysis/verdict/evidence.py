@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from cluster.core.model.hosts import Facts, Interface, RankProcess
-from cluster.core.model.limits import IN_MEMORY, Hardware
 from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, Profile, Symptoms
-from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.results.limits import IN_MEMORY, Hardware
+from cluster.core.model.results.measurements import Definition, Summary
 from cluster.core.model.value import Value
 
 OURS = ("p2p", "iperf")  # our own benchmarks that use the network
@@ -161,11 +161,8 @@ class Evidence(Value, frozen=True, kw_only=True):
 
     def series(self, *metrics: str, flow: str = "") -> tuple[Summary, ...]:
         """Find summaries; of any flow, if it is empty."""
-        return tuple(
-            s
-            for s in self.summaries
-            if (not metrics or s.metric in metrics) and (not flow or self._flow(s) == flow)
-        )
+        of_flow = (s for s in self.summaries if not flow or self._flow(s) == flow)
+        return tuple(s for s in of_flow if not metrics or s.metric in metrics)
 
     def _flow(self, summary: Summary) -> str:
         definition = self.definitions.get(summary.definition)
@@ -192,7 +189,7 @@ class Evidence(Value, frozen=True, kw_only=True):
         series = [s for s in self.series(flow="one way") if s.unit == "B/s" and self._is_network(s)]
         return tuple(sorted(series, key=lambda s: -s.median))
 
-    def crossing(self, *, both: bool) -> tuple[Summary, ...]:
+    def crossing(self, *, total: bool) -> tuple[Summary, ...]:
         """Find what our own MPI benchmarks moved between hosts, with its share of the bound."""
         return tuple(
             s
@@ -201,15 +198,14 @@ class Evidence(Value, frozen=True, kw_only=True):
             and s.share is not None
             and not _in_memory(s)
             and (definition := self.definitions.get(s.definition)) is not None
-            and BY_MPI.get((definition.benchmark, definition.metric)) == ("both" if both else "one")
+            and BY_MPI.get((definition.benchmark, definition.metric)) == ("one", "both")[total]
         )
 
     def _is_network(self, summary: Summary) -> bool:
         definition = self.definitions[summary.definition]
-        is_own = definition.benchmark in OURS and not _in_memory(summary)
-        return definition.medium in ("TCP", "network", "RDMA") or (
-            is_own and summary.bound is not None
-        )
+        is_own = definition.benchmark in OURS and summary.bound is not None
+        is_sent = is_own and not _in_memory(summary)
+        return is_sent or definition.medium in ("TCP", "network", "RDMA")
 
 
 def _in_memory(summary: Summary) -> bool:

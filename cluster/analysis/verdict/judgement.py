@@ -4,7 +4,7 @@ Our own runs and logs of other tools are judged in the same way: `verdict` judge
 this module all series together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -33,12 +33,12 @@ from cluster.analysis.verdict.reasons import (
     TooSmall,
 )
 from cluster.analysis.verdict.verdict import Verdict, is_too_small, verdicts
-from cluster.core.model.fleet import FleetVerdict, FleetWord
 from cluster.core.model.hosts import Link
 from cluster.core.model.jobs import BATCH
-from cluster.core.model.limits import Hardware, Limit, LimitKind
-from cluster.core.model.measurements import Definition, Medium, Summary
-from cluster.core.model.records import Record
+from cluster.core.model.network.fleet import FleetVerdict, FleetWord
+from cluster.core.model.results.limits import Hardware, Limit, LimitKind
+from cluster.core.model.results.measurements import Definition, Medium, Summary
+from cluster.core.model.results.records import Record
 from cluster.core.model.value import Value
 
 Judged = Literal["failed", "impossible", "low", "normal", "plausible", "unknown"]
@@ -112,22 +112,20 @@ def judge(
         summaries = [
             _on_hardware(s, definitions[s.definition], record, hardware) for s in summaries
         ]
-    where = hardware or record.hardware or _own_hardware(record)
+    board = hardware or record.hardware or _own_hardware(record)
     load = next((sign for sign in findings if isinstance(sign, OtherLoad)), None)
-    series_verdicts = _verdicts(summaries, definitions, where, record)
-    series_verdicts = (
-        tuple(_unless_busy(v, load) for v in series_verdicts) if load else series_verdicts
-    )
+    series_verdicts = _series_verdicts(summaries, record, definitions, board, load)
     word = _word(series_verdicts, record, findings)
     next_step = _next_step(word, record, findings, series_verdicts, hardware, training)
     if training and word == "unknown":  # it was held against limits that it measured itself
         word = "plausible"
+    too_small = [s for s in summaries if is_too_small(s, definitions[s.definition])]
     return Judgement(
         word=word,
         figures=() if training else _figures(series_verdicts, word),
         next_step=next_step,
         verdicts=series_verdicts,
-        not_judged=_not_judged(summaries, definitions, series_verdicts),
+        not_judged=tuple(_small_sizes(too_small, series_verdicts)),
         training=training,
         failure=record.reason if word == "failed" else "",
         interrupted=record.status == "interrupted",
@@ -135,35 +133,53 @@ def judge(
     )
 
 
-def _verdicts(
+def _series_verdicts(
     summaries: Sequence[Summary],
-    definitions: Mapping[str, Definition],
-    hardware: Hardware | None,
     record: Record,
+    definitions: Mapping[str, Definition],
+    board: Hardware | None,
+    load: OtherLoad | None,
 ) -> tuple[Verdict, ...]:
-    """Judge each series; those of our own runs with and without a medium apart.
-
-    `verdicts` leaves out a series that repeats one with a medium.
-    """
+    # Our own with and without a medium apart: `verdicts` leaves out what repeats one with a medium.
     groups = [
-        [s for s in summaries if bool(definitions[s.definition].medium) is has]
-        for has in (False, True)
+        [s for s in summaries if bool(definitions[s.definition].medium) is is_set]
+        for is_set in (False, True)
     ]
     several = groups if _is_ours(record) else [summaries]
-    return tuple(
-        _unless_small(v) for group in several for v in verdicts(group, definitions, hardware)
-    )
+    series = [_unless_small(v) for group in several for v in verdicts(group, definitions, board)]
+    return tuple(_unless_busy(v, load) if load else v for v in series)
 
 
-def _word(verdicts: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> Judged:
-    """Return the worst word of the series, the findings and the run."""
-    about = [
-        v for v in verdicts if v.metric != WITHIN or v.word in ("impossible", "low")
-    ] or verdicts
+def _word(series: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> Judged:
+    bad: tuple[Judged, ...] = ("impossible", "low")
+    about = [v for v in series if v.metric != WITHIN or v.word in bad] or series
     words: set[str] = {verdict.word for verdict in about}
     words |= {"low"} if any(map(is_slow, findings)) else set()
     words |= {"failed"} if record.status == "failed" else set()
     return next((candidate for candidate in ORDER if candidate in words), "unknown")
+
+
+def _small_sizes(too_small: Sequence[Summary], series: Sequence[Verdict]) -> Iterator[SmallSizes]:
+    large = [v for v in series if not isinstance(v.reason, TooSmall)]
+    judged = [(v.metric, v.params.get("size")) for v in large]
+    sizes: dict[str, list[int]] = {}
+    for s in too_small:
+        if (s.metric, s.params.get("size")) not in judged:
+            sizes.setdefault(s.metric, []).append(int(s.params["size"]))
+    for metric, own in sizes.items():
+        yield SmallSizes(metric=metric, least=min(own), most=max(own))
+
+
+def _figures(series: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
+    busbw = (v.metric for v in series if v.metric.endswith("_busbw"))
+    bus = {metric.replace("_busbw", "_algbw") for metric in busbw}
+    candidates = [v for v in series if v.metric not in bus]
+    latency = next((v for v in candidates if v.metric == "latency"), None)
+    figures = [] if latency is None else [latency]
+    figures += [v for v in candidates if v.word == word and v is not latency and v.bound]
+    figures += [v for v in candidates if v not in figures and v.metric != MEMORY]
+    figures.sort(key=lambda v: v.metric == WITHIN)
+    return tuple(figures[:MOST_SHOWN] or candidates[-1:])
 
 
 def judge_launches(
@@ -181,22 +197,6 @@ def judge_launches(
         return judge(launches[0], record, findings, hardware, training=training)
     judged = judge(pool_launches(launches), record, findings, hardware)
     return msgspec.structs.replace(judged, launches=len(launches))
-
-
-def _not_judged(
-    summaries: Sequence[Summary], definitions: Mapping[str, Definition], verdicts: Sequence[Verdict]
-) -> tuple[SmallSizes, ...]:
-    """Find the points of rates whose messages are too small."""
-    large = [v for v in verdicts if not isinstance(v.reason, TooSmall)]
-    judged = [(v.metric, v.params.get("size")) for v in large]
-    too_small = (s for s in summaries if is_too_small(s, definitions[s.definition]))
-    small = [s for s in too_small if (s.metric, s.params.get("size")) not in judged]
-    sizes: dict[str, list[int]] = {}
-    for summary in small:
-        sizes.setdefault(summary.metric, []).append(int(summary.params["size"]))
-    return tuple(
-        SmallSizes(metric=metric, least=min(own), most=max(own)) for metric, own in sizes.items()
-    )
 
 
 def _is_ours(record: Record) -> bool:
@@ -245,9 +245,8 @@ def _on_hardware(
     mtu = hardware.mtu or JUMBO  # the limit must hold whatever the MTU is
     link = Link(rate=hardware.nic.rate, mtu=mtu, source=hardware.nic.source)
     rate = link.rate if hardware.rdma else goodput(link)
-    kind: LimitKind = (
-        "efa" if known_hardware.is_efa(hardware) else "rdma" if hardware.rdma else "tcp"
-    )
+    kind: LimitKind = "rdma" if hardware.rdma else "tcp"
+    kind = "efa" if known_hardware.is_efa(hardware) else kind
     limit = Limit(kind=kind, rate=rate, flow=definition.flow, source=hardware.nic.source, host=True)
     ranks = record.spec.hosts * record.spec.ranks_per_host
     return with_given_bound(summary, definition, limit, hosts, ranks)
@@ -255,8 +254,7 @@ def _on_hardware(
 
 def _is_sender(summary: Summary, record: Record) -> bool:
     """Tell whether these are times of a rank that only sends, which no link bounds."""
-    params = msgspec.json.decode(record.params)
-    pair = params.get("pair") or (0, 1)
+    pair = msgspec.json.decode(record.params).get("pair") or (0, 1)
     return summary.params.get("rank") == pair[0]
 
 
@@ -281,18 +279,6 @@ def _unless_busy(verdict: Verdict, load: OtherLoad) -> Verdict:
     return msgspec.structs.replace(verdict, word="unknown", reason=BusyHost(verdict.word))
 
 
-def _figures(verdicts: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
-    """Choose the figure that decides, and before it the shortest latency."""
-    bus = {v.metric.replace("_busbw", "_algbw") for v in verdicts if v.metric.endswith("_busbw")}
-    verdicts = [v for v in verdicts if v.metric not in bus]
-    latency = next((v for v in verdicts if v.metric == "latency"), None)
-    figures = [] if latency is None else [latency]
-    figures += [v for v in verdicts if v.word == word and v is not latency and v.bound]
-    figures += [v for v in verdicts if v not in figures and v.metric != MEMORY]
-    figures.sort(key=lambda v: v.metric == WITHIN)
-    return tuple(figures[:MOST_SHOWN] or verdicts[-1:])
-
-
 def _next_step(
     word: Judged,
     record: Record,
@@ -304,7 +290,7 @@ def _next_step(
     """Choose the most informative step, given what is known; never the command just run."""
     name = record.spec.name
     signs = [sign for sign in findings if not isinstance(sign, OtherLoad)]
-    if sign := _sign_of(word, signs) or (signs[0] if signs and not verdicts else None):
+    if sign := _sign_of(word, signs) or next(iter(() if verdicts else signs), None):
         return Advice(purpose="confirm", sign=sign)
     if not _is_ours(record):
         return _next_for_log(word, verdicts)
@@ -314,7 +300,8 @@ def _next_step(
     is_disturbed = len(signs) < len(findings) and word == "plausible"
     if is_disturbed or any(isinstance(verdict.reason, BusyHost) for verdict in verdicts):
         return Advice(purpose="again", command=("cluster", "compare", name, "--again"))
-    if record.benchmark == TRAINING and not _waits_for_network(record, training):
+    waits = training is not None and training.waits_for_network and _hosts(record) > 1
+    if record.benchmark == TRAINING and not waits:
         return _show("report", name)  # it draws the parts of a step
     return (
         _next_on_one_host(word, record, verdicts)
@@ -323,19 +310,14 @@ def _next_step(
     )
 
 
-def _waits_for_network(record: Record, training: TrainingVerdict | None) -> bool:
-    return training is not None and training.waits_for_network and _hosts(record) > 1
-
-
 def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
     """Return the finding that the word of a run is about, or that may explain it."""
     above = [finding for finding in findings if isinstance(finding, AboveLimit)]
     beside_limits = [finding for finding in findings if not isinstance(finding, AboveLimit)]
     slow = [finding for finding in beside_limits if is_slow(finding)]
     fatal = [sign for sign in beside_limits if isinstance(sign, Finding) and sign.kind in FATAL]
-    failures = [sign for sign in beside_limits if isinstance(sign, JobFailure)]
     about: dict[Judged, Sequence[Sign]] = {
-        "failed": fatal or failures,
+        "failed": fatal or [sign for sign in beside_limits if isinstance(sign, JobFailure)],
         "impossible": above,
         "low": slow or beside_limits,
     }
@@ -359,11 +341,10 @@ def _next_for_log(word: Judged, verdicts: Sequence[Verdict]) -> Advice | None:
         for own, reason in steps:
             if own == purpose:
                 return Advice(purpose=own, reason=reason)
-    if word != "unknown":
-        return None
-    if not verdicts:
+    if word == "unknown" and not verdicts:
         return Advice(purpose="read_log")
-    return Advice(purpose="compare_runs", command=("cluster", "compare", "RUN_A", "RUN_B"))
+    command = ("cluster", "compare", "RUN_A", "RUN_B")
+    return Advice(purpose="compare_runs", command=command) if word == "unknown" else None
 
 
 def _purpose(verdict: Verdict, *, small: bool) -> Purpose | None:
@@ -439,5 +420,5 @@ def _again(record: Record, benchmark: str, *flags: str) -> Advice:
         command = ("cluster", "more", "script", starter, benchmark, *hosts, *flags)
         return Advice(purpose="measure", command=command)
     options = [word for k, v in spec.options.items() for word in ("--option", f"{k}={v}")]
-    where = (spec.name, "--provider", spec.provider)
-    return _bench(benchmark, *where, *(() if spec.provider == "ssh" else hosts), *options, *flags)
+    place = (spec.name, "--provider", spec.provider)
+    return _bench(benchmark, *place, *(() if spec.provider == "ssh" else hosts), *options, *flags)

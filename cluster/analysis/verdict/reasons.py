@@ -4,8 +4,8 @@ from typing import Literal, TypeAlias
 
 from cluster.analysis.limits.devices import Missing
 from cluster.analysis.verdict.evidence import Sign
-from cluster.core.model.fleet import FleetFinding
-from cluster.core.model.limits import Assumption
+from cluster.core.model.network.fleet import FleetFinding
+from cluster.core.model.results.limits import Assumption
 from cluster.core.model.value import Scalar, Value
 
 Check = Literal[

@@ -7,11 +7,11 @@ from typing import Literal
 from cluster.analysis.limits.devices import OR, missing
 from cluster.analysis.limits.hardware import of_point
 from cluster.analysis.limits.link import BELIEVABLE, share
-from cluster.analysis.limits.published.comparison import Published, compare
+from cluster.analysis.limits.published import Published, compare
 from cluster.analysis.limits.usual import LARGE, RINGS, Usual, threshold, usual
 from cluster.analysis.verdict import reasons
-from cluster.core.model.limits import Hardware, Limit
-from cluster.core.model.measurements import Definition, Medium, Summary
+from cluster.core.model.results.limits import Hardware, Limit
+from cluster.core.model.results.measurements import Definition, Medium, Summary
 from cluster.core.model.value import Scalar, Value
 
 Word = Literal["normal", "low", "impossible", "plausible", "unknown"]
@@ -91,14 +91,17 @@ def judged_points(
 
     A sender's figure beside the receiver's has none.
     """
+    grouped: dict[object, list[Summary]] = {}
+    for point in summaries:
+        grouped.setdefault((point.definition, _series(point)), []).append(point)
     judged: dict[object, list[tuple[Summary, Summary]]] = {}
-    for points in _by_series(summaries):
+    for points in grouped.values():
         summary, best = _point(points, definitions)
         definition = definitions[summary.definition]
         series = judged.setdefault((definition.benchmark, definition.medium, _series(summary)), [])
         if definition.medium != "TCP" or not series or summary.ci is not None:
             series.append((summary, best))
-    return [point for points in judged.values() for point in points]
+    return [pair for series in judged.values() for pair in series]
 
 
 def overall(verdicts: Iterable[Verdict], *, failed: bool) -> str:
@@ -106,14 +109,6 @@ def overall(verdicts: Iterable[Verdict], *, failed: bool) -> str:
     words = {verdict.word for verdict in verdicts}
     order = ("impossible", "low", "normal", "plausible", "unknown")
     return "failed" if failed else next((word for word in order if word in words), "unknown")
-
-
-def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
-    """Group the points of each series, in the order of the summaries."""
-    series: dict[object, list[Summary]] = {}
-    for summary in summaries:
-        series.setdefault((summary.definition, _series(summary)), []).append(summary)
-    return series.values()
 
 
 def _point(

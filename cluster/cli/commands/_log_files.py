@@ -55,6 +55,5 @@ def readings(
 
 
 def print_left_out(left_out: Sequence[str]) -> None:
-    """Print on standard error which logs were left out."""
     for reason in left_out:
         sys.stderr.write(f"Left out: {reason}\n")

@@ -1,37 +1,27 @@
 """`cluster check --replace`: new machines for the hosts whose fault is confirmed."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cluster.cli.confirm import ask, price_words
 from cluster.cli.console import console
-from cluster.cli.progress.hosts import HostProgress
+from cluster.cli.measurement import Request
+from cluster.cli.progress import HostProgress
 from cluster.core.errors import ProvisionError, SpecError, on_failure
-from cluster.orchestration.hosts.new_machines import can_replace
+from cluster.core.model.network.fleet import FleetVerdict
+from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.hosts.machines import can_replace
 from cluster.orchestration.launch import replacement
 from cluster.runs import store
 from cluster.runs.run import PAIRS, Run
 
-if TYPE_CHECKING:
-    from cluster.cli.repeat import BenchOptions
-    from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
-    from cluster.orchestration.cluster import Cluster
-
 
 def replace(
-    cluster: Cluster,
-    run: Run,
-    verdict: FleetVerdict,
-    params: Mapping[str, Any],
-    options: BenchOptions,
-    share: float | None = None,
+    cluster: Cluster, run: Run, verdict: FleetVerdict, bench: Request, share: float | None = None
 ) -> FleetVerdict:
     """Replace hosts whose fault is confirmed, or say what to type where that is not possible.
 
@@ -41,38 +31,38 @@ def replace(
     Without consent to the cost, or new machines, the cluster stays as it was (SpecError,
     ProvisionError).
     """
-    test = partial(_test, cluster, params, options)
+    test = partial(_test, cluster, bench)
     bad = replacement.bad_hosts(run, verdict, test)
     if not bad:
         return verdict
     if share is not None:
         result = replacement.cordon_nodes(cluster, bad, run.folder.name, share)
     elif can_replace(cluster.disk):
-        _ask(cluster, bad, options)
-        result = _replaced(cluster, verdict, bad, test)
+        plan = replacement.replacement_plan(cluster, bad)
+        for line in plan.lines:
+            sys.stderr.write(f"{line}\n")
+        words = price_words(msgspec.structs.replace(cluster.spec, hosts=len(bad)), plan)
+        if (
+            plan.costs
+            and not bench.options.yes
+            and not ask(f"Replace {len(bad)} for {words}?", words)
+        ):
+            remedy = f"See it again: cluster ls {cluster.name}"
+            raise SpecError("Nothing was replaced.", remedy=remedy)
+        with ExitStack() as waiting:  # shows how far the new ones are until they are tested
+            on_state = waiting.enter_context(HostProgress(console(stderr=True, quiet=False)))
+
+            def test_new(pairs: Sequence[tuple[int, int]]) -> Run:
+                waiting.close()  # the tests show their own progress
+                return test(pairs)
+
+            with on_failure(lambda: _say_what_is_left(cluster)):
+                result = replacement.replace_hosts(cluster, verdict, bad, test_new, on_state)
     else:
         result = replacement.irreplaceable(cluster, bad)
     changed = msgspec.structs.replace(verdict, replaced=result)
     store.write_verdict(run.folder, changed)
     return changed
-
-
-def _replaced(
-    cluster: Cluster,
-    verdict: FleetVerdict,
-    bad: Mapping[int, FleetFinding],
-    test: replacement.TestPairs,
-) -> tuple[HostReplacement, ...]:
-    """Replace hosts, and show how far the new ones are until they are tested."""
-    with ExitStack() as waiting:
-        on_state = waiting.enter_context(HostProgress(console(stderr=True, quiet=False)))
-
-        def test_new(pairs: Sequence[tuple[int, int]]) -> Run:
-            waiting.close()  # the tests show their own progress
-            return test(pairs)
-
-        with on_failure(lambda: _say_what_is_left(cluster)):
-            return replacement.replace_hosts(cluster, verdict, bad, test_new, on_state)
 
 
 def _say_what_is_left(cluster: Cluster) -> None:
@@ -82,14 +72,10 @@ def _say_what_is_left(cluster: Cluster) -> None:
         sys.stderr.write(f"{cluster.name} is as it was: no host was replaced.\n")
 
 
-def _test(
-    cluster: Cluster,
-    params: Mapping[str, Any],
-    options: BenchOptions,
-    pairs: Sequence[tuple[int, int]],
-) -> Run:
-    from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+def _test(cluster: Cluster, bench: Request, pairs: Sequence[tuple[int, int]]) -> Run:
+    from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
 
+    params, options = bench.params, bench.options
     named = tuple(f"{source}-{target}" for source, target in pairs)
     repeated = {name: params[name] for name in ("metric", "milliseconds")}
     with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
@@ -101,15 +87,6 @@ def _test(
             pairs=named,
             **repeated,
         )
-
-
-def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOptions) -> None:
-    plan = replacement.replacement_plan(cluster, bad)
-    for line in plan.lines:
-        sys.stderr.write(f"{line}\n")
-    words = price_words(msgspec.structs.replace(cluster.spec, hosts=len(bad)), plan)
-    if plan.costs and not options.yes and not ask(f"Replace {len(bad)} for {words}?", words):
-        raise SpecError("Nothing was replaced.", remedy=f"See it again: cluster ls {cluster.name}")
 
 
 def raise_if_bad(verdict: FleetVerdict, name: str) -> None:

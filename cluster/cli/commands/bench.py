@@ -6,7 +6,7 @@ Example: cluster bench p2p --metrics latency --sizes 8:64MiB --json
 import inspect
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -19,15 +19,14 @@ from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.flags import make_command
 from cluster.cli.gates import Gates, read_gates
-from cluster.cli.measurement import check, measure
-from cluster.cli.progress.hosts import HostProgress
-from cluster.cli.progress.jobs import JobProgress
-from cluster.cli.repeat import FLAGS, BenchOptions, launch_once
-from cluster.core import journal, plugins
+from cluster.cli.measurement import FLAGS, BenchOptions, Request, check, launch_once, measure
+from cluster.cli.progress import HostProgress, JobProgress
+from cluster.core import plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.lottery import DrawCost, DrawnSeries
+from cluster.core.model.results.measurements import DrawCost, DrawnSeries
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
+from cluster.core.state import journal
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import PLAIN, Trial
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
@@ -74,13 +73,15 @@ def bench_command(name: str) -> click.Command:
         else:
             machines["provider"] = flags.choose_provider(machines["provider"], run_local=run_local)
         begin = measure if options.lottery is None else draw_lottery
-        begin(flags.spec(**machines), benchmark.name, chosen, options)
+        begin(flags.spec(**machines), Request(benchmark.name, chosen, options))
 
+    summary = (inspect.getdoc(inspect.getmodule(type(benchmark))) or "").partition("\n")[0]
+    metrics = ", ".join(definition.metric for definition in benchmark.metrics)
     provider, *shared = flags.SPEC.values()
     return make_command(
         name,
         command,
-        _help(benchmark),
+        f"{summary}\n\nMetrics: {metrics}.\n\nExample: cluster bench {benchmark.name} --run-local",
         {
             "params": flags.ParameterGroup(flags.param_flags(benchmark.Params)),
             "machines": flags.ParameterGroup(
@@ -146,15 +147,6 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
         raise Exit
 
 
-def _help(benchmark: Benchmark[Any]) -> str:
-    module = inspect.getdoc(inspect.getmodule(type(benchmark))) or ""
-    summary = module.partition("\n")[0]
-    metrics = ", ".join(definition.metric for definition in benchmark.metrics)
-    return (
-        f"{summary}\n\nMetrics: {metrics}.\n\nExample: cluster bench {benchmark.name} --run-local"
-    )
-
-
 command = BenchGroup("bench", help=__doc__, no_args_is_help=True)
 
 
@@ -177,13 +169,12 @@ class LotteryAnswer(Value, frozen=True, kw_only=True):
     answer: str  # in one line
 
 
-def draw_lottery(
-    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
-) -> None:
+def draw_lottery(spec: ClusterSpec, bench: Request) -> None:
     """Launch machines several times, benchmark and end them; show draws also if one fails."""
+    options = bench.options
     draws = options.lottery or 0
     _check(spec, options, draws)
-    check_machines = check(spec, benchmark, params, options, (PLAIN,))
+    check_machines = check(spec, bench, (PLAIN,))
     plan = plan_spec(spec)[1]
     check_machines(plan)
     if options.plan:
@@ -197,7 +188,24 @@ def draw_lottery(
     try:
         for number in range(1, draws + 1):
             screen.print(f"Draw {number} of {draws}", soft_wrap=True)
-            drawn.append(_draw(spec, benchmark, params, options, number))
+            start, jobs = time.time(), options.launches or JOBS
+            trial = Trial(name=f"draw {number}", params={}, variables={})
+            with HostProgress(screen) as waiting:
+                cluster = launch_spec(spec, waiting)
+            try:
+                with JobProgress(stderr=options.json, launches=jobs) as live:
+                    launch = partial(launch_once, cluster, bench, trial, live, f"{start:.3f}")
+                    ran = [launch() for _ in range(jobs)]
+            finally:
+                cluster.down()
+                for line in show.receipt_lines(cluster):
+                    screen.print(line, soft_wrap=True)
+            receipt = cluster.receipt()
+            cost = DrawCost(
+                seconds=receipt.seconds if receipt else time.time() - start,
+                dollars=receipt.dollars if receipt else None,
+            )
+            drawn.append((Draw(runs=tuple(str(run.folder) for run in ran), cost=cost), ran))
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped, and the machines are ended.\n")
         raise
@@ -231,42 +239,11 @@ def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
             means="It gives the same hosts each time, so that there is nothing to draw.",
             remedy="Choose a provider that creates machines, such as --provider aws.",
         )
-    if spec.name in journal.names():
+    if journal.exists(spec.name):
         raise SpecError(
             f"The cluster {spec.name} runs, and a lottery ends its machines after each draw.",
             remedy=f"Choose another --name, or end it first: cluster down {spec.name}",
         )
-
-
-def _draw(
-    spec: ClusterSpec,
-    benchmark: str,
-    params: Mapping[str, object],
-    options: BenchOptions,
-    number: int,
-) -> tuple[Draw, list[Run]]:
-    """Launch the machines, run the jobs, and take the machines down, whatever happens."""
-    start, jobs = time.time(), options.launches or JOBS
-    trial = Trial(name=f"draw {number}", params={}, variables={})
-    screen = console(stderr=options.json)
-    with HostProgress(screen) as waiting:
-        cluster = launch_spec(spec, waiting)
-    try:
-        with JobProgress(stderr=options.json, launches=jobs) as live:
-            ran = [
-                launch_once(cluster, benchmark, params, options, trial, live, f"{start:.3f}")
-                for _ in range(jobs)
-            ]
-    finally:
-        cluster.down()
-        for line in show.receipt_lines(cluster):
-            screen.print(line, soft_wrap=True)
-    receipt = cluster.receipt()
-    cost = DrawCost(
-        seconds=receipt.seconds if receipt else time.time() - start,
-        dollars=receipt.dollars if receipt else None,
-    )
-    return Draw(runs=tuple(str(run.folder) for run in ran), cost=cost), ran
 
 
 def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:

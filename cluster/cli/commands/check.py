@@ -3,46 +3,86 @@
 Example: cluster check big --confirm
 """
 
+import os
 import sys
+import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-from click.exceptions import Exit
+import msgspec
+from click.exceptions import Abort, ClickException, Exit
 
 from cluster.analysis.verdict.judgement import judge
 from cluster.cli import flags
-from cluster.cli.commands._gate import GateOptions, pass_gate, refuse_unfit, show_drift
+from cluster.cli.command_line import error_words, print_error
 from cluster.cli.commands._log_files import print_left_out
-from cluster.cli.flags import argument, group, option
-from cluster.cli.gates import GateFlags, Gates, report_cases
-from cluster.cli.measurement import launched
-from cluster.cli.progress.jobs import JobProgress
-from cluster.cli.repeat import BenchOptions
+from cluster.cli.deadline import answer_by
+from cluster.cli.flags import (
+    argument,
+    group,
+    option,
+    refuse_together,
+    refuse_unused,
+    typed_values,
+)
+from cluster.cli.gates import GateFlags, Gates, judgement_cases, report_cases
+from cluster.cli.measurement import BenchOptions, Request, launched
+from cluster.cli.progress import JobProgress
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.core import decoders
-from cluster.core.errors import JobError, SpecError
-from cluster.core.files import read_text
-from cluster.core.model.fleet import FleetVerdict, PairMetric
-from cluster.core.model.placement import Placement
+from cluster.core.errors import ClusterError, JobError, SpecError
+from cluster.core.model.network.fleet import Drift, FleetVerdict, PairMetric
+from cluster.core.model.network.gate import STATUS, Gate
 from cluster.core.model.value import Value
-from cluster.core.units import format_value, parse_percent, parse_rate, parse_size
-from cluster.orchestration.bench.listener import Listener
-from cluster.orchestration.check.verdict import judge_check
+from cluster.core.state.files import read_text
+from cluster.core.text.units import (
+    format_value,
+    parse_percent,
+    parse_rate,
+    parse_seconds,
+    parse_size,
+)
+from cluster.orchestration.bench.collect import Listener
+from cluster.orchestration.bench.plan import LONGEST
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.reports.ci import judgement_cases
+from cluster.orchestration.launch.gate import WITHIN as GATE_TIME
+from cluster.orchestration.launch.gate import compare_hosts, prove, prove_nothing
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.tables import findings_table, group_table, layer_table, replacement_lines
+from cluster.reports.words.fleet import drift_words, unread_words
 from cluster.reports.words.verdict import answer
 from cluster.runs import shared_file, store
 from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import PAIRS, WITHIN, Run
 
-GROUPS = "Give --groups a file with the hosts of a group on each line."
+GROUPS = "Give --groups {} with the hosts of a group on each line."
 OTHERS = "Name hosts of the logs, or leave --groups out."
 LOG_METRICS: dict[str, PairMetric] = {"bandwidth": "bandwidth", "latency": "latency"}
+BY_TIME = "chooses its tests by the time"
+LATE = 0.02  # of the time of a gate: an answer that is later than this is none
+UNUSED_BY_GATES = ("rounds", "alone", "confirm", "milliseconds", "timeout", "keep")  # with --gate
+
+
+class GateOptions(Value, frozen=True, kw_only=True):
+    """Whether a check is a gate, as it was typed."""
+
+    gate: Annotated[
+        bool,
+        option("--gate", "May a job start? Exit 0: proven, 1: bad, 75: undecided in the time."),
+    ] = False
+    within: Annotated[
+        str | None,
+        option("--within TIME", f"How long --gate may take.  [default: {GATE_TIME:g}s]"),
+    ] = None
+    drift: Annotated[
+        bool,
+        option("--drift", "Compare the settings of hosts, in seconds. Exit 75: one is not read."),
+    ] = False
+    busy: Annotated[bool, option("--busy", "Leave out hosts on which a job runs.")] = False
 
 
 class PairLogFlags(Value, frozen=True, kw_only=True):
@@ -80,20 +120,17 @@ def only_name(names: Sequence[str] | None) -> str | None:
     return names[0] if names else None
 
 
-def run_of(
-    names: Sequence[str] | None,
-    where: Path,
-    typed: PairLogFlags,
-    metric: str,
-    groups: str | None = None,
-) -> Run:
+def run_of(names: Names, root: Path, typed: PairLogFlags, metric: str, groups: str | None) -> Run:
     """Find a run, or make one from logs of other tools (SpecError)."""
     words = (*(typed.from_ or ()), *(names or ()))
     if len(words) == 1 and _is_run(words[0]):
-        return store.read(_find_run(where, words[0]))
-    from cluster.orchestration.check.fleet_check import read_groups  # noqa: PLC0415 - slow: numpy
-    from cluster.runs.import_.pair_reader import PairLogOptions  # noqa: PLC0415
-    from cluster.runs.import_.pairs import ImportedPairsParams, import_pairs  # noqa: PLC0415
+        return store.read(_find_run(root, words[0]))
+    from cluster.orchestration.proximity import read_groups  # noqa: PLC0415 - slow: numpy
+    from cluster.runs.import_.pairs import (  # noqa: PLC0415
+        ImportedPairsParams,
+        PairLogOptions,
+        import_pairs,
+    )
 
     if metric not in LOG_METRICS:
         message = f"--metric {metric} is not in logs of pairs."
@@ -104,27 +141,29 @@ def run_of(
             remedy="Give a file with the hosts of a group on each line; without it, groups are "
             "taken from the values, if these show any.",
         )
-    grouping = groups and partial(read_groups, read_text(groups, GROUPS), remedy=OTHERS)
+    grouping = groups and partial(
+        read_groups, read_text(groups, GROUPS.format("a file")), remedy=OTHERS
+    )
     options = PairLogOptions(
         metric=LOG_METRICS[metric],
         pattern=typed.pairs_pattern or "",
         series=typed.series or "",
         grouping=grouping or None,
-        limit=parse_rate(typed.limit) if typed.limit else None,
+        limit=None if typed.limit is None else parse_rate(typed.limit),
     )
-    run = import_pairs(words, where, options)
+    run = import_pairs(words, root, options)
     print_left_out(decoders.decode(run.record.params, ImportedPairsParams).left_out)
     return run
 
 
-def _find_run(where: Path, word: str) -> Path:
+def _find_run(root: Path, word: str) -> Path:
     """Find a run; say of what looks like a file that it is missing."""
     try:
-        return store.find(where, word)
+        return store.find(root, word)
     except SpecError as error:
         if not Path(word).suffix and "/" not in word:
             raise
-        message = f"There is no file {word}, and no run of that name under {where}."
+        message = f"There is no file {word}, and no run of that name under {root}."
         raise SpecError(message, remedy="Name logs that exist, or a run: cluster runs") from error
 
 
@@ -207,32 +246,42 @@ def command(
                 remedy=f"Type: cluster check NAME {change}",
             )
     _refuse_unfit(survey, logs, gates)
-    refuse_unfit(gate, _unfit_for_gate(survey, logs, gates, machines), limit=logs.limit or "")
+    unfit = {
+        "--from": logs.from_,
+        "--pairs": survey.pairs,
+        "--near": survey.near,
+        "--devices": survey.devices,
+        "--replace": survey.replace,
+        "--cordon": survey.cordon,
+        "--provider": machines["provider"],
+        "--metric latency": survey.metric == "latency",
+        "--fail-on, --junit or --github": gates.has_any,
+    }
+    refuse_unfit(gate, unfit, limit=logs.limit)
     if logs.from_:
         _judge_logs(names, survey, logs, gates, options)
         return
     name = only_name(names)
-    benchmark, params = (WITHIN, _devices(survey)) if survey.devices else (PAIRS, _params(survey))
-    with _cluster(name, machines, benchmark, params, options) as cluster:
+    bench = Request(WITHIN if survey.devices else PAIRS, _params(survey), options)
+    with undecided_at_errors(is_gate=gate.gate), _cluster(name, machines, bench) as cluster:
         if gate.drift:
             show_drift(cluster, options)
             return
         if gate.gate:
-            groups = _groups(cluster, survey.grouping, store.root(options.runs))
-            pass_gate(cluster, gate, {**params, "groups": groups}, logs.limit, options)
+            pass_gate(cluster, gate, _add_groups(bench, cluster, survey.grouping), logs.limit)
         if survey.near:
-            from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+            from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
 
             with CheckProgress(len(cluster.machines), "latency", stderr=options.json) as live:
-                near = _bench(cluster, PAIRS, params, live, options)
+                near = _bench(cluster, bench, live)
             _show_near(near, as_json=options.json)
             return
         if survey.devices:
-            run = _bench(cluster, WITHIN, params, JobProgress(stderr=options.json), options)
-            verdict = _show(run.fleet or judge_check(run), as_json=options.json)
+            run = _bench(cluster, bench, JobProgress(stderr=options.json))
+            verdict = _show(run.fleet or _judge(run), as_json=options.json)
         else:
             with cluster.bench_jobs.claimed():
-                run, verdict = _check(cluster, params, survey, share, options)
+                run, verdict = _check(cluster, bench, survey, share)
     _exit_by_gates(gates, run, verdict)
 
 
@@ -244,27 +293,22 @@ def _judge_logs(
     if survey.near:
         _show_near(run, as_json=options.json)
         return
-    _exit_by_gates(gates, run, _show(judge_check(run), as_json=options.json))
+    _exit_by_gates(gates, run, _show(_judge(run), as_json=options.json))
 
 
 def _cluster(
-    name: str | None,
-    machines: dict[str, Any],
-    benchmark: str,
-    params: dict[str, Any],
-    options: BenchOptions,
+    name: str | None, machines: dict[str, Any], bench: Request
 ) -> AbstractContextManager[Cluster]:
     """Attach to the cluster that is named, or launch one for the check."""
     provider = machines["provider"]
     if name is not None and provider is None:
         return nullcontext(attach(name))
     chosen = {"name": name or NAME, "provider": provider or flags.DEFAULT_PROVIDER}
-    return launched(flags.spec(**{**machines, **chosen}), benchmark, params, options)
+    return launched(flags.spec(**{**machines, **chosen}), bench)
 
 
-def _bench(
-    cluster: Cluster, benchmark: str, params: dict[str, Any], live: Listener, options: BenchOptions
-) -> Run:
+def _bench(cluster: Cluster, bench: Request, live: Listener) -> Run:
+    benchmark, params, options = bench
     return cluster.bench(
         benchmark, runs=options.runs, timeout=options.timeout, listener=live, **params
     )
@@ -273,23 +317,25 @@ def _bench(
 def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
     """Report the verdict as `judge` does, and end with the exit status of the gates."""
     judged = answer(judge((), run.record, fleet=verdict))
-    suite = "/".join(run.folder.parts[-2:])
-    raise Exit(report_cases(gates, list(judgement_cases(suite, judged))))
-
-
-def _devices(survey: Survey) -> dict[str, Any]:
-    if survey.devices not in DEVICES:
-        message = f"--devices {survey.devices} is not known."
-        raise SpecError(message, remedy=f"There are: {', '.join(DEVICES)}")
-    return {"devices": survey.devices}
+    raise Exit(report_cases(gates, list(judgement_cases(run.name, judged))))
 
 
 def _params(survey: Survey) -> dict[str, Any]:
+    if survey.devices:
+        if survey.devices not in DEVICES:
+            message = f"--devices {survey.devices} is not known."
+            raise SpecError(message, remedy=f"There are: {', '.join(DEVICES)}")
+        return {"devices": survey.devices}
     milliseconds = survey.milliseconds or (100 if survey.near else 300)
     if survey.near:
         return {"metric": "latency", "rounds": 0, "alone": 0, "milliseconds": milliseconds}
+    rounds = survey.rounds
+    if rounds != "all" and not (rounds.isdecimal() and int(rounds)):
+        raise SpecError(
+            f"--rounds {rounds} is no number of rounds.", remedy="Give 1 or more, or: --rounds all"
+        )
     return {
-        "rounds": _rounds(survey.rounds),
+        "rounds": 0 if rounds == "all" else int(rounds),
         **_metric(survey.metric),
         "alone": survey.alone,
         "pairs": tuple(survey.pairs.split(",")) if survey.pairs else (),
@@ -307,57 +353,21 @@ def _share(survey: Survey) -> float | None:
 
 
 def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
+    typed: dict[str, object] = {
+        "--pairs": survey.pairs,
+        "--groups": survey.grouping,
+        "--confirm": survey.confirm or survey.replace or survey.cordon,
+    }
     if survey.devices:
-        _refuse_besides("--devices", "measures the devices of each host", survey, logs)
+        typed = {"--from": logs.from_, **typed, "--near": survey.near}
+        refuse_together("--devices", "measures the devices of each host", typed)
     if survey.near:
-        _refuse_besides("--near", "measures the latency of all pairs", survey)
+        refuse_together("--near", "measures the latency of all pairs", typed)
     if survey.near and gates.has_any:
         raise SpecError(
             "--near finds groups of hosts, and has no verdict for a gate.",
             remedy="Leave --near out, or --fail-on, --junit and --github.",
         )
-
-
-def _unfit_for_gate(
-    survey: Survey, logs: PairLogFlags, gates: Gates, machines: Mapping[str, Any]
-) -> dict[str, object]:
-    return {
-        "--from": logs.from_,
-        "--pairs": survey.pairs,
-        "--near": survey.near,
-        "--devices": survey.devices,
-        "--replace": survey.replace,
-        "--cordon": survey.cordon,
-        "--provider": machines["provider"],
-        "--metric latency": survey.metric == "latency",
-        "--fail-on, --junit or --github": gates.has_any,
-    }
-
-
-def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | None = None) -> None:
-    typed = {
-        "--from": logs and logs.from_,
-        "--pairs": survey.pairs,
-        "--groups": survey.grouping,
-        "--confirm": survey.confirm or survey.replace or survey.cordon,
-        "--devices": flag == "--near" and survey.devices,
-        "--near": flag == "--devices" and survey.near,
-    }
-    unfit = [word for word, value in typed.items() if value]
-    if unfit:
-        raise SpecError(
-            f"{unfit[0]} does not go with {flag}, which {why}.", remedy="Leave one of them out."
-        )
-
-
-def _rounds(text: str) -> int:
-    if text == "all":
-        return 0
-    if not text.isdecimal() or int(text) < 1:
-        raise SpecError(
-            f"--rounds {text} is no number of rounds.", remedy="Give 1 or more, or: --rounds all"
-        )
-    return int(text)
 
 
 def _metric(text: str) -> dict[str, Any]:
@@ -377,14 +387,10 @@ def _metric(text: str) -> dict[str, Any]:
 
 
 def _check(
-    cluster: Cluster,
-    params: dict[str, Any],
-    survey: Survey,
-    share: float | None,
-    options: BenchOptions,
+    cluster: Cluster, bench: Request, survey: Survey, share: float | None
 ) -> tuple[Run, FleetVerdict]:
     """Show the results also of an interrupted run."""
-    from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+    from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.launch.replacement import (  # noqa: PLC0415
         cordoning_provider,
         finish_replacement,
@@ -394,34 +400,33 @@ def _check(
         finish_replacement(cluster)
     if survey.cordon:
         cordoning_provider(cluster)
-    params = {**params, "groups": _groups(cluster, survey.grouping, store.root(options.runs))}
+    bench = _add_groups(bench, cluster, survey.grouping)
+    as_json = bench.options.json
     try:
-        with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
-            run = _bench(cluster, PAIRS, params, live, options)
+        with CheckProgress(len(cluster.machines), bench.params["metric"], stderr=as_json) as live:
+            run = _bench(cluster, bench, live)
     except (JobError, KeyboardInterrupt):
         if cluster.state.jobs:
-            _show(judge_check(store.read(Path(cluster.job()[0].run))), as_json=options.json)
+            _show(_judge(store.read(Path(cluster.job()[0].run))), as_json=as_json)
         raise
     if survey.replace or survey.cordon:
-        return run, _replace(cluster, run, params, share, options)
-    return run, _show(run.fleet or judge_check(run), as_json=options.json)
+        return run, _replace(cluster, run, bench, share)
+    return run, _show(run.fleet or _judge(run), as_json=as_json)
 
 
-def _replace(
-    cluster: Cluster, run: Run, params: dict[str, Any], share: float | None, options: BenchOptions
-) -> FleetVerdict:
+def _replace(cluster: Cluster, run: Run, bench: Request, share: float | None) -> FleetVerdict:
     """Show the verdict, also if nothing can be replaced; then replace or cordon the bad hosts."""
     from cluster.cli.commands._replacement import raise_if_bad, replace  # noqa: PLC0415
 
-    verdict = run.fleet or judge_check(run)
-    if not options.json:
+    verdict = run.fleet or _judge(run)
+    if not bench.options.json:
         show_verdict(verdict)
     try:
-        verdict = replace(cluster, run, verdict, params, options, share)
+        verdict = replace(cluster, run, verdict, bench, share)
     finally:
-        if options.json:
+        if bench.options.json:
             print_json(verdict)
-    if not options.json:
+    if not bench.options.json:
         result = "replaced" if share is None else "cordoned"
         text = f"No host is confirmed to be bad by itself, so none is {result}."
         print_lines(*(tuple(replacement_lines(verdict)) or (text,)))
@@ -429,19 +434,26 @@ def _replace(
     return verdict
 
 
-def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...]:
+def _add_groups(bench: Request, cluster: Cluster, source: str | None) -> Request:
     """Find which hosts share a switch; empty if neither --groups nor the provider names them."""
-    from cluster.orchestration.check.fleet_check import known_groups, read_groups  # noqa: PLC0415
-    from cluster.orchestration.proximity import placed_groups, topology_groups  # noqa: PLC0415
+    from cluster.orchestration import proximity  # noqa: PLC0415 - slow: numpy
 
     if source is None:
-        return known_groups(cluster.spec, cluster.machines)
-    if source == "topology":
-        return topology_groups(cluster.spec, cluster.machines)
-    if source == "placement":
-        return placed_groups(where, cluster.state)
-    remedy = "Give --groups topology, placement, or a file with the hosts of a group on each line."
-    return read_groups(read_text(source, remedy), cluster.machines)
+        groups = proximity.ask_topology(cluster.spec, cluster.machines).switch_groups
+    elif source == "topology":
+        groups = proximity.topology_groups(cluster.spec, cluster.machines)
+    elif source == "placement":
+        groups = proximity.placed_groups(store.root(bench.options.runs), cluster.state)
+    else:
+        remedy = GROUPS.format("topology, placement, or a file")
+        groups = proximity.read_groups(read_text(source, remedy), cluster.machines)
+    return bench._replace(params={**bench.params, "groups": groups})
+
+
+def _judge(run: Run) -> FleetVerdict:
+    from cluster.orchestration.fleet_check import judge_check  # noqa: PLC0415 - slow: numpy
+
+    return judge_check(run)
 
 
 def _show(verdict: FleetVerdict, *, as_json: bool) -> FleetVerdict:
@@ -458,31 +470,29 @@ SHOWN = 5  # pairs without a value; the others are in verdict.json
 def show_verdict(verdict: FleetVerdict) -> None:
     if verdict.findings:
         sys.stdout.write(table_text(findings_table(verdict), screen_width()))
-    print_lines(*_lines(verdict))
-
-
-def _lines(verdict: FleetVerdict) -> Iterator[str]:
-    yield from (f"Undecided: {suspect}" for suspect in verdict.undecided)
-    yield from (f"No value: {pair}" for pair in verdict.missing[:SHOWN])
+    lines = [f"Undecided: {suspect}" for suspect in verdict.undecided]
+    lines += [f"No value: {pair}" for pair in verdict.missing[:SHOWN]]
     if (more := len(verdict.missing) - SHOWN) > 0:
-        yield f"No value: {more} more {'pair' if more == 1 else 'pairs'}; all are in verdict.json."
-    yield from (f"Assumed: {assumption}" for assumption in verdict.assumptions)
-    for finding in verdict.findings:
-        if finding.confirm and not finding.confirmed:
-            yield f"To confirm {finding.part}: {finding.confirm}"
+        pairs = "pair" if more == 1 else "pairs"
+        lines.append(f"No value: {more} more {pairs}; all are in verdict.json.")
+    lines += [f"Assumed: {assumption}" for assumption in verdict.assumptions]
+    lines += [
+        f"To confirm {finding.part}: {finding.confirm}"
+        for finding in verdict.findings
+        if finding.confirm and not finding.confirmed
+    ]
     simulated = " (simulated: nothing was measured)" if verdict.simulated else ""
-    yield f"Run folder: {relative_path(Path(verdict.run))}{simulated}"
+    lines.append(f"Run folder: {relative_path(Path(verdict.run))}{simulated}")
     if verdict.reference is not None and verdict.tolerance:
         unit = "B/s" if verdict.metric == "bandwidth" else "s"
         edge = 1 - verdict.tolerance
         line = verdict.reference * edge if unit == "B/s" else verdict.reference / edge
         side = "below" if unit == "B/s" else "above"
-        yield (
+        lines.append(
             f"{verdict.tests} tests, {verdict.failed} without a value; low is {side} "
             f"{format_value(line, unit)}."
         )
-    yield from replacement_lines(verdict)
-    yield verdict.answer
+    print_lines(*lines, *replacement_lines(verdict), verdict.answer)
 
 
 def _show_near(run: Run, *, as_json: bool) -> None:
@@ -497,18 +507,104 @@ def _show_near(run: Run, *, as_json: bool) -> None:
         sys.stdout.write(table_text(group_table(placement), screen_width()))
     if placement.topology.layers:
         sys.stdout.write(table_text(layer_table(placement), screen_width()))
-    print_lines(*_near_lines(placement, run.record.spec.name))
-
-
-def _near_lines(placement: Placement, name: str) -> Iterator[str]:
-    yield from placement.disagreements
-    for layer in placement.layers[1:]:
-        yield f"These groups form {len(set(layer))} larger ones."
+    name = run.record.spec.name
+    lines = list(placement.disagreements)
+    lines += [f"These groups form {len(set(layer))} larger ones." for layer in placement.layers[1:]]
     simulated = " (simulated: nothing was measured)" if placement.simulated else ""
-    yield f"Run folder: {relative_path(Path(placement.run))}{simulated}"
+    lines.append(f"Run folder: {relative_path(Path(placement.run))}{simulated}")
     if placement.untested:
         pairs = placement.pairs + placement.untested
-        yield f"{placement.untested} of {pairs} pairs have no latency."
-    yield placement.answer
+        lines.append(f"{placement.untested} of {pairs} pairs have no latency.")
+    lines.append(placement.answer)
     if placement.groups and name != IMPORTED:
-        yield f"Next: cluster check {name} --groups placement"
+        lines.append(f"Next: cluster check {name} --groups placement")
+    print_lines(*lines)
+
+
+def refuse_unfit(typed: GateOptions, values: Mapping[str, object], *, limit: str | None) -> None:
+    """Refuse flags of a gate without one, and with what a gate does not do (SpecError)."""
+    alone = None if values["--from"] else limit
+    flags = (("--within", typed.within), ("--busy", typed.busy or None), ("--limit", alone))
+    own = [flag for flag, value in flags if value is not None]
+    if not typed.gate:
+        if own:
+            raise SpecError(
+                f"{own[0]} belongs to --gate.",
+                remedy="Type: cluster check NAME --gate. For the devices of each host: --devices",
+            )
+        return
+    refuse_together("--gate", BY_TIME, {**values, "--drift": typed.drift})
+    refuse_unused(UNUSED_BY_GATES, f"with --gate, which {BY_TIME}")
+
+
+def show_drift(cluster: Cluster, options: BenchOptions) -> None:
+    """Show the settings in which hosts differ, the most unusual first (Exit: some are not read)."""
+    differences = compare_hosts(cluster)
+    names = [machine.name for machine in cluster.machines]
+    silent = tuple(host for host, name in enumerate(names) if name in cluster.remote.absent)
+    total, read = len(names), len(names) - len(silent)
+    values = ("no",) * len(silent)
+    unread = Drift(
+        setting="answers", usual="yes", count=read, of=total, hosts=silent, values=values
+    )
+    if options.json:
+        print_json([unread, *differences] if silent else differences)
+    else:
+        print_lines(*([unread_words(unread, names)] if silent else []))
+        print_lines(*map(drift_words, differences))
+        if total == 1:
+            print_lines(f"{cluster.name} has one host, and nothing to compare it with.")
+        elif not differences and read > 1:
+            print_lines(f"The {read} hosts of {cluster.name} do not differ.")
+    if silent:
+        raise Exit(STATUS["UNDECIDED"])
+
+
+def pass_gate(cluster: Cluster, typed: GateOptions, bench: Request, limit: str | None) -> NoReturn:
+    """Prove the hosts in the time, say what came of it, and end with its exit status."""
+    # The seconds since this process began, which its user waits for, too: proc(5).
+    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    up = time.clock_gettime(time.CLOCK_BOOTTIME)
+    began = time.monotonic() - max(0.0, up - int(ticks) / os.sysconf("SC_CLK_TCK"))
+    within = min(GATE_TIME if typed.within is None else parse_seconds(typed.within), LONGEST)
+    params = {**bench.params, "limit": 0.0 if limit is None else parse_rate(limit)}
+    listener = JobProgress(stderr=True)
+    repeated = typed_values(("metric", "grouping", "limit", "busy"))
+
+    def work() -> bytes:
+        gate = prove(
+            cluster, within, busy=typed.busy, runs=bench.options.runs, listener=listener,
+            params=params, began=began, typed=repeated,
+        )  # fmt: skip
+        return msgspec.json.encode(gate)
+
+    with suppress(OSError):  # only root may; it sleeps until then, and no other process delays it
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    content = answer_by(began + (1 + LATE) * within, work)
+    if content is None:
+        gate = prove_nothing(cluster, within, began, params, repeated)
+    else:
+        gate = decoders.decode(content, Gate)
+    if bench.options.json:
+        print_json(gate)
+    else:
+        sys.stdout.write(f"{gate.answer}\n")
+    sys.stdout.flush()
+    os._exit(STATUS[gate.verdict])  # what is open belongs to the child, which closes it
+
+
+@contextmanager
+def undecided_at_errors(*, is_gate: bool) -> Iterator[None]:
+    """End a gate that fails with the status of UNDECIDED: that of other failures says BAD."""
+    try:
+        yield
+    except (SpecError, ClickException, Abort, Exit):
+        raise
+    except Exception as error:
+        if not is_gate:
+            raise
+        if isinstance(error, ClusterError | OSError):
+            print_error(error_words(error))
+        else:
+            traceback.print_exc()
+        raise Exit(STATUS["UNDECIDED"]) from error

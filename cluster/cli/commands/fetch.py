@@ -12,7 +12,6 @@ from cluster.orchestration.bench.collect import raise_unless_done
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.jobs.bench_job import BenchJob
 from cluster.orchestration.jobs.job import may_run
-from cluster.runs.run import Run
 from cluster.runs.store import read
 
 
@@ -31,15 +30,10 @@ def command(name: flags.ClusterName, job: flags.AnyJob = "", json: flags.Json = 
             sys.stderr.write(f"Without the tasks that may still run, on {', '.join(runs)}.\n")
         return
     run = read(chosen.fetch())
-    _show_results(run, as_json=json)
+    if run.fleet is None or json:
+        show_run(run, as_json=json)
+    else:
+        from cluster.cli.commands.check import show_verdict  # noqa: PLC0415 - only for checks
+
+        show_verdict(run.fleet)
     raise_unless_done(run)
-
-
-def _show_results(run: Run, *, as_json: bool) -> None:
-    """Show a run; of a check, its verdict as `cluster check` shows it."""
-    if run.fleet is None or as_json:
-        show_run(run, as_json=as_json)
-        return
-    from cluster.cli.commands.check import show_verdict  # noqa: PLC0415 - only for checks
-
-    show_verdict(run.fleet)

@@ -4,7 +4,6 @@ Example: cluster hang mine train; of dumps that somebody sent: cluster hang --fr
 """
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from click.exceptions import Exit
@@ -14,11 +13,11 @@ from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.overview import FAILED
 from cluster.cli.show import print_json, print_lines
+from cluster.cli.terminal import printable
 from cluster.core.errors import SpecError
 from cluster.core.model.hang import HangAnswer
 from cluster.core.model.value import Value
-from cluster.core.printable import printable
-from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.cluster import attach
 from cluster.reports.words.hang import answer_line, answer_lines, waited_line
 from cluster.runs.dumps import read_dumps
 
@@ -65,7 +64,18 @@ def command(
         answer = diagnose(snapshots)
         again = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
     else:
-        answer, folder = look_at(attach(words[0]), *words[1:], native=native)
+        cluster = attach(words[0])
+        jobs = words[1:] or list(cluster.jobs.running())
+        if len(jobs) > 1:
+            raise SpecError(
+                f"Several jobs run on {cluster.name}: {', '.join(jobs)}.",
+                remedy=f"Name one: cluster hang {cluster.name} {jobs[0]}",
+            )
+        if not jobs:
+            raise SpecError(
+                f"No job runs on {cluster.name}.", remedy=f"cluster status {cluster.name}"
+            )
+        answer, folder = cluster.jobs[jobs[0]].look_for_hang(native=native)
         evidence, again = str(folder), f"cluster hang {' '.join(words)}"
     if native and "native_stacks" not in answer.sources:
         sys.stderr.write(
@@ -88,16 +98,3 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
     lines = [*answer_lines(reply.answer, again), waited]
     evidence = f"Evidence: {reply.evidence}" if reply.evidence else ""
     print_lines(*map(printable, filter(None, (*lines, evidence))))
-
-
-def look_at(cluster: Cluster, name: str = "", *, native: bool = False) -> tuple[HangAnswer, Path]:
-    """Look at a job, by default the only one that runs (SpecError)."""
-    running = () if name else tuple(cluster.jobs.running())
-    if len(running) > 1:
-        raise SpecError(
-            f"Several jobs run on {cluster.name}: {', '.join(running)}.",
-            remedy=f"Name one: cluster hang {cluster.name} {running[0]}",
-        )
-    if not name and not running:
-        raise SpecError(f"No job runs on {cluster.name}.", remedy=f"cluster status {cluster.name}")
-    return cluster.jobs[name or running[0]].look_for_hang(native=native)

@@ -16,15 +16,14 @@ from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, print_lines, show_run
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Reading
-from cluster.core.model.measurements import Summary
-from cluster.core.model.records import Condition, Status
+from cluster.core.model.results.measurements import Summary
+from cluster.core.model.results.records import Condition, Status
 from cluster.core.model.value import Value
-from cluster.core.units import parse_expected
+from cluster.core.text.units import parse_expected
 from cluster.reports.words.notes import note_words
 from cluster.runs import shared_file, store
 from cluster.runs.import_.logs import NAME, Imported, import_logs
-from cluster.runs.import_.runs import import_run
-from cluster.runs.run import Run
+from cluster.runs.store import import_run
 
 
 class ImportAnswer(Value, frozen=True, kw_only=True):
@@ -76,33 +75,25 @@ def command(
             )
     run = store.read(imported.folder)
     if json:
-        print_json(_answer(imported, run))
+        print_json(
+            ImportAnswer(
+                run=str(run.folder),
+                status=run.status,
+                reason=run.record.reason,
+                notes=tuple(map(note_words, run.record.notes)),
+                readings=tuple(map(_without_values, imported.readings)),
+                summaries=run.summary(),
+            )
+        )
     else:
-        print_lines(*_lines(imported))
+        for result in imported.results:
+            count = sum(len(m.values) for m in result.measurements)
+            content = f"{count} value(s)" if count or result.detail is None else "no values"
+            print_lines(f"line {result.first}: {result.format}: {result.title}: {content}")
+            print_lines(*(f"  FAILED: {failure}" for failure in result.failures))
         show_run(run, as_json=False)
     raise Exit(0 if run.status == "done" else 1)
 
 
-def _answer(imported: Imported, run: Run) -> ImportAnswer:
-    return ImportAnswer(
-        run=str(run.folder),
-        status=run.status,
-        reason=run.record.reason,
-        notes=tuple(map(note_words, run.record.notes)),
-        readings=tuple(map(_without_values, imported.readings)),
-        summaries=run.summary(),
-    )
-
-
 def _without_values(reading: Reading) -> Reading:
     return replace(reading, results=tuple(replace(r, measurements=()) for r in reading.results))
-
-
-def _lines(imported: Imported) -> list[str]:
-    lines = []
-    for result in imported.results:
-        count = sum(len(m.values) for m in result.measurements)
-        content = f"{count} value(s)" if count or result.detail is None else "no values"
-        lines.append(f"line {result.first}: {result.format}: {result.title}: {content}")
-        lines += [f"  FAILED: {failure}" for failure in result.failures]
-    return lines

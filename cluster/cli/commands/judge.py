@@ -16,25 +16,31 @@ from cluster.analysis.limits.network import FACTORS
 from cluster.cli import flags, show
 from cluster.cli.commands._log_files import progress
 from cluster.cli.flags import argument, option
-from cluster.cli.gates import GateFlags, Gates, report_cases
+from cluster.cli.gates import GateFlags, Gates, judgement_cases, report_cases
 from cluster.core.errors import SpecError
-from cluster.core.files import is_there, read_file
 from cluster.core.model.hang import HangAnswer
-from cluster.core.model.limits import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
-from cluster.core.model.measurements import Summary
-from cluster.core.model.records import Status
+from cluster.core.model.results.limits import Hardware
+from cluster.core.model.results.records import Status
 from cluster.core.model.spec import check_count
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_value
-from cluster.reports.ci import judgement_cases
+from cluster.core.state.files import is_there, read_file
+from cluster.core.text.units import format_point, format_value
+from cluster.reports.table import ends_text
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
 from cluster.reports.words.limits import percentages
 from cluster.reports.words.notes import note_words
-from cluster.reports.words.verdict import Answer, SeriesAnswer, SummaryAnswer, summary_answers
+from cluster.reports.words.verdict import (
+    Answer,
+    SeriesAnswer,
+    SummaryAnswer,
+    answer,
+    summary_answers,
+)
 from cluster.runs import store
+from cluster.runs.dumps import newest_hang
 from cluster.runs.import_.logs import NAME, STDIN, LogLocation, keep, read_logs
-from cluster.runs.run import Run
+from cluster.runs.run import Run, judge_launches
 from cluster.runs.shared_file import is_shared
 
 ORDER = ("impossible", "low", "normal", "plausible", "unknown")
@@ -99,7 +105,8 @@ def command(  # noqa: PLR0913 - a parameter is a flag
     named = named or [flags.LATEST]
     lone = {"hosts": hosts, "format": format_, "operation": operation, "keep": keeps, "name": name}
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
-    if not is_log(named):
+    # Logs, and not the name of a run.
+    if not any(n == STDIN or (is_there(n) and not is_shared(Path(n))) for n in named):
         runs = [store.read(f) for f in _folders(named, root, lone)]
         shared = Path(named[0])
         place = shared if is_shared(shared) else runs[-1].folder
@@ -126,11 +133,6 @@ def command(  # noqa: PLR0913 - a parameter is a flag
     raise Exit(_show([run], None, gates, as_json=json, place=run.folder if keeps else None))
 
 
-def is_log(named: Sequence[str]) -> bool:
-    """Tell whether the arguments are logs, and not the name of a run."""
-    return any(name == STDIN or (is_there(name) and not is_shared(Path(name))) for name in named)
-
-
 def _folders(
     named: Sequence[str], root: str | None, lone: Mapping[str, int | str | None]
 ) -> list[Path]:
@@ -146,9 +148,9 @@ def _folders(
                 f"--{flag} is for logs, and {named[0]!r} is not a file.",
                 remedy=f"Leave it out: cluster judge {named[0]}",
             )
-    where = store.root(root)
+    runs_root = store.root(root)
     try:
-        return store.find_launches(where, named[0])
+        return store.find_launches(runs_root, named[0])
     except SpecError as error:
         if is_shared(Path(named[0])):  # one that is damaged, or too new
             raise
@@ -157,7 +159,7 @@ def _folders(
             f"{named[0]} is a folder, but not of a run; a log is a file."
             if folder
             else f"There is neither a file nor a run {named[0]!r}.",
-            means=f"Runs are looked for in {where}, by folder, id, cluster or 'latest'.",
+            means=f"Runs are looked for in {runs_root}, by folder, id, cluster or 'latest'.",
             remedy="List them: cluster runs. To judge a log, name its file: cluster judge LOG",
         ) from error
 
@@ -167,17 +169,49 @@ def _show(
 ) -> int:
     """Show the judgement of a run, or of several launches together; give the exit status."""
     run = runs[-1]
-    summaries, judged = show.judge_launches(runs, named)
+    summaries, signs, judgement = judge_launches(runs, named)
+    judged = answer(judgement)
     if as_json:
-        show.print_json(_answer(runs if place else (), run, summaries, judged, named))
+        show.print_json(
+            JudgeAnswer(
+                verdict=judged.word,
+                answer=judged.line,
+                run=str(run.folder) if place else "",
+                status=run.status,
+                reason=run.record.reason,
+                hardware=named or run.record.hardware,
+                verdicts=judged.verdicts,
+                findings=tuple(map(finding_words, signs)),
+                notes=show.notes_of(run, summaries),
+                summaries=summary_answers(summaries),
+                launches=tuple(str(launch.folder) for launch in runs) if place else (),
+                hang=newest_hang(run.folder)[1] if place else None,
+                not_judged=judged.not_judged,
+                next_command=judged.next_command,
+            )
+        )
     else:
         launches = f"{len(runs)} launches" if len(runs) > 1 else ""
-        show.print_lines(
-            *_lines(run, judged, launches), *_rest(run, summaries, judged, named, place)
-        )
+        lines = [*_lines(run, judged, launches)]
+        if judged.not_judged:
+            small = "too small a message to fill the link or memory"
+            lines.append(f"Not judged: {judged.not_judged}: {small}.")
+        lines += finding_lines(signs)
+        lines += show.hang_lines(run) if place else []
+        lines += [f"Note: {note}" for note in (*map(note_words, run.record.notes), *run.warnings)]
+        if (board := named or run.record.hardware) is not None:
+            gpus = f", {board.gpus} x {board.gpu}" if board.gpus else ""
+            lines.append(f"Hardware: {board.name}{gpus}")
+        if place is None:
+            lines.append("Not kept as a run, to compare or report: --keep keeps it.")
+        elif place.is_dir():
+            folder = show.relative_path(place)
+            lines.append(f"Run folder: {folder}; all values: cluster show {place.name}")
+        else:
+            lines.append(f"Shared run: {place}; all values: cluster show {place}")
+        show.print_lines(*lines)
         show.print_judgement(judged)
-    cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
-    return report_cases(gates, cases)
+    return report_cases(gates, list(judgement_cases(run.name, judged)))
 
 
 def find_hardware(text: str) -> Hardware:
@@ -187,38 +221,13 @@ def find_hardware(text: str) -> Hardware:
     return hardware.in_toml(read_file(text), text)
 
 
-def _answer(
-    stored_runs: Sequence[Run],
-    run: Run,
-    summaries: tuple[Summary, ...],
-    judged: Answer,
-    named: Hardware | None,
-) -> JudgeAnswer:
-    return JudgeAnswer(
-        verdict=judged.word,
-        answer=judged.line,
-        run=str(run.folder) if stored_runs else "",
-        status=run.status,
-        reason=run.record.reason,
-        hardware=named or run.record.hardware,
-        verdicts=judged.verdicts,
-        findings=tuple(map(finding_words, run.findings(summaries))),
-        notes=show.notes_of(run, summaries),
-        summaries=summary_answers(summaries),
-        launches=tuple(str(launch.folder) for launch in stored_runs),
-        hang=show.newest_hang(run)[1] if stored_runs else None,
-        not_judged=judged.not_judged,
-        next_command=judged.next_command,
-    )
-
-
 def _lines(run: Run, judged: Answer, launches: str) -> Iterator[str]:
     """Return the verdict first, then a few lines for each series, the worst first."""
     verdicts = judged.verdicts
     yield judged.headline
     for finding in run.fleet.findings if run.fleet else ():
-        where = " ".join(filter(None, (finding.kind, finding.part, finding.direction)))
-        yield f"  {where}: {finding.evidence}"
+        label = " ".join(filter(None, (finding.kind, finding.part, finding.direction)))
+        yield f"  {label}: {finding.evidence}"
     for result in run.results:
         yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)
         yield from detail_lines(result)
@@ -256,9 +265,17 @@ def detail_lines(result: Parsed) -> Iterator[str]:
         yield f"  Peer access of {len(log.devices)} GPU(s); see cluster more topology LOG"
 
 
+def _median(verdict: SeriesAnswer, launches: str) -> str:
+    value = format_value(verdict.median, verdict.unit)
+    basis = [f"median of {launches or f'{verdict.n} values'}"] if launches or verdict.ci else []
+    if verdict.ci is not None:
+        label = "95% CI" if launches else "95% CI, this launch,"
+        basis.append(f"{label} {ends_text(verdict.ci, verdict.unit)}")
+    return f"{value} ({', '.join(basis)})" if basis else value
+
+
 def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[str]:
-    point = format_point(verdict.params)
-    value = _median(verdict, launches)
+    point, value = format_point(verdict.params), _median(verdict, launches)
     tool = f"{verdict.benchmark} " if several else ""
     is_plain = not verdict.bound or verdict.reason == "too_small"
     word = "" if verdict.word == "unknown" and is_plain else f" - {verdict.word}"
@@ -277,35 +294,3 @@ def _series(verdict: SeriesAnswer, launches: str, *, several: bool) -> Iterator[
     if verdict.hint:
         is_unlimited = verdict.bound or verdict.reason == "no_limit_of_latency"
         yield f"  {'' if is_unlimited else 'no limit is known; '}{verdict.hint}"
-
-
-def _median(verdict: SeriesAnswer, launches: str) -> str:
-    value = format_value(verdict.median, verdict.unit)
-    basis = [f"median of {launches or f'{verdict.n} values'}"] if launches or verdict.ci else []
-    if verdict.ci is not None:
-        ends = " .. ".join(format_value(end, verdict.unit) for end in verdict.ci)
-        basis.append(f"95% CI{'' if launches else ', this launch,'} {ends}")
-    return f"{value} ({', '.join(basis)})" if basis else value
-
-
-def _rest(
-    run: Run,
-    summaries: tuple[Summary, ...],
-    judged: Answer,
-    named: Hardware | None,
-    place: Path | None,
-) -> Iterator[str]:
-    if judged.not_judged:
-        yield f"Not judged: {judged.not_judged}: too small a message to fill the link or memory."
-    yield from finding_lines(run.findings(summaries))
-    yield from show.hang_lines(run) if place else ()
-    yield from (f"Note: {note}" for note in (*map(note_words, run.record.notes), *run.warnings))
-    where = named or run.record.hardware
-    if where is not None:
-        yield f"Hardware: {where.name}{f', {where.gpus} x {where.gpu}' if where.gpus else ''}"
-    if place is None:
-        yield "Not kept as a run, to compare or report: --keep keeps it."
-    elif place.is_dir():
-        yield f"Run folder: {show.relative_path(place)}; all values: cluster show {place.name}"
-    else:
-        yield f"Shared run: {place}; all values: cluster show {place}"

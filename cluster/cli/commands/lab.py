@@ -11,9 +11,9 @@ from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
-from cluster.core.units import format_rate
+from cluster.core.text.units import format_rate
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.providers.lab.control import Direction, Verb, alter, alter_pair, alter_uplink
+from cluster.providers.lab.network import Direction, Verb, alter, alter_pair, alter_uplink
 
 LEAF = re.compile(r"leaf:(\d{1,9})")
 PAIR = re.compile(r"(\d+)-(\d+)")
@@ -60,23 +60,19 @@ def command(
         raise SpecError(
             f"{direction!r} is no direction.", remedy=f"There are: {', '.join(DIRECTIONS)}"
         )
-    change, now = _alter(cluster, host, VERBS[verb], rate, DIRECTIONS[direction])
+    leaf, pair = LEAF.fullmatch(host), PAIR.fullmatch(host)
+    now = None
+    if leaf:
+        change, now = host, alter_uplink(cluster.name, int(leaf[1]), VERBS[verb], rate)
+    elif pair:
+        first, second = (_machine(cluster, number) for number in pair.groups())
+        alter_pair(first, second, VERBS[verb])
+        change = f"The way between {first.name} and {second.name}"
+    else:
+        chosen = _machine(cluster, host)
+        change, now = chosen.name, alter(chosen, VERBS[verb], rate, DIRECTIONS[direction])
     speed = f" ({format_rate(now)})" if now else ""
     sys.stdout.write(f"{change} {DONE[verb]}{speed}.\n")
-
-
-def _alter(
-    cluster: Cluster, host: str, verb: Verb, rate: str, direction: Direction
-) -> tuple[str, float | None]:
-    leaf, pair = LEAF.fullmatch(host), PAIR.fullmatch(host)
-    if leaf:
-        return host, alter_uplink(cluster.name, int(leaf[1]), verb, rate)
-    if pair:
-        first, second = (_machine(cluster, number) for number in pair.groups())
-        alter_pair(first, second, verb)
-        return f"The way between {first.name} and {second.name}", None
-    chosen = _machine(cluster, host)
-    return chosen.name, alter(chosen, verb, rate, direction)
 
 
 def _machine(cluster: Cluster, host: str) -> Machine:

@@ -12,14 +12,15 @@ from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.flags import argument, option
-from cluster.cli.progress.hosts import HostProgress
+from cluster.cli.progress import HostProgress
 from cluster.cli.show import print_json, print_lines
 from cluster.core.model.hosts import Machine
 from cluster.core.model.jobs import NamedJob
 from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
 from cluster.orchestration.launch.launch import plan_spec
-from cluster.orchestration.launch.launch_file import LaunchFile, launch_file, read_launch_file
+from cluster.orchestration.launch.launch_file import launch_file, read_launch_file
+from cluster.reports.words.outcomes import step_words
 
 
 class DryRun(Value, frozen=True, kw_only=True):
@@ -49,7 +50,12 @@ def command(
 ) -> None:
     launch = read_launch_file(file)
     if dry_run:
-        _show_plan(launch, as_json=json)
+        plan = plan_spec(launch.spec, launch.proof)[1]
+        steps = tuple(map(step_words, launch.steps()))
+        if json:
+            print_json(DryRun(name=launch.spec.name, plan=plan, steps=steps))
+        else:
+            print_lines(*plan.lines, *steps)
         return
 
     def tell(line: str) -> None:
@@ -74,11 +80,3 @@ def command(
     for job in jobs:
         hosts, name = len(job.record.tasks), job.name
         print_lines(f"{name} on {hosts} host(s): cluster logs {cluster.name} {name} -f")
-
-
-def _show_plan(launch: LaunchFile, *, as_json: bool) -> None:
-    plan, steps = plan_spec(launch.spec, launch.proof)[1], launch.steps()
-    if as_json:
-        print_json(DryRun(name=launch.spec.name, plan=plan, steps=steps))
-    else:
-        print_lines(*plan.lines, *steps)

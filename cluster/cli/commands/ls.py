@@ -7,24 +7,25 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from cluster.cli import flags
-from cluster.cli.commands.status import short_run, state_of
+from cluster.cli.commands.status import state_of
 from cluster.cli.flags import option
-from cluster.cli.show import print_lines, show_rows
-from cluster.core import journal, plugins
+from cluster.cli.show import print_lines, relative_path, show_rows
+from cluster.core import plugins
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import RemoteCluster
 from cluster.core.model.value import Value
-from cluster.core.money import dollars
-from cluster.core.units import format_seconds
+from cluster.core.state import journal
+from cluster.core.text.units import dollars, format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers import ENDED, NeedsCredentials, Provider, Searchable, in_regions
-from cluster.remote.threads import start
+from cluster.remote.parallel import start
 from cluster.reports.table import Column, Columns
 
 MOST_SHOWN = 64  # hosts, after `up` and `start`
@@ -74,16 +75,21 @@ def command(
     if ssh_config:
         machines = attach(name).machines
         sys.stdout.write("\n".join(_block(machine) for machine in machines))
-    elif name:
+        return
+    if name:
         show_hosts(attach(name), as_json=json)
-    else:
-        _list_clusters(region or (), as_json=json)
-
-
-def _list_clusters(regions: Sequence[str], *, as_json: bool) -> None:
+        return
     answers = [start(partial(_cluster_row, name)) for name in journal.names()]
-    live, searched = _live(regions)  # both at once: a host, or a cloud, may not answer
-    rows = _with_live([row.result() for row in answers], live)
+    live, searched = _live(region or ())  # both at once: a host, or a cloud, may not answer
+    # Add clusters that were launched from another machine, and machines that are off.
+    by_name = {row.name: row for row in (answer.result() for answer in answers)}
+    for kind, cluster in live:
+        if cluster.name not in by_name:
+            by_name[cluster.name] = _remote_row(kind, cluster)
+        elif set(cluster.states) - {"running"}:
+            row = by_name[cluster.name]
+            by_name[cluster.name] = msgspec.structs.replace(row, status=_states(cluster))
+    rows = list(by_name.values())
     costly = any(row.expires or row.ended for row in rows)
     columns: Columns[ClusterRow] = (
         Column("name", lambda row: row.name),
@@ -91,12 +97,34 @@ def _list_clusters(regions: Sequence[str], *, as_json: bool) -> None:
         Column("hosts", lambda row: str(row.hosts)),
         Column("age", lambda row: format_seconds(row.age)),
         Column("status", lambda row: row.status),
-        Column("newest run", lambda row: short_run(row.run), spare=1),
+        Column("newest run", lambda r: str(relative_path(Path(r.run))) if r.run else "-", spare=1),
         Column("cost", _cost, shown=costly),
         Column("ends in", _remaining, shown=costly),
     )
     empty = "\n".join(("There are no clusters.", *map("Searched: {}.".format, searched)))
-    show_rows(rows, columns, empty=empty, as_json=as_json)
+    show_rows(rows, columns, empty=empty, as_json=json)
+
+
+def _states(cluster: RemoteCluster) -> str:
+    return "/".join(sorted(set(cluster.states))) or "no machines"
+
+
+def _remote_row(kind: str, cluster: RemoteCluster) -> ClusterRow:
+    """Return the row of a cluster that this machine did not launch."""
+    age = max(0.0, time.time() - cluster.since) if cluster.since else 0.0
+    price, hosts = cluster.price, len(cluster.states)
+    return ClusterRow(
+        name=cluster.name,
+        provider=kind,
+        hosts=hosts,
+        addresses=cluster.addresses,
+        age=age,
+        status=f"{_states(cluster)}, of {cluster.host or 'another machine'}",
+        run=None,
+        region=cluster.region,
+        dollars=None if price is None else dollars(price, hosts, age),
+        expires=cluster.expires or None,
+    )
 
 
 def _cost(row: ClusterRow) -> str:
@@ -123,48 +151,14 @@ def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list
     deadline = time.monotonic() + LIVE_WITHIN
     for kind, answer in answers.items():
         try:
-            live, where = answer.result(max(0.0, deadline - time.monotonic()))
+            live, place = answer.result(max(0.0, deadline - time.monotonic()))
             clusters += [(kind, cluster) for cluster in live]
-            searched += [where] if where else []
+            searched += [place] if place else []
         except ClusterError as error:  # the known clusters are still listed
             sys.stderr.write(f"{kind} was not asked: {error}\n")
         except TimeoutError:
             sys.stderr.write(f"{kind} did not answer within {LIVE_WITHIN:g} s.\n")
     return clusters, searched
-
-
-def _with_live(
-    rows: list[ClusterRow], live: Sequence[tuple[str, RemoteCluster]]
-) -> list[ClusterRow]:
-    """Add clusters that were launched from another machine, and machines that are off."""
-    by_name = {row.name: row for row in rows}
-    for kind, cluster in live:
-        row = by_name.get(cluster.name)
-        if row is None:
-            by_name[cluster.name] = _live_row(kind, cluster)
-        elif set(cluster.states) - {"running"}:
-            by_name[cluster.name] = msgspec.structs.replace(row, status=_states(cluster))
-    return list(by_name.values())
-
-
-def _states(live: RemoteCluster) -> str:
-    return "/".join(sorted(set(live.states))) or "no machines"
-
-
-def _live_row(kind: str, live: RemoteCluster) -> ClusterRow:
-    age = max(0.0, time.time() - live.since) if live.since else 0.0
-    return ClusterRow(
-        name=live.name,
-        provider=kind,
-        hosts=len(live.states),
-        addresses=live.addresses,
-        age=age,
-        status=f"{_states(live)}, of {live.host or 'another machine'}",
-        run=None,
-        region=live.region,
-        dollars=None if live.price is None else dollars(live.price, len(live.states), age),
-        expires=live.expires or None,
-    )
 
 
 def _cluster_row(name: str) -> ClusterRow:
@@ -195,7 +189,7 @@ def _cluster_row(name: str) -> ClusterRow:
         age=time.time() - cluster.state.at,
         status=status,
         run=run,
-        dollars=receipt.dollars if receipt else None,
+        dollars=receipt.dollars if receipt and cluster.costs else None,
         expires=None if ended and ended == len(cluster.machines) else cluster.expires,
         ended=ended,
     )

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
-
 from cluster.analysis.models.efficiency import measured_series
 from cluster.analysis.models.efficiency import scaling as scale
 from cluster.analysis.models.predict import (
@@ -28,9 +26,9 @@ from cluster.cli.commands.report import read_all, set_font_cache, write
 from cluster.cli.flags import option
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
-from cluster.core.model.fits import Fit
+from cluster.core.model.results.measurements import Fit
 from cluster.core.model.value import Value
-from cluster.core.units import parse_rate
+from cluster.core.text.units import parse_rate
 from cluster.reports.plots import Format, Picture
 from cluster.reports.tables import fits_table, predictions_table
 from cluster.reports.words.limits import doubt_notes
@@ -77,13 +75,13 @@ def command(
     *,
     options: Annotated[PlotOptions, flags.group(PlotOptions)],
 ) -> None:
-    names, where = named or [flags.LATEST], store.root(root)
+    names, folder = named or [flags.LATEST], store.root(root)
     if fit or collectives:
-        show_fits(names, options.metric, collectives, where, "json" if json else report)
+        show_fits(names, options.metric, collectives, folder, "json" if json else report)
         return
     _ = options.form  # one that cannot be is refused before anything is read
     set_font_cache()
-    write(options.out, DRAW[options.kind](read_all(where, names), options).image)
+    write(options.out, DRAW[options.kind](read_all(folder, names), options).image)
 
 
 def _sweep(runs: Sequence[Run], options: PlotOptions) -> Picture:
@@ -157,16 +155,22 @@ class FitAnswer(Value, frozen=True, kw_only=True):
 
 
 def show_fits(
-    names: Sequence[str], metric: str | None, collectives: str | None, where: Path, report: str
+    names: Sequence[str], metric: str | None, collectives: str | None, root: Path, report: str
 ) -> None:
     """Fit launches under equal conditions together, and show each fit."""
     from cluster.analysis.models.fit import fit_launches  # noqa: PLC0415 - it imports NumPy
 
-    folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
+    folders = dict.fromkeys(folder for name in names for folder in store.all_of(root, name))
     launches = [launch_of(store.read(folder)) for folder in folders]
     fits = fit_launches(launches)
-    chosen = _of_metric(fits, metric, names)
-    answer = FitAnswer(fits=chosen)
+    chosen = tuple(fit for fit in fits if metric in (None, fit.metric))
+    if not chosen:
+        raise SpecError(
+            f"{', '.join(names)}: there is no sweep to fit.",
+            means="A fit needs four sizes or more of one metric.",
+            remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
+        )
+    answer, tables = FitAnswer(fits=chosen), [fits_table(chosen)]
     if collectives:
         single = [fit for fit in fits if fit.metric == MESSAGES]
         kinds = dict.fromkeys(fit.of for fit in single)
@@ -182,44 +186,26 @@ def show_fits(
                 means="Other metrics have several messages in flight, which hides the time of one.",
                 remedy="Measure it: cluster bench p2p --metrics latency --sizes 1:4MiB",
             )
-        messages = single[0]
-        operations = launch_of(store.read(store.find(where, collectives)))
-        answer = _with_predictions(answer, messages, launches[0], operations)
-    tables = [fits_table(chosen)]
-    if collectives:
+        base, other = launches[0], launch_of(store.read(store.find(root, collectives)))
+        spec = other.record.spec
+        operations = measured_collectives(other.summaries, spec.hosts * spec.ranks_per_host)
+        if not operations:
+            raise SpecError(
+                f"{other.record.id} holds no collective operation.",
+                remedy="Measure some: cluster bench collectives --operations allreduce,bcast",
+            )
+        answer = FitAnswer(
+            fits=chosen,
+            predictions=predictions(single[0], operations),
+            unpredicted=without_prediction(single[0], operations),
+            notes=(
+                *(f"Of the operations: {note_words(note)}" for note in other.record.notes),
+                *(
+                    f"The messages are not those of the operations: {factor.name} is "
+                    f"{factor.base}, and {factor.other} for the operations."
+                    for factor in differing_conditions(base.record, other.record)
+                ),
+            ),
+        )
         tables.append(predictions_table(answer.predictions, answer.unpredicted, answer.notes))
     show_tables(tables, report, answer)
-
-
-def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
-    chosen = tuple(fit for fit in fits if metric in (None, fit.metric))
-    if not chosen:
-        raise SpecError(
-            f"{', '.join(names)}: there is no sweep to fit.",
-            means="A fit needs four sizes or more of one metric.",
-            remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
-        )
-    return chosen
-
-
-def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
-    spec = other.record.spec
-    operations = measured_collectives(other.summaries, spec.hosts * spec.ranks_per_host)
-    if not operations:
-        raise SpecError(
-            f"{other.record.id} holds no collective operation.",
-            remedy="Measure some: cluster bench collectives --operations allreduce,bcast",
-        )
-    return msgspec.structs.replace(
-        answer,
-        predictions=predictions(messages, operations),
-        unpredicted=without_prediction(messages, operations),
-        notes=(
-            *(f"Of the operations: {note_words(note)}" for note in other.record.notes),
-            *(
-                f"The messages are not those of the operations: {factor.name} is {factor.base}, "
-                f"and {factor.other} for the operations."
-                for factor in differing_conditions(base.record, other.record)
-            ),
-        ),
-    )

@@ -14,7 +14,7 @@ from cluster.cli.flags import argument
 from cluster.cli.show import print_json, show_rows
 from cluster.core import plugins
 from cluster.core.model.value import Value
-from cluster.core.options import help_of
+from cluster.core.text.options import help_of
 from cluster.providers import Provider
 from cluster.reports.table import Column, Columns
 

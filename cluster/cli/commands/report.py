@@ -3,30 +3,29 @@
 Example: cluster report p2p -o report.html
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from click.exceptions import Exit
 
 from cluster.cli import flags
 from cluster.cli.flags import option
-from cluster.cli.gates import GateFlags, check_decidable, report_cases
+from cluster.cli.gates import (
+    GateFlags,
+    check_decidable,
+    comparison_cases,
+    judgement_cases,
+    report_cases,
+)
 from cluster.cli.show import print_judgement, relative_path
-from cluster.core import paths
 from cluster.core.errors import ClusterError
-from cluster.core.files import write_file
-from cluster.reports.ci import Case, comparison_cases, judgement_cases
+from cluster.core.state import files
+from cluster.core.state.files import write_file
 from cluster.runs import store
-
-if TYPE_CHECKING:
-    from cluster.analysis.statistics.compare import Comparison
-    from cluster.reports.page import ReportRun
-    from cluster.runs.run import Run
+from cluster.runs.run import Run
 
 MOST_SHOWN = 100  # runs in a page: a browser on a phone opens no more
 
@@ -60,20 +59,15 @@ def command(
         print_judgement(judged)
     if gates.has_any:
         check_decidable(gates, compared)
-        raise Exit(report_cases(gates, _cases(reported, compared)))
+        judged_runs = ((run.name, run.judgement) for run in reported)
+        cases = [case for name, own in judged_runs if own for case in judgement_cases(name, own)]
+        cases += [case for comparison in compared for case in comparison_cases(comparison)]
+        raise Exit(report_cases(gates, cases))
 
 
-def _cases(reported: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[Case]:
-    judged = ((run.name, run.judgement) for run in reported)
-    cases = [
-        case for name, judgement in judged if judgement for case in judgement_cases(name, judgement)
-    ]
-    return [*cases, *(case for comparison in compared for case in comparison_cases(comparison))]
-
-
-def read_all(where: Path, named: Sequence[str], last: int = 0) -> list[Run]:
+def read_all(root: Path, named: Sequence[str], last: int = 0) -> list[Run]:
     """Read the `last` runs that can be read, and report the others (ClusterError: none can)."""
-    folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
+    folders = dict.fromkeys(folder for name in named for folder in store.all_of(root, name))
     read_runs: list[Run] = []
     if 0 < last < len(folders):
         sys.stderr.write(
@@ -97,10 +91,10 @@ def read_all(where: Path, named: Sequence[str], last: int = 0) -> list[Run]:
 def write(out: Path, content: bytes) -> None:
     """Write a file, and print its path (SpecError)."""
     write_file(out, content)
-    where = sys.stderr if out.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout
-    where.write(f"Written: {relative_path(out.absolute())}\n")
+    stream = sys.stderr if out.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout
+    stream.write(f"Written: {relative_path(out.absolute())}\n")
 
 
 def set_font_cache() -> None:
     """Let matplotlib keep its list of fonts where cluster's other caches are."""
-    os.environ.setdefault("MPLCONFIGDIR", str(paths.cache_folder() / "matplotlib"))
+    os.environ.setdefault("MPLCONFIGDIR", str(files.cache_folder() / "matplotlib"))

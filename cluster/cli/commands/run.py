@@ -17,14 +17,14 @@ from cluster.cli import flags
 from cluster.cli.commands.logs import show_lines
 from cluster.cli.commands.wait import wait_for
 from cluster.cli.flags import argument, option
-from cluster.cli.repeat import BenchOptions, run_launches
+from cluster.cli.measurement import BenchOptions, Request, run_launches
 from cluster.cli.show import print_json
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Completed
 from cluster.core.model.value import Value
 from cluster.orchestration.bench.bench import TIMEOUT
 from cluster.orchestration.bench.working_folder import LEFT_OUT, WorkingFolder, find_files
-from cluster.orchestration.cluster import attach
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.jobs.host_group import Command as Words
 from cluster.orchestration.jobs.job import Job
 from cluster.remote.parallel import results
@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913 - each is a flag
             busy=busy,
             launches=1,
         )
-        _run_on_ranks(name, words, options)
+        _run_on_ranks(attach(name), words, options)
         return
     put = f"cluster put {name} FILE PATH copies files to all hosts."
     flags.refuse_unused(("workdir",), "without --mpi", put)
@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913 - each is a flag
         flags.refuse_unused(OF_JOBS, "without --job or --detach")
     cluster = attach(name)
     group = cluster.hosts if hosts is None else cluster.hosts[hosts]
-    variables = _variables(env or [])
+    variables = _variables(env or ())
     line: Words = words[0] if len(words) == 1 and " " in words[0] else words
     if as_job:
         started = cluster.start(
@@ -129,17 +129,16 @@ def command(  # noqa: PLR0913 - each is a flag
     _show_ends(ended, as_json=json)
 
 
-def _run_on_ranks(name: str, words: Sequence[str], options: BenchOptions) -> None:
-    cluster = attach(name)
+def _run_on_ranks(cluster: Cluster, words: Sequence[str], options: BenchOptions) -> None:
     if options.workdir is not None:
         sys.stderr.write(f"The ranks run in a copy of {options.workdir}.\n")
-    run_launches(cluster, "program", {"command": shlex.join(words)}, options)
+    run_launches(cluster, Request("program", {"command": shlex.join(words)}, options))
 
 
-def _variables(words: Sequence[str]) -> dict[str, str]:
-    if wrong := [word for word in words if "=" not in word]:
+def _variables(texts: Sequence[str]) -> dict[str, str]:
+    if wrong := [text for text in texts if "=" not in text]:
         raise SpecError(f"--env {wrong[0]} has no value.", remedy=f"Write --env {wrong[0]}=VALUE")
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
 
 
 def _show_job(name: str, job: Job, *, detach: bool, as_json: bool) -> None:

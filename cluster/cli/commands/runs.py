@@ -15,16 +15,16 @@ from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.cli.show import print_json, print_lines, relative_path, show_rows
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.model.records import ExpectedResult
+from cluster.core.model.results.records import ExpectedResult
 from cluster.core.model.value import Value
-from cluster.core.units import format_value
+from cluster.core.text.units import format_value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.logbook import Entry, logbook, missing_series
 from cluster.reports.table import Column, Columns
 from cluster.reports.words.verdict import is_unlimited
 from cluster.runs import object_store, store
 from cluster.runs.import_.logs import NAME as IMPORTED
-from cluster.runs.run import RAW
+from cluster.runs.run import RAW, judge_launches
 
 T = TypeVar("T")
 MOST_JUDGED = 20  # of the runs listed: to judge one takes some 50 ms
@@ -59,16 +59,17 @@ def command(
 ) -> None:
     with _places(from_, root, values=markdown) as places:
         if markdown:
-            sys.stdout.write(table_markdown(logbook(list(_each(_entry, places)))))
+            sys.stdout.write(table_markdown(logbook(list(_entries(_entry, places)))))
             return
-        rows = list(_each(_row, places))
+        rows = list(_entries(_row, places))
     if json:
         print_json(rows)
         return
     older = max(0, len(rows) - (MOST_JUDGED if from_ is None else 0))
     judged = {row.run: _judged(Path(row.run)) for row in rows[older:]}
     columns: Columns[RunRow] = (
-        Column("run", lambda row: _id(row, from_)),
+        # An object store has a run behind its cluster.
+        Column("run", lambda row: ("" if from_ is None else f"{row.name}/") + Path(row.run).name),
         Column("age", lambda row: _age(row.at)),
         Column("figure", lambda row: judged.get(row.run, ("", ""))[0]),
         Column("verdict", lambda row: judged.get(row.run, ("", ""))[1]),
@@ -80,13 +81,8 @@ def command(
         print_lines(f"Judged are the newest {MOST_JUDGED}; any other: cluster judge RUN")
 
 
-def _id(row: RunRow, store_url: str | None) -> str:
-    """Return what names a run: its id, behind its cluster where an object store has it so."""
-    return Path(row.run).name if store_url is None else f"{row.name}/{Path(row.run).name}"
-
-
-def _age(at: float) -> str:
-    seconds = max(0, int(time.time() - at))
+def _age(timestamp: float) -> str:
+    seconds = max(0, int(time.time() - timestamp))
     for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
@@ -106,9 +102,7 @@ def _judged(folder: Path) -> tuple[str, str]:
     """Return the figure that decides the verdict on a run, and the verdict; of a check, its own."""
     if fleet := store.verdict(folder):
         return "", fleet.verdict
-    run = store.read(folder)
-    summaries = run.summary()
-    judged = run.judgement(summaries, run.findings(summaries))
+    judged = judge_launches([store.read(folder)]).judgement
     figure = judged.figures[-1] if judged.figures else None
     words = f"{figure.metric} {format_value(figure.median, figure.unit)}" if figure else ""
     return words, "no limit" if is_unlimited(judged) else judged.word.upper()
@@ -118,20 +112,20 @@ def _judged(folder: Path) -> tuple[str, str]:
 def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list[Place]]:
     """Return each run's folder and where it is kept; runs of a store are downloaded temporarily."""
     if url is None:
-        where = store.root(root)
-        if root is not None and not where.is_dir():
+        runs_root = store.root(root)
+        if root is not None and not runs_root.is_dir():
             raise SpecError(
-                f"The folder {where} does not exist, so there are no runs in it.",
+                f"The folder {runs_root} does not exist, so there are no runs in it.",
                 remedy="Name another --runs, or leave it out.",
             )
-        yield [(folder, str(folder)) for folder in store.folders(where)]
+        yield [(folder, str(folder)) for folder in store.folders(runs_root)]
         return
     with TemporaryDirectory(prefix="cluster-") as place:
         addresses = object_store.download_runs(url, Path(place), values=values)
         yield list(zip(store.folders(Path(place)), addresses, strict=True))
 
 
-def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
+def _entries(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
     """Call `make` for each run; one that cannot be read is reported and left out."""
     for place in places:
         try:
@@ -164,6 +158,6 @@ def _row(place: Place) -> RunRow:
 def _entry(place: Place) -> Entry:
     folder, address = place
     run = store.read(folder)
-    where = str(relative_path(folder)) if address == str(folder) else address
+    name = str(relative_path(folder)) if address == str(folder) else address
     lacking = tuple(missing_series(run.record, run.missing))
-    return Entry(place=where, record=run.record, summaries=run.summary(), gaps=lacking)
+    return Entry(place=name, record=run.record, summaries=run.summary(), gaps=lacking)

@@ -4,19 +4,18 @@ Example: cluster status mine train
 """
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import argument
-from cluster.cli.show import relative_path, show_rows
+from cluster.cli.show import show_rows
 from cluster.core.errors import ClusterError
-from cluster.core.model.jobs import Attempt, TaskState
+from cluster.core.model.jobs import Attempt
 from cluster.core.model.value import Value
-from cluster.core.units import format_seconds
+from cluster.core.text.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.jobs.job import Job, worst
-from cluster.remote.threads import start
+from cluster.remote.parallel import start
 from cluster.reports.table import Column, Columns
 
 ANSWERS_WITHIN = 5.0  # seconds for hosts to say whether jobs of a cluster run
@@ -67,7 +66,17 @@ def command(
 
 def _job_row(job: Job) -> JobRow:
     states = job.states()
-    tasks = tuple(_task_row(host, state) for host, state in states.items())
+    tasks: list[TaskRow] = []
+    for host, state in states.items():
+        if isinstance(state, ClusterError):
+            tasks.append(TaskRow(host=host, state="unreachable", reason=state.what))
+        elif (end := state.end) is None:
+            tasks.append(TaskRow(host=host, state=state.state))
+        else:
+            row = TaskRow(
+                host=host, state=end.state, exit_status=end.exit_status, reason=end.reason
+            )
+            tasks.append(row)
     statuses = [task.exit_status for task in tasks]
     ended = [status for status in statuses if status is not None]
     return JobRow(
@@ -77,7 +86,7 @@ def _job_row(job: Job) -> JobRow:
         at=job.record.at,
         exit_status=max(ended, key=abs) if ended and len(ended) == len(statuses) else None,
         folder=job.record.folder,
-        tasks=tasks,
+        tasks=tuple(tasks),
         attempts=job.record.attempts,
     )
 
@@ -93,19 +102,6 @@ def _state_words(row: JobRow) -> str:
     if row.attempts:
         words.append(f"restart {len(row.attempts)}")
     return ", ".join(words)
-
-
-def _task_row(host: str, state: TaskState | ClusterError) -> TaskRow:
-    if isinstance(state, ClusterError):
-        return TaskRow(host=host, state="unreachable", reason=state.what)
-    if state.end is None:
-        return TaskRow(host=host, state=state.state)
-    end = state.end
-    return TaskRow(host=host, state=end.state, exit_status=end.exit_status, reason=end.reason)
-
-
-def short_run(run: str | None) -> str:
-    return str(relative_path(Path(run))) if run else "-"
 
 
 def state_of(cluster: Cluster) -> tuple[str, int | None, str | None]:

@@ -3,8 +3,6 @@
 Example: cluster top mine
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,10 +17,10 @@ from rich.text import Text
 from cluster.cli import flags
 from cluster.cli.console import console
 from cluster.cli.flags import option
+from cluster.cli.terminal import printable
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import SIMULATED, GpuUsage, HostUsage
-from cluster.core.printable import printable
-from cluster.core.units import format_seconds, format_value, parse_seconds
+from cluster.core.text.units import format_seconds, format_value, parse_seconds
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.usage import watch_usage
 from cluster.reports.formats.terminal import table_text
@@ -92,7 +90,7 @@ def usage_text(
     most = max(1, lines - AROUND) if lines else len(usages)
     rows = sorted(usages, key=lambda usage: usage.host)
     if len(rows) > most:
-        rows.sort(key=lambda usage: (not usage.trouble, usage.sent + usage.received))
+        rows.sort(key=lambda usage: (not _amounts(usage.trouble), usage.sent + usage.received))
     notes = [f"{len(rows) - most} more hosts do not fit."] if len(rows) > most else []
     if all(usage.sent_share is None for usage in usages):
         notes = [unproven, *notes]
@@ -123,9 +121,18 @@ def _job(job: tuple[str, float]) -> str:
 
 
 def _trouble(trouble: Mapping[str, float], reason: str) -> str:
-    if not trouble:
+    amounts = _amounts(trouble)
+    if not amounts:
         return "does not answer" if reason else ""
-    name, value = next(iter(trouble.items()))
-    amount = f"{value:.0%}" if name.startswith("cpu.") else f"+{value:.0f}"
-    more = f", {len(trouble) - 1} more" if len(trouble) > 1 else ""
+    name, amount = next(iter(amounts.items()))
+    more = f", {len(amounts) - 1} more" if len(amounts) > 1 else ""
     return f"{name} {amount}{more}"
+
+
+def _amounts(trouble: Mapping[str, float]) -> dict[str, str]:
+    """Return what went up, and by how much, without shares that are shown as 0%."""
+    amounts = {
+        name: f"{value:.0%}" if name.startswith("cpu.") else f"+{value:.0f}"
+        for name, value in trouble.items()
+    }
+    return {name: amount for name, amount in amounts.items() if amount != "0%"}

@@ -12,13 +12,18 @@ from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.flags import group, option
-from cluster.cli.progress.hosts import HostProgress
+from cluster.cli.progress import HostProgress
 from cluster.cli.show import show_plan
 from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
-from cluster.orchestration.jobs.host_setup import read_script
-from cluster.orchestration.launch.launch import launch_spec, plan_spec, set_up
-from cluster.orchestration.launch.proof import prove_launch, read_proof
+from cluster.orchestration.jobs.host_group import read_script
+from cluster.orchestration.launch.launch import (
+    launch_spec,
+    plan_spec,
+    prove_launch,
+    read_proof,
+    set_up,
+)
 
 
 class Preparation(Value, frozen=True, kw_only=True):

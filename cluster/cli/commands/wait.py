@@ -11,7 +11,7 @@ from click.exceptions import Exit
 
 from cluster.cli import flags
 from cluster.cli.command_line import print_error
-from cluster.cli.progress.jobs import JobProgress
+from cluster.cli.progress import JobProgress
 from cluster.core.errors import ClusterError
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.jobs.bench_job import BenchJob

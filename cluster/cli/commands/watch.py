@@ -11,9 +11,9 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from click.core import ParameterSource
 from click.exceptions import Exit
@@ -25,20 +25,19 @@ from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.cli.show import print_json, print_lines, show_rows
 from cluster.core.errors import ClusterError, ShellError, SpecError
 from cluster.core.model.spec import check_name
-from cluster.core.units import format_point, format_value, parse_seconds
+from cluster.core.text.units import format_point, format_value, parse_seconds
 from cluster.orchestration.answers import watch as watched_series
-from cluster.orchestration.launch.busy import why_busy
+from cluster.orchestration.usage import why_busy
 from cluster.remote.shells.local import LocalShell
 from cluster.reports.table import Column, Columns
 from cluster.runs import store
-from cluster.runs.watch import store as watches
-from cluster.runs.watch.store import BUSY, Outcome, Watch, WatchEvent
+from cluster.runs import watch as watches
+from cluster.runs.watch import BUSY, Outcome, Watch, WatchEvent
 
 if TYPE_CHECKING:
     import click
 
-    from cluster.runs.watch.series import WatchedChange, WatchedSeries
-
+    from cluster.runs.watch import WatchedChange, WatchedSeries
 
 TimerKind = Literal["systemd", "cron"]
 SYSTEMD_RUNS = Path("/run/systemd/system")  # sd_booted(3)
@@ -65,7 +64,10 @@ def add(
 
     Example: cluster watch add mpi_test --every 6h --bench "p2p --hosts 2"
     """
-    kind, seconds = _kind(timer), parse_seconds(every)
+    if timer and timer not in get_args(TimerKind):
+        raise SpecError(f"--timer {timer} is not known.", remedy="There are: systemd, cron")
+    kind = timer or ("systemd" if SYSTEMD_RUNS.is_dir() else "cron")
+    seconds = parse_seconds(every)
     if seconds < SHORTEST:
         raise SpecError(f"--every {every} is shorter than a minute.", remedy="Such as: --every 6h")
     if not 0 < busy <= 1:
@@ -81,11 +83,11 @@ def add(
         prometheus=str(Path(prometheus).absolute()) if prometheus else "",
         on_change=on_change,
     )
-    where = store.root(root)
-    store.make_root(where)
-    watches.add(where, watch)
-    print_lines(*_printed(watch, where, kind))
-    print_lines(f"To measure now: cluster watch run {name} --runs {where}")
+    folder = store.root(root)
+    store.make_root(folder)
+    watches.add(folder, watch)
+    print_lines(*_printed(watch, folder, kind))
+    print_lines(f"To measure now: cluster watch run {name} --runs {folder}")
 
 
 def remove(
@@ -95,20 +97,14 @@ def remove(
 
     Example: cluster watch remove mpi_test
     """
-    where = store.root(root)
-    watches.remove(where, name)
-    unit = _unit_name(name)
+    folder = store.root(root)
+    watches.remove(folder, name)
+    unit = f"cluster-watch-{name}"
     print_lines(
         f"{name} is not watched any more. Its timer, if you installed one, fails until it is gone:",
         f"  systemd: systemctl --user disable --now {unit}.timer; rm {_unit_folder()}/{unit}.*",
         f"  cron: crontab -e, and delete the line that ends in # {unit}",
     )
-
-
-def _kind(text: str) -> TimerKind:
-    if text and text not in get_args(TimerKind):
-        raise SpecError(f"--timer {text} is not known.", remedy="There are: systemd, cron")
-    return cast("TimerKind", text) if text else "systemd" if SYSTEMD_RUNS.is_dir() else "cron"
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -131,16 +127,30 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _printed(watch: Watch, where: Path, kind: TimerKind) -> list[str]:
+def _printed(watch: Watch, root: Path, kind: str) -> list[str]:
+    variables = sorted(f"{key}={value}" for key, value in os.environ.items() if KEPT.fullmatch(key))
+    cluster = str(Path(sys.executable).with_name("cluster"))
+    command = ["/usr/bin/env", *variables, cluster, "watch", "run", watch.name]
+    command += ["--runs", str(root)]
+    unit = f"cluster-watch-{watch.name}"
     if kind == "cron":
         # Where cron has no such interval, it starts more often: `watch run` skips what is not due.
-        words = shlex.join(_command_words(watch, where)).replace("%", r"\%")
-        line = f"{_cron_times(watch.every)} {words} # {_unit_name(watch.name)}"
+        words = shlex.join(command).replace("%", r"\%")
+        line = f"{_cron_times(watch.every)} {words} # {unit}"
         return ["Add this line by `crontab -e`:", "", line, ""]
-    unit = _unit_name(watch.name)
+    service = (
+        f"[Unit]\nDescription=Benchmark of the cluster {watch.name}\n\n"
+        f"[Service]\nType=oneshot\nExecStart={' '.join(map(_systemd_word, command))}\n"
+        "# 3 is an alarm, and the run went well\nSuccessExitStatus=3\n"
+    )
+    timer = (  # a missed run starts 5 minutes after boot
+        f"[Unit]\nDescription=Benchmark of the cluster {watch.name}\n\n"
+        f"[Timer]\nOnActiveSec=0\nOnBootSec=5min\nOnUnitActiveSec={watch.every:.0f}s\n\n"
+        "[Install]\nWantedBy=timers.target\n"
+    )
     lines = ["Write these two files:", ""]
-    for path, text in _units(watch, where).items():
-        lines += [f"# {path}", *text.splitlines(), ""]
+    for ending, text in (("service", service), ("timer", timer)):
+        lines += [f"# {_unit_folder() / unit}.{ending}", *text.splitlines(), ""]
     start = f"systemctl --user daemon-reload; systemctl --user enable --now {unit}.timer"
     return [
         *lines,
@@ -149,39 +159,8 @@ def _printed(watch: Watch, where: Path, kind: TimerKind) -> list[str]:
     ]
 
 
-def _unit_name(name: str) -> str:
-    return f"cluster-watch-{name}"
-
-
-def _command_words(watch: Watch, where: Path) -> list[str]:
-    """Return the command that a timer starts: `env`, with the variables that it needs."""
-    variables = [f"{key}={value}" for key, value in os.environ.items() if KEPT.fullmatch(key)]
-    command = str(Path(sys.executable).with_name("cluster"))
-    return [
-        *("/usr/bin/env", *sorted(variables), command),
-        *("watch", "run", watch.name, "--runs", str(where)),
-    ]
-
-
 def _unit_folder() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user"
-
-
-def _units(watch: Watch, where: Path) -> dict[Path, str]:
-    """Return the text of each unit of systemd; a missed run starts 5 minutes after boot."""
-    words = " ".join(_systemd_word(word) for word in _command_words(watch, where))
-    service = (
-        f"[Unit]\nDescription=Benchmark of the cluster {watch.name}\n\n"
-        f"[Service]\nType=oneshot\nExecStart={words}\n"
-        "# 3 is an alarm, and the run went well\nSuccessExitStatus=3\n"
-    )
-    timer = (
-        f"[Unit]\nDescription=Benchmark of the cluster {watch.name}\n\n"
-        f"[Timer]\nOnActiveSec=0\nOnBootSec=5min\nOnUnitActiveSec={watch.every:.0f}s\n\n"
-        "[Install]\nWantedBy=timers.target\n"
-    )
-    unit = _unit_folder() / _unit_name(watch.name)
-    return {Path(f"{unit}.service"): service, Path(f"{unit}.timer"): timer}
 
 
 def _cron_times(every: float) -> str:
@@ -215,24 +194,24 @@ def show(
 
     Example: cluster watch show mpi_test
     """
-    where = store.root(root)
-    chosen = tuple(names or watches.names(where))
-    watched = tuple(series for name in chosen for series in watched_series(name, runs=where))
+    folder = store.root(root)
+    chosen = tuple(names or watches.names(folder))
+    watched = tuple(series for name in chosen for series in watched_series(name, runs=folder))
     if json:
         print_json(watched)
     else:
-        _print(where, chosen, watched)
-    raise Exit(GATE_HIT if any(each.state == "alarm" for each in watched) else 0)
+        _print(folder, chosen, watched)
+    raise Exit(GATE_HIT if any(s.state == "alarm" for s in watched) else 0)
 
 
-def _print(where: Path, names: Sequence[str], series: Sequence[WatchedSeries]) -> None:
+def _print(root: Path, names: Sequence[str], series: Sequence[WatchedSeries]) -> None:
     columns: Columns[WatchedSeries] = (
-        Column("cluster", lambda each: each.cluster, shown=len(names) > 1),
-        Column("metric", lambda each: each.metric),
-        Column("point", lambda each: format_point(each.params)),
-        Column("runs", lambda each: str(each.runs)),
-        Column("last", lambda each: format_value(each.last, each.unit)),
-        Column("baseline", lambda each: format_value(each.baseline, each.unit)),
+        Column("cluster", lambda s: s.cluster, shown=len(names) > 1),
+        Column("metric", lambda s: s.metric),
+        Column("point", lambda s: format_point(s.params)),
+        Column("runs", lambda s: str(s.runs)),
+        Column("last", lambda s: format_value(s.last, s.unit)),
+        Column("baseline", lambda s: format_value(s.baseline, s.unit)),
         Column("state", _state),
         Column("changed", _changed),
     )
@@ -240,20 +219,31 @@ def _print(where: Path, names: Sequence[str], series: Sequence[WatchedSeries]) -
     if not names:
         empty = "Nothing is watched. Type: cluster watch add NAME --every 6h --bench 'p2p'"
     show_rows(series, columns, empty=empty)
-    print_lines(*_lines(series))
-    for name in names:
-        print_lines(*_attempts(where, name))
+    for s in series:
+        for change in s.changes:
+            factors = (f"  changed with it: {text}" for text in factor_texts(change))
+            print_lines(change_text(s, change), *factors)
+    needed = _enough()
+    if series and max(s.runs for s in series) < needed:
+        print_lines(f"{needed} runs are needed before a change differs from noise.")
+    for name in names:  # and what became of the newest attempt, if it did not measure
+        attempts = [e for e in watches.events(root, name) if e.outcome != "told"]
+        if attempts and attempts[-1].outcome != "measured":
+            last = attempts[-1]
+            when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last.at))
+            outcome = "a failure" if last.outcome == "failed" else last.outcome
+            print_lines(f"{name}: the newest attempt, {when} UTC, was {outcome}: {last.reason}")
 
 
-def _changed(each: WatchedSeries) -> str:
-    if not each.changes:
+def _changed(series: WatchedSeries) -> str:
+    if not series.changes:
         return ""
-    last = each.changes[-1]
+    last = series.changes[-1]
     return f"{time.strftime('%F', time.gmtime(last.at))} {last.point.change:+.1%}"
 
 
-def _state(each: WatchedSeries) -> str:
-    return "too few" if each.state == "steady" and each.runs < _enough() else each.state
+def _state(series: WatchedSeries) -> str:
+    return "too few" if series.state == "steady" and series.runs < _enough() else series.state
 
 
 def _enough() -> int:
@@ -261,26 +251,6 @@ def _enough() -> int:
     from cluster.analysis.statistics.change_points import ALARMS, PROVED  # noqa: PLC0415 - slow: numpy
 
     return PROVED + min(ALARMS)
-
-
-def _lines(series: Sequence[WatchedSeries]) -> Iterator[str]:
-    for each in series:
-        for change in each.changes:
-            yield change_text(each, change)
-            yield from (f"  changed with it: {text}" for text in factor_texts(change))
-    needed = _enough()
-    if series and max(each.runs for each in series) < needed:
-        yield f"{needed} runs are needed before a change differs from noise."
-
-
-def _attempts(where: Path, name: str) -> Iterator[str]:
-    """Say what became of the newest attempt of a watch, if it did not measure."""
-    attempts = [e for e in watches.events(where, name) if e.outcome != "told"]
-    if attempts and attempts[-1].outcome != "measured":
-        last = attempts[-1]
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last.at))
-        outcome = "a failure" if last.outcome == "failed" else last.outcome
-        yield f"{name}: the newest attempt, {when} UTC, was {outcome}: {last.reason}"
 
 
 PATIENCE = 60.0  # seconds that the command for alarms may take
@@ -296,57 +266,57 @@ def run(
 
     Example: cluster watch run mpi_test
     """
-    where = store.root(root)
-    watch = watches.find(where, name)
-    with watches.lock(where, name) as free:
+    folder = store.root(root)
+    watch = watches.find(folder, name)
+    with watches.lock(folder, name) as free:
         reason = "" if free else "another `cluster watch run` measures"
         if free and not now:
-            reason = watches.why_not_due(watch, watches.events(where, name), time.time())
+            reason = watches.why_not_due(watch, watches.events(folder, name), time.time())
         reason = reason or why_busy(name, watch.busy)
         if reason:
-            _note(where, name, "skipped", reason)
+            _note(folder, name, "skipped", reason)
             print_lines(f"Skipped: {reason}.")
             return
-        _measure(where, watch)
-        raise Exit(_report(where, watch))
+        _measure(folder, watch)
+        raise Exit(_report(folder, watch))
 
 
-def _measure(where: Path, watch: Watch) -> None:
-    before = watches.run_ids(where, watch.name)
+def _measure(root: Path, watch: Watch) -> None:
+    before = store.run_ids(root, watch.name)
     benchmark, *words = watch.bench
-    words += [watch.name, "--runs", str(where)]
+    words += [watch.name, "--runs", str(root)]
     try:
         status = call(bench_command(benchmark), benchmark, words)
     except (ClusterError, KeyboardInterrupt) as error:
         reason = getattr(error, "what", "") or str(error) or "it was interrupted"
-        _note(where, watch.name, "failed", reason.partition("\n")[0])
+        _note(root, watch.name, "failed", reason.partition("\n")[0])
         raise
-    ids = tuple(sorted(watches.run_ids(where, watch.name) - before))
-    result = tuple(id_ for id_ in ids if store.record(where / watch.name / id_).status == "done")
+    ids = tuple(sorted(store.run_ids(root, watch.name) - before))
+    result = tuple(id_ for id_ in ids if store.record(root / watch.name / id_).status == "done")
     if result:
-        _note(where, watch.name, "measured", "", result)
+        _note(root, watch.name, "measured", "", result)
         return
-    _note(where, watch.name, "failed", f"the benchmark ended with status {status or 0}")
+    _note(root, watch.name, "failed", f"the benchmark ended with status {status or 0}")
     raise Exit(status or FAILED)
 
 
-def _report(where: Path, watch: Watch) -> int:
+def _report(root: Path, watch: Watch) -> int:
     """Write the file for Prometheus, tell the user's command of new alarms, and give the status."""
-    series = watched_series(watch.name, runs=where)
+    series = watched_series(watch.name, runs=root)
     if watch.prometheus:
         LocalShell().write(prometheus_text(series), watch.prometheus)
-    alarms = [each for each in series if each.state == "alarm"]
+    alarms = [alarm for alarm in series if alarm.state == "alarm"]
     # return the series whose alarm was announced: once, though it lasts for a few runs
-    events = watches.events(where, watch.name)
-    measured = [at for at, event in enumerate(events) if event.outcome == "measured"]
+    events = watches.events(root, watch.name)
+    measured = [index for index, event in enumerate(events) if event.outcome == "measured"]
     since = measured[-ALARMED] if len(measured) >= ALARMED else 0
     known_alarms = {event.series for event in events[since:] if event.outcome == "told"}
-    for each in alarms:
-        series_name = f"{each.metric} {format_point(each.params)} {each.definition}"
-        lines = [change_text(each, each.changes[-1]), *factor_texts(each.changes[-1])]
+    for alarm in alarms:
+        series_name = f"{alarm.metric} {format_point(alarm.params)} {alarm.definition}"
+        lines = [change_text(alarm, alarm.changes[-1]), *factor_texts(alarm.changes[-1])]
         print_lines(f"ALARM {watch.name}: {lines[0]}", *(f"  {line}" for line in lines[1:]))
         if watch.on_change and series_name not in known_alarms and _run_hook(watch, lines):
-            _note(where, watch.name, "told", "", (each.changes[-1].run,), series_name)
+            _note(root, watch.name, "told", "", (alarm.changes[-1].run,), series_name)
     return GATE_HIT if alarms else 0
 
 
@@ -367,15 +337,10 @@ def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
 
 
 def _note(
-    where: Path,
-    name: str,
-    outcome: Outcome,
-    reason: str,
-    runs: tuple[str, ...] = (),
-    series: str = "",
+    root: Path, name: str, outcome: Outcome, why: str, runs: tuple[str, ...] = (), series: str = ""
 ) -> None:
-    event = WatchEvent(at=time.time(), outcome=outcome, reason=reason, runs=runs, series=series)
-    watches.note(where, name, event)
+    event = WatchEvent(at=time.time(), outcome=outcome, reason=why, runs=runs, series=series)
+    watches.note(root, name, event)
 
 
 class WatchGroup(CommandGroup):
@@ -401,12 +366,12 @@ UNITS = {"s": "_seconds", "B/s": "_bytes_per_second"}
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-def change_text(each: WatchedSeries, change: WatchedChange) -> str:
+def change_text(series: WatchedSeries, change: WatchedChange) -> str:
     """Describe a change in one line: the point, the change with its interval, its first run."""
     low, high = change.point.ci
-    series = " ".join(filter(None, (each.metric, format_point(each.params))))
+    name = " ".join(filter(None, (series.metric, format_point(series.params))))
     return (
-        f"{series}: {change.point.change:+.1%} (95% CI {low:+.1%} .. {high:+.1%}) from "
+        f"{name}: {change.point.change:+.1%} (95% CI {low:+.1%} .. {high:+.1%}) from "
         f"{change.run} on"
     )
 
@@ -427,18 +392,18 @@ def prometheus_text(series: Sequence[WatchedSeries]) -> str:
     https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
     """
     by_gauge: dict[tuple[str, str], list[str]] = {}
-    for each in series:
-        unit = UNITS.get(each.unit, "_ratio" if "host" in each.params else "")
-        params = {name: str(value) for name, value in each.params.items() if name != "cluster"}
-        own = {"cluster": each.cluster, "metric": each.metric, "definition": each.definition}
+    for s in series:
+        unit = UNITS.get(s.unit, "_ratio" if "host" in s.params else "")
+        params = {name: str(value) for name, value in s.params.items() if name != "cluster"}
+        own = {"cluster": s.cluster, "metric": s.metric, "definition": s.definition}
         pairs = (own | params).items()
         labels = ",".join(f'{key}="{value.translate(ESCAPES)}"' for key, value in pairs)
         for name, about, value in (
-            (f"last{unit}", "Newest median of a series of runs.", each.last),
-            (f"baseline{unit}", "Median of the runs since the last change.", each.baseline),
-            ("state", "0 is steady, 1 is watch, 2 is alarm.", float(STATES[each.state])),
-            ("runs", "Number of runs of the series.", float(each.runs)),
-            ("sample_timestamp_seconds", "When the newest run was started.", each.at),
+            (f"last{unit}", "Newest median of a series of runs.", s.last),
+            (f"baseline{unit}", "Median of the runs since the last change.", s.baseline),
+            ("state", "0 is steady, 1 is watch, 2 is alarm.", float(STATES[s.state])),
+            ("runs", "Number of runs of the series.", float(s.runs)),
+            ("sample_timestamp_seconds", "When the newest run was started.", s.at),
         ):
             lines = by_gauge.setdefault((f"cluster_watch_{name}", about), [])
             lines.append(f"cluster_watch_{name}{{{labels}}} {value!r}\n")

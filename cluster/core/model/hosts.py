@@ -1,4 +1,4 @@
-"""Hosts: how they are reached, what they are, how ranks are laid out on them."""
+"""Hosts: how they are reached, what they are, how ranks are laid out on them, what a sync sent."""
 
 import math
 from collections.abc import Iterable
@@ -91,11 +91,6 @@ class Link(Value, frozen=True, kw_only=True):
             )
 
 
-def machine_name(cluster: str, number: int, group: str = ONE_GROUP) -> str:
-    """Return the name of a machine, counted from 0, such as `0.mpi.mpi_test`."""
-    return f"{number}.{group}.{cluster}"
-
-
 class Machine(Value, frozen=True, kw_only=True):
     """A host, as its provider created or found it: data about it, no connection.
 
@@ -174,7 +169,7 @@ class Layout(Value, frozen=True, kw_only=True):
 
 
 class Completed(Value, frozen=True, kw_only=True):
-    """A command that ended."""
+    """How a command ended."""
 
     argv: tuple[str, ...]  # the command
     status: int  # its exit status; 128 + N when signal N killed it
@@ -276,7 +271,7 @@ class Connection(Value, frozen=True, kw_only=True):
 
 
 class ProcessorTimes(Value, frozen=True, kw_only=True):
-    """How a host's processors spent a time, in seconds of one processor."""
+    """How a host's processors spent a period, in seconds of one processor."""
 
     took: float = 0.0  # seconds of the clock
     processors: int = 1  # of the host
@@ -306,7 +301,7 @@ class TaskUsage(Value, frozen=True, kw_only=True):
 
 
 class GpuUsage(Value, frozen=True, kw_only=True):
-    """One GPU at a moment; what its driver does not say is none."""
+    """One GPU at one moment; None for what its driver does not say."""
 
     busy: float | None = None  # the share of the last sample in which a kernel ran
     memory: float | None = None  # the share that is in use
@@ -323,7 +318,7 @@ class HostUsage(Value, frozen=True, kw_only=True):
     memory: float  # the share that is in use
     sent: float  # bytes per second, by the interface of the cluster
     received: float
-    trouble: dict[str, float] = {}  # what went up: `agent.counters.trouble`
+    trouble: dict[str, float] = {}  # what went up: `agent.hardware.counters.trouble`
     jobs: dict[str, float] = {}  # that run: for how many seconds each has printed nothing
     gpus: tuple[GpuUsage, ...] = ()  # of this host, at most 10 s ago
     cost: float = 0.0  # of a processor, the share that the watching itself took
@@ -331,6 +326,22 @@ class HostUsage(Value, frozen=True, kw_only=True):
     sent_share: float | None = None
     received_share: float | None = None
     reason: str = ""  # why the host does not answer; then every figure is 0
+
+
+class SyncFigures(Value, frozen=True, kw_only=True):
+    """What a sync sent and removed, and what it did not."""
+
+    there: str  # the folder on the hosts
+    hosts: tuple[str, ...]
+    files: int  # in the folder, without folders
+    sent: int = 0  # different files that were sent
+    sent_bytes: int = 0  # over the line of this machine, to all hosts
+    passed_on: int = 0  # bytes that hosts sent to one another instead
+    removed: tuple[str, ...] = ()  # paths on any host that were removed
+    left_out: tuple[str, ...] = ()  # paths here that were not sent; those of folders end with `/`
+    outward: tuple[str, ...] = ()  # links that lead out of the folder, which were sent as links
+    # files that changed whenever they were sent; their copies may be torn
+    changed: tuple[str, ...] = ()
 
 
 def full_names(names: Iterable[str]) -> dict[str, str]:

@@ -26,6 +26,47 @@ class TaskSpec(Value, frozen=True, kw_only=True):
     most_output: int = MOST_OUTPUT  # bytes that are kept of what it prints, without the oldest
 
 
+class FileJob(Value, frozen=True, kw_only=True):
+    """A job of a launch file: a command, and the options of `Cluster.start`."""
+
+    command: str  # for `sh`
+    on: str = ""  # the hosts, such as `0`, `1:` or a group; all, if empty
+    cwd: str = ""  # a folder on the hosts
+    env: dict[str, str] = {}
+    timeout: float | None = None  # seconds
+    hang_after: float | None = None  # seconds
+    grace: float = 10.0  # seconds
+    restarts: int = 0
+    after: str = ""  # a job above that has to end first, or as JOB:PORT, to listen there
+
+    @property
+    def task(self) -> TaskSpec:
+        """What runs on each host, as it is checked."""
+        return TaskSpec(
+            argv=("sh", "-c", self.command),
+            cwd=self.cwd,
+            env=self.env,
+            timeout=self.timeout,
+            hang_after=self.hang_after,
+            grace=self.grace,
+        )
+
+
+LaunchStepKind = Literal["prove", "set_up", "send", "job", "wait", "fetch", "down"]
+
+
+class LaunchStep(Value, frozen=True, kw_only=True):
+    """What follows a launch, as its file says."""
+
+    kind: LaunchStepKind
+    names: tuple[str, ...] = ()  # of a job, or of those that are waited for
+    job: FileJob = FileJob(command="")
+    count: int = 0  # of the hosts of a job, or the lines of the script
+    seconds: float = 0.0  # in which all hosts are proven
+    source: str = ""  # the folder that is sent or fetched
+    target: str = ""  # where it goes
+
+
 class TaskEnd(Value, frozen=True, kw_only=True):
     # of its command; 128 + N if signal N killed it, 124 after its timeout, 127 if there is no such
     # command; -1 if nobody saw its end

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Literal
 
-from cluster.core.model.measurements import Definition, Measurement
-from cluster.core.model.notes import Note
+from cluster.core.model.results.measurements import Definition, Measurement
+from cluster.core.model.results.records import Note
 from cluster.core.model.value import Value
 
 CAUSE: Literal["cause"] = "cause"  # of a failure, of no known kind

@@ -1,7 +1,5 @@
 """Shared file systems that hosts mount: what the option `mount` names, as mount(8) takes it."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec.structs import replace
@@ -65,35 +63,33 @@ def parse_mounts(text: str, provider: str) -> tuple[Mount, ...]:
 
     SpecError: one is neither, or hosts of the provider cannot reach it, or its folder is not free.
     """
-    mounts = tuple(_parse(word.strip(), provider) for word in text.split(",") if word.strip())
+    mounts = []
+    for word in filter(None, map(str.strip, text.split(","))):
+        match = FORM.fullmatch(word)
+        kind = (match["efs"] or match["kind"]) if match else ""
+        if match is None or kind not in KINDS:
+            raise SpecError(
+                f"--option mount={word} names no file system that hosts can mount.",
+                remedy=f"Write KIND:HOST:/PATH:/FOLDER, such as {EXAMPLES}",
+            )
+        if KINDS[kind].provider not in ("", provider):
+            raise SpecError(
+                f"--option mount={word}: only hosts of {KINDS[kind].provider} reach {kind}.",
+                remedy=f"Use --provider {KINDS[kind].provider}, or mount=nfs:HOST:/PATH:/FOLDER",
+            )
+        folder = match["folder"] or "/shared"
+        if SYSTEM.fullmatch(folder):
+            raise SpecError(
+                f"--option mount={word} would hide {folder}, which the system of every host needs.",
+                remedy=f"Choose another folder: mount={word.removesuffix(folder)}/shared",
+            )
+        mounts.append(Mount(kind, match["source"], folder))
     if len({mount.folder for mount in mounts}) < len(mounts):
         raise SpecError(
             "--option mount= mounts two file systems at one folder.",
             remedy="Name a folder for each: --option mount=nfs:HOST:/PATH:/a,nfs:HOST:/OTHER:/b",
         )
-    return mounts
-
-
-def _parse(word: str, provider: str) -> Mount:
-    match = FORM.fullmatch(word)
-    kind = (match["efs"] or match["kind"]) if match else ""
-    if match is None or kind not in KINDS:
-        raise SpecError(
-            f"--option mount={word} names no file system that hosts can mount.",
-            remedy=f"Write KIND:HOST:/PATH:/FOLDER, such as {EXAMPLES}",
-        )
-    if KINDS[kind].provider not in ("", provider):
-        raise SpecError(
-            f"--option mount={word}: only hosts of {KINDS[kind].provider} reach {kind}.",
-            remedy=f"Use --provider {KINDS[kind].provider}, or mount=nfs:HOST:/PATH:/FOLDER",
-        )
-    folder = match["folder"] or "/shared"
-    if SYSTEM.fullmatch(folder):
-        raise SpecError(
-            f"--option mount={word} would hide {folder}, which the system of every host needs.",
-            remedy=f"Choose another folder: mount={word.removesuffix(folder)}/shared",
-        )
-    return Mount(kind, match["source"], folder)
+    return tuple(mounts)
 
 
 def in_region(mount: Mount, region: str) -> Mount:

@@ -18,7 +18,7 @@ class Receipt(Value, frozen=True, kw_only=True):
     hosts: int  # how many
     seconds: float  # how long they existed; a cloud starts to bill a little later
     price: Price | None = None  # of one host, if it is known
-    dollars: float | None = None  # for all hosts, if the price is known
+    dollars: float | None = None  # for all hosts, if the price is known; 0 if there is none
     final: bool = False  # the machines are deleted, so the cost does not grow
     # how many had ended before they were deleted, at an unknown time: the cost is the most that
     # they can have cost
@@ -32,6 +32,7 @@ class Plan(Value, frozen=True, kw_only=True):
 
     lines: tuple[str, ...]  # for a person to read
     costs: bool = False  # whether it costs money while it runs
+    exists: bool = False  # it was launched before, so nothing is created
     price: Price | None = None  # of one host, where that is known; on average over groups
     prices: dict[str, Price | None] = {}  # of one host of each group
     ttl: float | None = None  # seconds after which the machines end by themselves, if they do

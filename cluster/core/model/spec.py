@@ -1,6 +1,4 @@
-"""What was asked for: the spec of a cluster and its environment, and their checks."""
-
-from __future__ import annotations
+"""The spec of a cluster and of its environment, and their checks."""
 
 import re
 from typing import Literal
@@ -8,7 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import ONE_GROUP, machine_name
+from cluster.core.model.hosts import ONE_GROUP
 from cluster.core.model.value import Value
 
 GROUP = re.compile(r"[a-z][a-z0-9_]{0,19}")
@@ -19,7 +17,7 @@ SHORTEST_IDLE = 60.0  # seconds
 
 
 class Group(Value, frozen=True, kw_only=True):
-    """Some hosts of a cluster, of a type of their own; what is None is as the cluster's."""
+    """Hosts of a cluster that have a type of their own; a field that is None is the cluster's."""
 
     hosts: int = 1
     instance: str | None = None
@@ -30,7 +28,7 @@ class Group(Value, frozen=True, kw_only=True):
 
 
 def group_words(name: str, group: Group) -> str:
-    """Write a group as `--group` takes it, with what that cannot say after it."""
+    """Write a group as `--group` takes it, followed by what `--group` cannot express."""
     own = {key: value for key in group.__struct_fields__ if (value := getattr(group, key))}
     kind = f":{group.instance}" if group.instance else ""
     more = "".join(f",{k}={v}" for k, v in own.items() if k not in ("hosts", "instance"))
@@ -88,10 +86,10 @@ class SpecOptions(Value, frozen=True, kw_only=True):
 
 
 class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
-    """What was asked for: a cluster's name, and its options.
+    """The spec of a cluster: its name and its options.
 
     Args:
-        name: Of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+        name: A letter or digit, then at most 29 of letters, digits, `_`, `-`.
 
     Raises:
         SpecError: a field is out of its range.
@@ -114,7 +112,12 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
                 remedy="Set how long the machines may be unused: --idle 30min",
             )
         for name, group in self.groups.items():
-            check_group_name(name)
+            if GROUP.fullmatch(name) is None:  # it could be taken for numbers of hosts
+                raise SpecError(
+                    f"{name!r} cannot be the name of a group.",
+                    means="A name is a small letter, then at most 19 small letters, digits or '_'.",
+                    remedy="Choose another, such as worker.",
+                )
             check_count("hosts", group.hosts)
         named = sum(group.hosts for group in self.groups.values())
         if self.groups and named != self.hosts:
@@ -124,7 +127,7 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
             )
 
     @property
-    def parts(self) -> tuple[SpecPart, ...]:
+    def parts(self) -> tuple["SpecPart", ...]:
         """Its groups; a cluster without groups is one part."""
         if not self.groups:
             return (SpecPart(group=ONE_GROUP, number=0, first=0, spec=self),)
@@ -142,6 +145,11 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
         """Name a machine by its number in the cluster, from 0, and by its group."""
         group = next(part.group for part in reversed(self.parts) if part.first <= number)
         return machine_name(self.name, number, group)
+
+
+def machine_name(cluster: str, number: int, group: str = ONE_GROUP) -> str:
+    """Return the name of a machine, counted from 0, such as `0.mpi.mpi_test`."""
+    return f"{number}.{group}.{cluster}"
 
 
 class SpecPart(Value, frozen=True, kw_only=True):
@@ -162,16 +170,6 @@ def check_name(name: str) -> str:
             remedy="Choose another: mpi_test",
         )
     return name
-
-
-def check_group_name(name: str) -> None:
-    """Refuse a name that could be taken for a number, a range or a list of hosts (SpecError)."""
-    if GROUP.fullmatch(name) is None:
-        raise SpecError(
-            f"{name!r} cannot be the name of a group.",
-            means="A name is a small letter, then at most 19 small letters, digits or '_'.",
-            remedy="Choose another, such as worker.",
-        )
 
 
 def check_count(field: str, count: int) -> int:

@@ -26,7 +26,7 @@ class DumpReader(Plugin):
     """Every dump of this format has one of these in it."""
 
     @abstractmethod
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
         """Return what a dump says; nothing if it is of another format.
 
         Args:
@@ -39,7 +39,7 @@ class DumpReader(Plugin):
         """
 
 
-def read_dump(name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+def read_dump(name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
     """Return what a dump says by the first reader that knows its format (SpecError)."""
     reason = ""
     for kind in plugins.names(DumpReader):
@@ -47,7 +47,7 @@ def read_dump(name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
         if not any(mark in content for mark in reader.marks):
             continue
         try:
-            snapshots = reader.read(name, content, at)
+            snapshots = reader.read(name, content, written)
         except (*_MALFORMED, msgspec.MsgspecError) as error:
             reason = reason or f"{kind}: {error}"[:200]
         else:

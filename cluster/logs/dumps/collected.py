@@ -10,6 +10,5 @@ class HostDump(DumpReader):
 
     marks = (b'"source":"',)
 
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        del name, at
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
         return decoders.decode(content, tuple[Snapshot, ...])

@@ -6,9 +6,11 @@ file does (torch/distributed/flight_recorder/components/loader.py). `retired` is
 the end of an operation for gloo, whose `state` stays `scheduled`.
 """
 
+import pickle
 import pickletools
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, TypeAlias
 
 import msgspec
@@ -56,10 +58,9 @@ class FlightRecorder(DumpReader):
 
     marks = (b"pg_config",)
 
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        raw: Any = (
-            decoders.decode(content, Any) if content.lstrip()[:1] == b"{" else plain_value(content)
-        )
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+        is_json = content.lstrip()[:1] == b"{"
+        raw: Any = decoders.decode(content, Any) if is_json else plain_value(content)
         dump = decoders.convert(raw, _Dump, strict=False)
         if dump.version.partition(".")[0] != str(FORMAT):
             raise ValueError(f"It is of format {dump.version[:20]}; {FORMAT}.x is known.")
@@ -70,7 +71,7 @@ class FlightRecorder(DumpReader):
             source="flight_recorder",
             rank=rank,
             host=dump.host_name,
-            at=at,
+            at=written,
             operations=tuple(
                 operation
                 for entry in dump.entries
@@ -110,98 +111,36 @@ def _ranks(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in text.strip("[] ").split(",") if word.strip())
 
 
-Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | dict[Plain, Plain] | None"
+Plain: TypeAlias = (
+    "bool | int | float | str | bytes | list[Plain] | tuple[Plain, ...] | dict[Plain, Plain] | None"
+)
 MOST_VALUES = 3_000_000  # with all repetitions of what is shared
 MOST_DEPTH = 20
 MALFORMED = "malformed pickle"
-_SCALARS = (
-    *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG", "FLOAT", "BINFLOAT"),
-    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),
-    *("BINSTRING", "SHORT_BINSTRING", "STRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+_PLACED = frozenset(("PUT", "BINPUT", "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET"))
+_PLAIN = _PLACED.union(  # the operations that make plain values: all others may run code
+    ("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG", "FLOAT", "BINFLOAT"),
+    ("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),
+    ("BINSTRING", "SHORT_BINSTRING", "STRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+    ("NONE", "NEWTRUE", "NEWFALSE", "EMPTY_LIST", "EMPTY_DICT", "MEMOIZE"),
+    ("EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "TUPLE", "LIST", "DICT"),
+    ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "MARK", "PROTO", "FRAME", "STOP"),
 )
-_PUSHED: dict[str, Callable[[Plain], Plain]] = {
-    **dict.fromkeys(_SCALARS, lambda argument: argument),
-    "NONE": lambda _: None,
-    "NEWTRUE": lambda _: True,
-    "NEWFALSE": lambda _: False,
-    "EMPTY_LIST": lambda _: [],
-    "EMPTY_DICT": lambda _: {},
-}
-_COLLECTED = ("APPENDS", "SETITEMS", "LIST", "TUPLE", "DICT")
-_REMEMBERED = ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE", "GET", "BINGET", "LONG_BINGET")
-_TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 def plain_value(content: bytes) -> Plain:
-    """Return what a pickle describes, lists for tuples (ValueError: malformed, too large, code)."""
-    machine = _Machine()
+    """Return what a pickle describes (ValueError: malformed, too large, code)."""
     for opcode, argument, _ in pickletools.genops(content):
-        if opcode.name == "STOP":
-            return _bounded(machine.pop(), [0], 0)
-        machine.run(opcode.name, argument)
-    raise ValueError("The pickle has no end.")
-
-
-class _Machine:
-    """The stack and the memo of a pickle."""
-
-    def __init__(self) -> None:
-        self.stack: list[Plain] = []
-        self.marks: list[int] = []
-        self.memo: dict[int, Plain] = {}
-
-    def run(self, name: str, argument: Plain) -> None:
-        """Run one operation (ValueError: it is not one of plain values)."""
-        if name in _PUSHED:
-            self.stack.append(_PUSHED[name](argument))
-        elif name in _TUPLES:
-            self.stack.append([self.pop() for _ in range(_TUPLES[name])][::-1])
-        elif name in _REMEMBERED:
-            self._remember(name, argument)
-        elif name in ("APPEND", "SETITEM"):
-            items = [self.pop() for _ in range(1 if name == "APPEND" else 2)][::-1]
-            _extend(self._top(), items)
-        elif name in _COLLECTED:
-            self._collect(name)
-        elif name == "MARK":
-            self.marks.append(len(self.stack))
-        elif name not in ("PROTO", "FRAME"):
-            raise ValueError(f"The pickle would run code ({name}); it is not read.")
-
-    def _remember(self, name: str, argument: Plain) -> None:
-        key = argument if isinstance(argument, int) else len(self.memo)
-        if "GET" in name:
-            self.stack.append(self.memo[key])
-        else:
-            self.memo[key] = self._top()
-
-    def _collect(self, name: str) -> None:
-        """Put all that follows the last mark into a container."""
-        start = self.marks.pop() if self.marks else len(self.stack) + 1
-        if start > len(self.stack):
-            raise ValueError(MALFORMED)
-        items, self.stack[start:] = self.stack[start:], []
-        if name in ("LIST", "TUPLE", "DICT"):
-            self.stack.append({} if name == "DICT" else [])
-        _extend(self._top(), items)
-
-    def pop(self) -> Plain:
-        self._top()
-        return self.stack.pop()
-
-    def _top(self) -> Plain:
-        if not self.stack:
-            raise ValueError(MALFORMED)
-        return self.stack[-1]
-
-
-def _extend(target: Plain, items: list[Plain]) -> None:
-    if isinstance(target, list):
-        target.extend(items)
-    elif isinstance(target, dict) and len(items) % 2 == 0:
-        target.update(zip(items[::2], items[1::2], strict=True))
-    else:
-        raise ValueError(MALFORMED)
+        if opcode.name not in _PLAIN:
+            raise ValueError(f"The pickle would run code ({opcode.name}); it is not read.")
+        place = argument if opcode.name in _PLACED else None
+        if place is not None and not 0 <= place <= len(content):
+            raise ValueError(MALFORMED)  # memory for that many values
+    try:
+        value = pickle.loads(content, encoding="latin-1")  # noqa: S301 - none of it names code
+    except (pickle.UnpicklingError, AttributeError, IndexError) as error:
+        raise ValueError(MALFORMED) from error
+    return _bounded(value, [0], 0)
 
 
 def _bounded(value: Plain, count: list[int], depth: int) -> Plain:
@@ -209,13 +148,9 @@ def _bounded(value: Plain, count: list[int], depth: int) -> Plain:
     count[0] += 1
     if count[0] > MOST_VALUES or depth > MOST_DEPTH:
         raise ValueError("The pickle describes a value that is too large.")
-    children = (
-        [*value.keys(), *value.values()]
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, list)
-        else ()
-    )
+    children: Iterable[Plain] = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, dict):
+        children = chain(value, value.values())
     for child in children:
         _bounded(child, count, depth + 1)
     return value

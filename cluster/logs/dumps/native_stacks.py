@@ -22,7 +22,7 @@ class NativeStacks(DumpReader):
 
     marks = (b"#0 ",)
 
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
         stacks: dict[int, list[Frame]] = {0: []}
         thread, mains = 0, []
         for line in content.decode(errors="replace").splitlines():
@@ -32,17 +32,13 @@ class NativeStacks(DumpReader):
                 mains += [thread] if match[1] in ("1", None) else []
             elif (match := _LEVEL.match(line)) and len(stacks[thread]) < MOST_FRAMES:
                 place = _FILE.search(line)
-                stacks[thread].append(
-                    Frame(
-                        function=(match[1] or "?").strip()[:200],
-                        file=place[1][:500] if place else "",
-                        line=int(place[2] or 0) if place else 0,
-                    )
-                )
+                file, number = (place[1][:500], int(place[2] or 0)) if place else ("", 0)
+                function = (match[1] or "?").strip()[:200]
+                stacks[thread].append(Frame(function=function, file=file, line=number))
         pid = mains[0] if mains else 0  # gdb's thread 1, and eu-stack's first
         rank, frames = rank_in(name), tuple(stacks[pid])
         if not frames:
             return ()
         if rank < 0 and not pid:
             raise ValueError("The name of its file must hold its rank, as in native_rank5.txt.")
-        return (Snapshot(source="native_stacks", rank=rank, pid=pid, at=at, native=frames),)
+        return (Snapshot(source="native_stacks", rank=rank, pid=pid, at=written, native=frames),)

@@ -44,7 +44,7 @@ class NcclInspector(DumpReader):
 
     marks = (b"inspector_output_format_version",)
 
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
         """Keep the last collectives of each rank."""
         decoder = msgspec.json.Decoder(_Line)
         ended: dict[tuple[str, int], deque[Operation]] = defaultdict(lambda: deque(maxlen=LAST))
@@ -61,15 +61,14 @@ class NcclInspector(DumpReader):
             if line.header.n_ranks >= largest.setdefault(process, line.header).n_ranks:
                 largest[process] = line.header
             if line.coll_perf is not None:
-                ended[process].append(
-                    Operation(
-                        group=line.header.id,
-                        number=line.coll_perf.coll_sn,
-                        name=line.coll_perf.coll,
-                        done=True,
-                        since=line.metadata.dump_timestamp_us / US,
-                    )
+                operation = Operation(
+                    group=line.header.id,
+                    number=line.coll_perf.coll_sn,
+                    name=line.coll_perf.coll,
+                    done=True,
+                    since=line.metadata.dump_timestamp_us / US,
                 )
+                ended[process].append(operation)
         named = rank_in(name)
         return tuple(
             Snapshot(
@@ -77,7 +76,7 @@ class NcclInspector(DumpReader):
                 rank=named if named >= 0 and len(largest) == 1 else header.rank,
                 host=host,
                 pid=pid,
-                at=at,
+                at=written,
                 operations=tuple(ended[host, pid]),
             )
             for (host, pid), header in largest.items()

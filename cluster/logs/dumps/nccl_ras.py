@@ -48,11 +48,10 @@ class NcclRas(DumpReader):
 
     marks = (b'"nccl_version"',)
 
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        del name
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
         start, end = content.find(b"{"), content.rfind(b"}")  # replies to SET FORMAT come before
         answer = decoders.decode(content[start : end + 1], _Answer)
-        at = _seconds(answer.timestamp, at) or at
+        written = _seconds(answer.timestamp, written) or written
         groups = sorted(answer.communicators, key=lambda group: -group.size)
         numbers: dict[tuple[str, int, int], int] = {}
         counts: dict[int, list[Count]] = defaultdict(list)
@@ -81,7 +80,7 @@ class NcclRas(DumpReader):
                 rank=rank,
                 host=host,
                 pid=pid,
-                at=at,
+                at=written,
                 counts=tuple(counts[rank]),
                 groups=tuple(members[rank]),
                 state=states.get(rank, ""),
@@ -90,7 +89,7 @@ class NcclRas(DumpReader):
         )
 
 
-def _seconds(text: str, at: float) -> float:
+def _seconds(text: str, written: float) -> float:
     """Return the time of an answer; without a zone, in that which is nearest to the file's time."""
     try:
         time = datetime.fromisoformat(text)
@@ -99,5 +98,5 @@ def _seconds(text: str, at: float) -> float:
     if time.tzinfo is not None:
         return time.timestamp()
     seconds = time.replace(tzinfo=UTC).timestamp()
-    offset = round((at - seconds) / ZONE_STEP) * ZONE_STEP
+    offset = round((written - seconds) / ZONE_STEP) * ZONE_STEP
     return seconds + offset if abs(offset) <= FARTHEST_ZONE else seconds

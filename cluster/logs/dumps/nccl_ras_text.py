@@ -91,8 +91,7 @@ class NcclRasText(DumpReader):
 
     marks = (b"Job summary", b"Communicators...", b"Ranks     Ranks     Ranks")
 
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
-        del name
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
         text = content.decode(errors="replace")
         rows = filter(None, map(_ROW.match, text.splitlines()))
         sizes = {row[1]: min(int(row[3] or row[2]), MOST_RANK) for row in rows}
@@ -117,7 +116,7 @@ class NcclRasText(DumpReader):
                 rank=rank,
                 pid=process.get(rank, (0, ""))[0],
                 host=process.get(rank, (0, ""))[1],
-                at=at,
+                at=written,
                 state=lost_state if rank in missing else "",
                 counts=tuple(
                     Count(group=mismatch.group, name=mismatch.kind, entered=counts[rank])

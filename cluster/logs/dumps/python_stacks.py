@@ -23,7 +23,7 @@ class PythonStacks(DumpReader):
 
     marks = (b"(most recent call first)", b"Thread ")
 
-    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
         pid = 0
         threads: list[list[Frame]] = []
         kinds: list[str] = []
@@ -42,11 +42,11 @@ class PythonStacks(DumpReader):
                 threads[-1].append(frame)
         # py-spy names the main thread; faulthandler writes it last
         chosen = kinds.index("MainThread") if "MainThread" in kinds else len(threads) - 1
-        return _snapshot(rank_in(name), pid, at, threads, chosen) if any(threads) else ()
+        return _snapshot(rank_in(name), pid, written, threads, chosen) if any(threads) else ()
 
 
 def _snapshot(
-    rank: int, pid: int, at: float, threads: list[list[Frame]], chosen: int
+    rank: int, pid: int, written: float, threads: list[list[Frame]], chosen: int
 ) -> tuple[Snapshot, ...]:
     main = tuple(threads.pop(chosen))
     if rank < 0 and not pid:
@@ -56,7 +56,7 @@ def _snapshot(
             source="python_stacks",
             rank=rank,
             pid=pid,
-            at=at,
+            at=written,
             stack=main,
             threads=tuple(map(tuple, threads)),
         ),

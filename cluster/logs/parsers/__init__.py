@@ -9,11 +9,14 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
-from cluster.core.definitions import define as define
+import msgspec
+
+from cluster.core import decoders
 from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
+from cluster.core.model.results.measurements import define as define
 from cluster.core.model.value import Scalar
 from cluster.core.plugins import Plugin
 from cluster.logs.table import ResultBuilder as ResultBuilder
@@ -25,6 +28,7 @@ MIB = 2.0**20
 MILLI, MICRO, NANO = 1e3, 1e6, 1e9  # in a second
 BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
+S = TypeVar("S", bound=msgspec.Struct)
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d{1,20}")
 _COMMA = re.compile(r"\d{1,20},(?:\d{1,2}|\d{4,20})")
@@ -64,25 +68,24 @@ class Parser(Plugin):
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row that another parser took may be the first below its own header."""
-        del line
         return False
 
     def expects(self, line: str) -> bool:
         """Tell whether a row that another parser took may be the next one of its open matrix."""
-        del line
         return False
 
     def look(self, line: str, lineno: int) -> str:
         """Look at a line before any parser takes it; return what is left of it for them."""
-        del lineno
         return line
 
-    def scan(self, text: str, first: int) -> None:
-        """Look at lines that any parser may take; the first of them has a number."""
+    def scan(self, text: str, first: int, short: str) -> None:
+        """Look at lines that any parser may take; the first of them has a number.
+
+        `short` has a line of each shape, with 0 for each digit: what is not there is in none.
+        """
 
     def take_document(self, text: str, lineno: int) -> bool:
         """Read a JSON document, whose end may be missing, if it belongs to this format."""
-        del text, lineno
         return False
 
     @abstractmethod
@@ -94,18 +97,23 @@ class RunParser(Parser):
     """Base of parsers that read one run after another: keeps finished runs and the open one."""
 
     title: ClassVar[str] = ""
-    """The title of a run if the log does not name it."""
+    """The title of a run if the log does not name it; the parser's name, if empty."""
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
         self._run: ResultBuilder | None = None
         self._tables: set[object] = set()  # of the open run
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forget what was read of a run: another one begins."""
 
     def _begin(self, lineno: int, title: str = "") -> ResultBuilder:
         """End the open run, and begin another one."""
         self._end()
         self._tables.clear()
-        self._run = ResultBuilder(self.name, lineno, title or self.title)
+        self._reset()
+        self._run = ResultBuilder(self.name, lineno, title or self.title or self.name)
         return self._run
 
     def _open(self, lineno: int) -> ResultBuilder:
@@ -132,7 +140,6 @@ class RunParser(Parser):
             run.lack_rows(CUT, f"rows of {self.title or self.name}")
 
     def results(self) -> tuple[Parsed, ...]:
-        """Return a result per run."""
         self._end()
         return tuple(self._parsed)
 
@@ -157,6 +164,14 @@ class SizeColumn(NamedTuple):
         moved = size if self.moved else 0
         point = {**params, **dict(self.more)}
         run.add(self.definition, value * self.times / self.over, point, size=moved)
+
+
+def decoded(text: str, kind: type[S]) -> S | None:
+    """Decode a JSON document; none if it is not of this kind."""
+    try:
+        return decoders.decode(text, kind)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
 
 
 def number(text: str) -> float | None:

@@ -41,6 +41,7 @@ _KNOWN = re.compile(
 )
 _THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SCALES = {"GBps": GB, "Gbps": GB / 8}
+_RATES = {"busbw": BUSBW, "algbw": ALGBW}
 
 COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
 
@@ -50,48 +51,34 @@ class AllReduceBench(RunParser):
 
     marks = ("bandwidth of all_reduce", "| payload |", "GBps")
     definitions = DEFINITIONS
-    title = "all_reduce_bench"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def _reset(self) -> None:
         self._params: dict[str, Scalar] = {}
         self._is_table = False
 
     def take(self, line: str, lineno: int) -> bool:
-        title, row, figure = _TITLE.match(line), _ROW.match(line), _FIGURE.match(line)
-        if title:
-            self._title(title, lineno)
+        if title := _TITLE.match(line):
+            run = self._begin(lineno)
+            run.operation = "all_reduce"
+            ranks = _RANKS.search(title[0])
+            run.ranks = int(ranks[1]) if ranks else 0
+            if title[1]:
+                self._params["size"] = round(float(title[1]) * _THOUSANDS[title[2]])
+            elif title[4]:
+                self._params["size"] = round(float(title[4]) * BINARY[title[5]])
         elif _HEAD.match(line) and (self._run or "payload" in line):
             self._open(lineno).operation = "all_reduce"
             self._is_table = True
-        elif row and self._is_table:
-            self._row(row, lineno)
-        elif figure and self._run:
-            value = number(figure[2]) or 0.0
-            definition = ALGBW if figure[1] == "algbw" else BUSBW
+        elif self._is_table and (row := _ROW.match(line)):
+            size = int(self._params.get("size", 0))  # if each row is a trial of one payload
+            size = round(float(row[1]) * BINARY[row[2]]) if row[1] else size
+            for column, cell in zip(COLUMNS, row.group(3, 4), strict=True):
+                column.add(self._open(lineno), number(cell) or 0.0, {"size": size}, size)
+        elif self._run and (figure := _FIGURE.match(line)):
+            column = SizeColumn(_RATES[figure[1]], _SCALES[figure[3]], moved=True)
             size = int(self._params.get("size", 0))
-            self._run.add(definition, value * _SCALES[figure[3]], self._params, size=size)
+            column.add(self._run, number(figure[2]) or 0.0, self._params, size)
         else:
             is_rule = self._is_table and _RULE.match(line)
             return self._run is not None and bool(is_rule or _KNOWN.match(line))
         return True
-
-    def _title(self, title: re.Match[str], lineno: int) -> None:
-        run = self._begin(lineno)
-        run.operation = "all_reduce"
-        ranks = _RANKS.search(title[0])
-        run.ranks = int(ranks[1]) if ranks else 0
-        decimal, binary = title.group(1, 2), title.group(4, 5)
-        self._params = {}
-        if decimal[0]:
-            self._params["size"] = round(float(decimal[0]) * _THOUSANDS[decimal[1]])
-        elif binary[0]:
-            self._params["size"] = round(float(binary[0]) * BINARY[binary[1]])
-        self._is_table = False
-
-    def _row(self, row: re.Match[str], lineno: int) -> None:
-        run = self._open(lineno)
-        size = int(self._params.get("size", 0))  # if each row is a trial of one payload
-        size = round(float(row[1]) * BINARY[row[2]]) if row[1] else size
-        for column, figure in zip(COLUMNS, row.group(3, 4), strict=True):
-            column.add(run, number(figure) or 0.0, {"size": size}, size)

@@ -63,10 +63,12 @@ class BandwidthTest(RunParser):
     has_rows = True
     definitions = DEFINITIONS
     title = "bandwidthTest"
-    _ended = False
     _title: re.Match[str] | None = None
     _memory = ""
     _unit = ""
+
+    def _reset(self) -> None:
+        self._ended = False
 
     def take(self, line: str, lineno: int) -> bool:
         if _START.match(line):
@@ -102,41 +104,35 @@ class BandwidthTest(RunParser):
             self._tables.add(table)
         return bool(title or memory or unit)
 
-    def _begin(self, lineno: int, title: str = "") -> ResultBuilder:
-        self._ended = False
-        return super()._begin(lineno, title)
-
     def _row(self, line: str, lineno: int) -> bool:
-        match = _ROW.match(line) if self._unit and self._title else None
-        value = number(match[2]) if match else None
-        if match is None or value is None or self._title is None or not count(match[1]):
+        match = _ROW.match(line) if self._unit else None
+        if match is None or self._title is None or not count(match[1]):
             return False  # also for a row of column numbers of another tool: no transfer has 0 B
-        self._add(lineno, self._title[1], value * SCALE[self._unit], match[1], self._title[2])
-        return True
+        return self._add(lineno, self._title[1], match[2], self._unit, match[1], self._title[2])
 
     def _csv(self, line: str, lineno: int) -> bool:
         match = _CSV.match(line)
-        value = number(match[3]) if match else None
-        if match is None or value is None or match[1] not in _DEFINITIONS:
+        if match is None or match[1] not in _DEFINITIONS:
             return False
         self._memory = _MEMORY_OF_CSV.get(match[2] or "", match[2] or "")
-        self._add(lineno, match[1], value * SCALE[match[4]], match[6], match[7])
-        return True
+        return self._add(lineno, match[1], match[3], match[4], match[6], match[7])
 
-    def _add(self, lineno: int, way: str, value: float, bytes_: str, devices: str) -> None:
-        definition, size = _DEFINITIONS[way], int(bytes_)
+    def _add(self, lineno: int, way: str, rate: str, unit: str, bytes_: str, devices: str) -> bool:
+        definition, size, value = _DEFINITIONS[way], int(bytes_), number(rate)
+        if value is None:
+            return False
         params: dict[str, Scalar] = {"size": size, "devices": int(devices)}
         if self._memory and definition is not DEVICE_TO_DEVICE:
             params["memory"] = self._memory
-        self._open(lineno).add(definition, value, params, size=size)
+        self._open(lineno).add(definition, value * SCALE[unit], params, size=size)
+        return True
 
     def _rest(self, run: ResultBuilder, line: str) -> bool:
-        result, device = _RESULT.match(line), _DEVICE.match(line)
-        if result:
+        if result := _RESULT.match(line):
             self._ended = True
             if result[1] != "PASS":
                 run.fail(f"Result = {result[1]}")
-        elif device:
+        elif device := _DEVICE.match(line):
             run.note("device", device[1], device[2])
             run.set_device(device[2])
         elif _FAILED.match(line):

@@ -50,7 +50,7 @@ _BENCH_ROW = re.compile(
     rf"(\d[\d.]*){_BAR}(\d+\.\d{{3}})\s*(?:\|\s*)?$"
 )
 _RULE = re.compile(r"\s*(?:[-_]{10,}|Breakdown with straggler effect|\|[-|\s:]+\|)\s*$")
-_TIMES = {"us": 1e6, "ms": 1e3, "s": 1.0}
+_TIMES = {None: 1e6, "us": 1e6, "ms": 1e3, "s": 1.0}
 GBIT = 1e9 / 8
 
 
@@ -62,26 +62,22 @@ class DeepspeedComm(RunParser):
     title = "DeepSpeed communication"
     _op = ""  # of the table that is open
     _kind = ""  # of it: summary or bench
-    _has_summary = False  # whether the open run has one
     _scale = 0.0
     _is_raw = False  # bytes and microseconds, without their units
     _last = -1  # bytes of the last row of the operation
 
     def take(self, line: str, lineno: int) -> bool:
-        call, bench = _CALL.match(line), _BENCH.match(line)
-        if call:
+        if call := _CALL.match(line):
             size = _bytes(call[3], call[4])
             self._add(lineno, call[1], size, _ms(call[2]), call.group(5, 6))
         elif _SUMMARY.match(line):
-            if self._has_summary:
-                self._begin(lineno)  # a later one, which counts from the start again
-            self._has_summary = True
-            self._open(lineno).note("times_with_wait")
+            # a later one counts from the start again
+            self._open_table("summary", lineno).note("times_with_wait")
             self._kind, self._op = "summary", ""
         elif _STRAGGLERS.match(line):
             self._kind, self._op = "stragglers", ""
-        elif bench:
-            run, self._has_summary = self._begin(lineno, "ds_bench"), False
+        elif bench := _BENCH.match(line):
+            run = self._begin(lineno, "ds_bench")
             run.operation, run.ranks = bench[1], int(bench[2])
             self._kind, self._op, self._scale = "bench", bench[1], 0.0
         else:
@@ -89,30 +85,26 @@ class DeepspeedComm(RunParser):
         return True
 
     def _table(self, line: str, lineno: int) -> bool:
-        head = _BENCH_HEAD.match(line)
-        if head and self._kind == "bench":
+        if self._kind == "stragglers":
+            return any(pattern.match(line) for pattern in (_OP, _ROW, _RULE))
+        if self._kind == "summary":
+            op, row = _OP.match(line), _ROW.match(line)
+            if op:
+                self._op, self._last = op[1], -1
+            elif row and self._op and self._rises(row):
+                size, calls = _bytes(row[1], row[2]), int(row[3])
+                self._add(lineno, self._op, size, _ms(row[5]), row.group(6, 7), calls=calls)
+            return bool(op or (row and self._op) or _RULE.match(line))
+        if head := _BENCH_HEAD.match(line):
             self._is_raw, self._scale = head[1] is not None, GBIT if head[2] == "Gbps" else 1e9
             return True
-        if self._kind == "stragglers":
-            return bool(_OP.match(line) or _ROW.match(line) or _RULE.match(line))
-        if self._kind == "summary":
-            return self._summary_row(line, lineno)
         row = _BENCH_ROW.match(line)
-        if row and (row[2] is None or row[5] is None) and not self._is_raw:
+        if row and None in (row[2], row[5]) and not self._is_raw:
             return False  # only --raw leaves out the units
         if row and self._scale:
-            time = (number(row[4]) or 0.0) / _TIMES[row[5] or "us"]
+            time = (number(row[4]) or 0.0) / _TIMES[row[5]]
             self._add(lineno, self._op, _bytes(row[1], row[2]), time, row.group(6, 7))
         return bool(row or _RULE.match(line))
-
-    def _summary_row(self, line: str, lineno: int) -> bool:
-        op, row = _OP.match(line), _ROW.match(line)
-        if op:
-            self._op, self._last = op[1], -1
-        elif row and self._op and self._rises(row):
-            size, calls = _bytes(row[1], row[2]), int(row[3])
-            self._add(lineno, self._op, size, _ms(row[5]), row.group(6, 7), calls=calls)
-        return bool(op or (row and self._op) or _RULE.match(line))
 
     def _rises(self, row: re.Match[str]) -> bool:
         """Tell whether a row belongs to the open operation: otherwise its name is missing."""

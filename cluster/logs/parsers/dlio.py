@@ -12,8 +12,7 @@ from statistics import fmean
 
 import msgspec
 
-from cluster.core import decoders
-from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define
+from cluster.logs.parsers import MIB, ResultBuilder, RunParser, decoded, define
 
 _KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
 CLOSE = 1e-6  # relative: figures are written with all their digits
@@ -68,16 +67,15 @@ class Dlio(RunParser):
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
-        if self.marks[0] not in text:
-            return False
-        try:
-            summary = decoders.decode(text, _Summary)
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        summary = decoded(text, _Summary) if self.marks[0] in text else None
+        if summary is None:
             return False
         builder = self._begin(lineno)
         metric, point = summary.metric, {"accelerators": summary.num_accelerators}
-        builder.extend(UTILISATION, metric.train_au_percentage, point)
-        builder.extend(SAMPLES, metric.train_throughput_samples_per_second, point)
+        for share in metric.train_au_percentage:
+            builder.add(UTILISATION, share, point)
+        for rate in metric.train_throughput_samples_per_second:
+            builder.add(SAMPLES, rate, point)
         if metric.train_io_mean_MB_per_second is not None:
             builder.add(READ, metric.train_io_mean_MB_per_second * MIB, point)
         _note_doubts(builder, summary)

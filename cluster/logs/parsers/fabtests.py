@@ -54,30 +54,28 @@ class Fabtests(RunParser):
 
     marks = ("usec/xfer",)
     definitions = DEFINITIONS
-    title = "fabtests"
     _columns = 0
     _command = ""
 
     def take(self, line: str, lineno: int) -> bool:
-        command, named = _COMMAND.search(line), _NAMED_ROW.match(line)
-        if named:
+        if named := _NAMED_ROW.match(line):
             return self._figures(self._open(lineno), int(named[1]), named[2], named[3])
         if _HEAD.match(line):
             self._begin(lineno, self._command)
             self._columns, self._command = len(line.split()), ""
-            return True
-        if command:
+        elif command := _COMMAND.search(line):
             self._command = command[1]
-            return True
-        failed = _FAILED.match(line) if self._run else None
-        if failed and self._run:
+        elif self._run and (failed := _FAILED.match(line)):
             self._run.fail(failed[1])
-        return failed is not None or (self._run is not None and self._row(self._run, line.split()))
+        else:
+            return self._run is not None and self._row(self._run, line.split())
+        return True
 
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         if len(cells) != self._columns or not cells[-4].endswith("s"):
             return False
-        many = _bytes(cells[-8] if cells[-6].startswith("=") else cells[-7])
+        match = _SIZE.fullmatch(cells[-8] if cells[-6].startswith("=") else cells[-7])
+        many = round(float(match[1]) * BINARY[match[2].upper()]) if match else -1
         if many < 0 or number(cells[-1]) is None:
             return False
         return self._figures(run, many, cells[-3], cells[-2])
@@ -93,9 +91,3 @@ class Fabtests(RunParser):
         for column, value in zip(COLUMNS, (time, rate), strict=True):
             column.add(run, value, {"size": many}, many)
         return True
-
-
-def _bytes(size: str) -> int:
-    """Return the bytes of a size such as `64k`; -1 if it is none."""
-    match = _SIZE.fullmatch(size)
-    return round(float(match[1]) * BINARY[match[2].upper()]) if match else -1

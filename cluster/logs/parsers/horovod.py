@@ -49,29 +49,35 @@ class Horovod(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._about: dict[str, str] = {}
-        self._ended = True
+
+    def _reset(self) -> None:
+        self._ended = False
         self._single_rate = 0.0  # the mean of one GPU
         self._unclear: list[float] = []  # of iterations, of one GPU or of all
 
     def take(self, line: str, lineno: int) -> bool:
-        iteration, mean, total = _ITERATION.match(line), _MEAN.match(line), _TOTAL.match(line)
-        if iteration:
+        if iteration := _ITERATION.match(line):
             builder, value = self._open(lineno), number(iteration[2]) or 0.0
             if iteration[3]:
                 builder.add(ITERATION, value)
             else:
                 self._unclear.append(value)
-        elif mean:
+        elif mean := _MEAN.match(line):
             builder = self._open(lineno)  # a new run forgets the mean of the last one
             self._single_rate = number(mean[2]) or 0.0
             builder.add(MEAN, self._single_rate)
-        elif total:
+        elif total := _TOTAL.match(line):
             builder, value = self._open(lineno), number(total[3]) or 0.0
             builder.add(TOTAL, value, {"devices": int(total[1])})
             self._clear_up(builder, value)
             self._ended = True
         else:
-            return self._rest(line)
+            about = _ABOUT.match(line)
+            if about and about[1] == "Model":
+                self._about.clear()
+            if about:
+                self._about[about[1]] = about[2][:200]
+            return bool(about or _KNOWN.match(line))
         return True
 
     def _clear_up(self, builder: ResultBuilder, total: float) -> None:
@@ -87,21 +93,12 @@ class Horovod(RunParser):
                 return
         builder.note("neither_gpu_nor_all")
 
-    def _rest(self, line: str) -> bool:
-        about = _ABOUT.match(line)
-        if about and about[1] == "Model":
-            self._about.clear()
-        if about:
-            self._about[about[1]] = about[2][:200]
-        return bool(about or _KNOWN.match(line))
-
     def _open(self, first: int) -> ResultBuilder:
         if not self._ended and self._run is not None:
             return self._run
         run = self._begin(first, f"Horovod synthetic {self._about.get('Model', '')}".strip())
         for name, value in self._about.items():
             run.note("setting", name.lower(), value)
-        self._ended, self._single_rate, self._unclear = False, 0.0, []
         return run
 
     def _finish(self, run: ResultBuilder) -> None:

@@ -6,21 +6,14 @@ In tables with a column of messages per second, these are of all pairs together.
 """
 
 import re
-from functools import partial
 
 from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import MB, MIB, MICRO, ResultBuilder, RunParser, count, define, numbers
 
-_imb = partial(
-    define,
+DEFINITIONS = define(
     "imb",
-    clock="MPI_Wtime of the ranks",
-    synchronisation="barriers before the repetitions of a size",
-    warm_up="the warm-up of IMB, some calls of each size",
-)
-TIMES = LATENCY, MEAN, FASTEST, SLOWEST, OVERALL, PURE, COMPUTE = _imb(
     """
     latency (s): one message, one way: half of a round trip (PingPong), or one of two that cross
         (PingPing); mean over repetitions; printed in us
@@ -33,10 +26,6 @@ TIMES = LATENCY, MEAN, FASTEST, SLOWEST, OVERALL, PURE, COMPUTE = _imb(
         us
     compute_time (s): the computation beside a non-blocking call, of the same rank (t_CPU); printed
         in us
-    """
-)
-RATES = BANDWIDTH, BOTH_WAYS, PAIRS, PAIRS_BOTH_WAYS, TOTAL, FILES = _imb(
-    """
     bandwidth (B/s, one way, network): bytes one way over the time; printed in Mbytes/sec of 2**20
         or 1e6 bytes
     bidirectional (B/s, both ways, network): bytes sent and received by a rank over the time of the
@@ -49,14 +38,15 @@ RATES = BANDWIDTH, BOTH_WAYS, PAIRS, PAIRS_BOTH_WAYS, TOTAL, FILES = _imb(
         directions; printed in Mbytes/sec of 2**20 or 1e6 bytes
     file_bandwidth (B/s, all ranks): bytes to or from files over the time of the slowest rank
         (IMB-IO); printed in Mbytes/sec of 2**20 or 1e6 bytes
-    """
-)
-OTHERS = RATE, OVERLAP = _imb(
-    """
     message_rate (messages/s, all ranks): messages of all pairs together per second
     overlap (%): the share of a non-blocking call that the computation hides, in percent
-    """
+    """,
+    clock="MPI_Wtime of the ranks",
+    synchronisation="barriers before the repetitions of a size",
+    warm_up="the warm-up of IMB, some calls of each size",
 )
+LATENCY, MEAN, FASTEST, SLOWEST, OVERALL, PURE, COMPUTE, *_OTHERS = DEFINITIONS
+BANDWIDTH, BOTH_WAYS, PAIRS, PAIRS_BOTH_WAYS, TOTAL, FILES, RATE, OVERLAP = _OTHERS
 
 SLACK = 0.02  # by which bytes over time may differ from the printed rate
 ROUNDING = 0.01  # microseconds and Mbytes/sec, to which figures are printed
@@ -116,7 +106,7 @@ class Imb(RunParser):
     marks = ("MPI Benchmark", "# Benchmarking", "#repetitions")
     has_rows = True
     title = "Intel MPI Benchmarks"
-    definitions = (*TIMES, *RATES, *OTHERS)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +134,11 @@ class Imb(RunParser):
             return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
         start, name = _START.match(line), _NAME.match(line)
         if start or name:
-            self._follow(lineno if name else 0, lineno)
+            # It may begin right after the head of another one without rows.
+            if self._next and lineno - self._next <= GAP and self._name:
+                self._open(lineno).doubt()
+                self._is_mixed = True
+            self._next = lineno if name else 0
         if start:
             run, self._is_any = self._begin(lineno, line.strip("# \t")), True
             self._usual = MIB if start[1] and int(start[1]) < DECIMAL else MB
@@ -167,34 +161,23 @@ class Imb(RunParser):
             self._name, self._is_unnamed = "", True
             self._params.pop("test", None)
         self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True
-        table = (self._name, *self._params.items(), *self._columns)
-        if table in self._tables and self._name:
-            self._begin(lineno)  # another run, whose first lines are missing
-        self._tables.add(table)
-
-    def _follow(self, begins: int, lineno: int) -> None:
-        """Notice a benchmark that begins right after the head of another one without rows."""
-        if self._next and lineno - self._next <= GAP and self._name:
-            self._open(lineno).doubt()
-            self._is_mixed = True
-        self._next = begins
+        if self._name:
+            self._open_table((self._name, *self._params.items(), *self._columns), lineno)
 
     def _read_note(self, line: str) -> bool:
-        processes, groups, mode = _PROCESSES.match(line), _GROUPS.match(line), _MODE.match(line)
-        invalid, waiting = _INVALID.match(line), _WAITING.match(line)
-        if processes:
+        if processes := _PROCESSES.match(line):
             self._is_any = True
             self._params["processes"] = int(processes[1])
             self._params.pop("waiting", None)
             if processes[2]:
                 self._params["threads"] = int(processes[2])
-        elif groups:
+        elif groups := _GROUPS.match(line):
             self._params |= {"groups": int(groups[1]), "processes": int(groups[2])}
-        elif waiting:
+        elif waiting := _WAITING.match(line):
             self._params["waiting"] = int(waiting[1])
-        elif mode:
+        elif mode := _MODE.match(line):
             self._params["mode"], self._columns = mode[1].lower(), []
-        elif invalid and self._run:
+        elif self._run and (invalid := _INVALID.match(line)):
             self._next = 0
             self._run.note("quoted", invalid[1])
         elif not self._failed(line):
@@ -241,8 +224,8 @@ class Imb(RunParser):
         scale = self._scale(named, size)
         if scale is None:
             return False
-        for at, (column, value) in enumerate(zip(columns, values, strict=True)):
-            again = columns[:at].count(column)  # of another test, side by side with this one
+        for index, (column, value) in enumerate(zip(columns, values, strict=True)):
+            again = columns[:index].count(column)  # of another test, side by side with this one
             other = {**point, "column": 1 + again} if again else point
             self._add(self._run, column, value, other, scale)
         return True

@@ -9,8 +9,7 @@ import re
 
 import msgspec
 
-from cluster.core import decoders
-from cluster.logs.parsers import MIB, ResultBuilder, RunParser, define, number
+from cluster.logs.parsers import MIB, ResultBuilder, RunParser, decoded, define, number
 
 FLOAT = 4  # bytes of an element
 SLACK = 0.01  # by which bytes over time may differ from the printed rate
@@ -48,7 +47,7 @@ class MlBench(RunParser):
         match = _SUMMARY.match(line)
         if match is None:
             return _KNOWN.match(line) is not None
-        length, time, rate = (number(match[at]) or 0.0 for at in (1, 2, 3))
+        length, time, rate = (number(match[group]) or 0.0 for group in (1, 2, 3))
         if not length or not time or abs(length / time - rate) > SLACK * rate:
             return False
         size = round(length * MIB)
@@ -56,11 +55,8 @@ class MlBench(RunParser):
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:
-        try:
-            report = decoders.decode(text, _MlBenchJson)
-        except (msgspec.DecodeError, UnicodeEncodeError):
-            return False
-        if not report.values:
+        report = decoded(text, _MlBenchJson)
+        if report is None or not report.values:
             return False
         report.fill(self._begin(lineno, "" if report.throughput else "collective"))
         return True
@@ -78,11 +74,11 @@ class _MlBenchJson(msgspec.Struct):
 
     def fill(self, builder: ResultBuilder) -> None:
         size = self.length * FLOAT
-        first, then = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)
+        first, second = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)
         scale = MIB if self.throughput else 1.0
-        values = [value * scale for value in self.values[1:]]
-        builder.extend(then, values, {"size": size}, size=size)
+        for value in self.values[1:]:
+            builder.add(second, value * scale, {"size": size}, size=size)
         builder.add(first, self.values[0] * scale, {"size": size}, size=size)
-        builder.note("first_is_warm_up", len(self.values), then.metric, first.metric)
+        builder.note("first_is_warm_up", len(self.values), second.metric, first.metric)
         if self.n_iters and self.n_iters != len(self.values):
             builder.note("some_iterations", len(self.values), self.n_iters)

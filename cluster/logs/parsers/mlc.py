@@ -8,7 +8,7 @@ https://www.intel.com/content/www/us/en/developer/articles/tool/intelr-memory-la
 import re
 from functools import partial
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.logs.parsers import MB, NANO, ResultBuilder, RunParser, define, number, numbers
 
 _mlc = partial(define, "mlc", synchronisation="none: one node reads at a time", warm_up="not known")
@@ -62,10 +62,9 @@ class Mlc(RunParser):
     definitions = (LATENCY, BANDWIDTH, PEAK)
     title = "Memory Latency Checker"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def _reset(self) -> None:
         self._definition: Definition | None = None
-        self._columns: tuple[int, ...] = ()
+        self._columns: list[int] = []
         self._open_rows: list[int] = []  # rows that the open matrix may still have
         self._is_loaded = False  # whether rows of latencies under load follow
         self._is_peak = False  # whether rows of mixes of reads and writes follow
@@ -73,15 +72,13 @@ class Mlc(RunParser):
     def take(self, line: str, lineno: int) -> bool:
         if self._figures(line):
             return True
-        first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
-        if first:
+        if first := _FIRST.match(line):
             self._begin(lineno, f"{self.title} v{first[1]}")
-            self._close()
-        elif title:
+        elif title := _TITLE.match(line):
             self._miss()
             definition = LATENCY if title[1] else BANDWIDTH
             self._open_table(definition, lineno)
-            self._definition, self._columns = definition, ()
+            self._definition = definition
         elif other := _OTHER.match(line):
             self._miss()
             if other[1]:
@@ -90,9 +87,9 @@ class Mlc(RunParser):
             self._is_loaded = self._run is not None and other[2] is not None
             if self._run is not None and self._is_loaded:
                 self._run.note("under_load")
-        elif header and self._definition:
-            self._columns = tuple(map(int, header[1].split()))
-            self._open_rows = [*self._columns]
+        elif self._definition and (header := _HEADER.match(line)):
+            self._columns = list(map(int, header[1].split()))
+            self._open_rows = self._columns
         else:
             return self._run is not None and _KNOWN.match(line) is not None
         return self._run is not None
@@ -110,9 +107,8 @@ class Mlc(RunParser):
 
     def expects(self, line: str) -> bool:
         cells = line.split()
-        return (
-            bool(self._open_rows) and cells[:1] == [str(self._open_rows[0])] and self._fits(cells)
-        )
+        is_next = bool(self._open_rows) and cells[:1] == [str(self._open_rows[0])]
+        return is_next and self._fits(cells)
 
     def _fits(self, cells: list[str]) -> bool:
         return len(cells) == len(self._columns) + 1
@@ -135,11 +131,7 @@ class Mlc(RunParser):
         """Note the rows that the open matrix lacks, and end it."""
         if self._run is not None and self._open_rows:
             self._run.lack("no_cores", ", ".join(map(str, self._open_rows)))
-        self._close()
-
-    def _close(self) -> None:
-        self._is_loaded = self._is_peak = False
-        self._definition, self._columns, self._open_rows = None, (), []
+        self._reset()
 
     def _finish(self, run: ResultBuilder) -> None:
         self._miss()

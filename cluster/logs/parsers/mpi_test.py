@@ -43,7 +43,7 @@ class MpiTest(RunParser):
         match = _LINE.match(line)
         if match is None:
             return _KNOWN.match(line) is not None
-        size, time, rate = (number(match[at]) or 0.0 for at in (2, 3, 4))
+        size, time, rate = (number(match[group]) or 0.0 for group in (2, 3, 4))
         if not (size and time and rate):
             return False
         expected = size / time * MILLI  # of figures that are rounded

@@ -41,11 +41,10 @@ class MpiP(RunParser):
         self._hosts: dict[int, str] = {}  # of ranks
 
     def take(self, line: str, lineno: int) -> bool:
-        section = _SECTION.match(line)
         if _START.match(line):
             self._begin(lineno, self.title)
             self._section, self._hosts = "", {}
-        elif section:
+        elif section := _SECTION.match(line):
             run = self._open(lineno)
             self._section = section[1] or "other"
             if self._section == "End of Report":
@@ -76,9 +75,9 @@ class MpiP(RunParser):
                 run.add(RUN, values[0], rank=rank)
                 run.add(MPI, values[1], rank=rank)
             return True
-        where: dict[str, Scalar] = {"call": f"MPI_{cells[0]}", "site": int(values[0])}
+        point: dict[str, Scalar] = {"call": f"MPI_{cells[0]}", "site": int(values[0])}
         if self._section == "Aggregate Time":
-            run.add(SITE, values[1] / MILLI, where)
+            run.add(SITE, values[1] / MILLI, point)
         else:
-            run.add(BYTES, values[3], where)
+            run.add(BYTES, values[3], point)
         return True

@@ -6,8 +6,6 @@ default, only rank 0 and the ranks with the least, the median and the most time 
 so missing ranks are normal.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -79,44 +77,6 @@ _KNOWN = re.compile(
 )
 
 
-class MpiTrace(Parser):
-    """IBM mpitrace: what each MPI routine took, and with messages of which sizes."""
-
-    marks = (
-        *("Data for MPI rank", "MPI Routine", "MPI timing summary", "essage size distributions"),
-        *("communication time = ", "MPI tasks sorted by"),
-    )
-    has_rows = True
-    definitions = DEFINITIONS
-
-    def __init__(self) -> None:
-        self._profiles: list[_Profile] = []
-
-    def take(self, line: str, lineno: int) -> bool:
-        begins = line.lstrip().startswith("Data for")
-        rank = _RANK.match(line) if begins else None
-        context = _CONTEXT.match(line) if begins else None
-        if rank:
-            self._profiles.append(_Profile(lineno, int(rank[1]), int(rank[2])))
-        elif context:
-            self._open(lineno).context(context[1])
-        elif _TABLE.match(line):
-            self._open(lineno).table()
-        elif not self._profiles and (_EXTREME.match(line) or _TASKS.match(line)):
-            return self._open(lineno).take(line)  # the tables of the rank are missing
-        else:
-            return bool(self._profiles) and self._profiles[-1].take(line)
-        return True
-
-    def _open(self, lineno: int) -> _Profile:
-        if not self._profiles:
-            self._profiles.append(_Profile(lineno, -1, 0))
-        return self._profiles[-1]
-
-    def results(self) -> tuple[Parsed, ...]:
-        return tuple(parsed for profile in self._profiles for parsed in profile.parsed())
-
-
 class _Part:
     """The tables of one context."""
 
@@ -159,15 +119,16 @@ class _Profile:
         for read in (self._table_row, self._sizes, self._total, self._section, self._task):
             if read(line):
                 return True
-        region, role, extreme = _REGION.match(line), _ROLE.match(line), _EXTREME.match(line)
-        if region:
+        if region := _REGION.match(line):
             self._region = region[1]
-        elif role:
+        elif role := _ROLE.match(line):
             self._roles.append(role[1])
-        elif extreme:
+        elif extreme := _EXTREME.match(line):
             time = RoleTime(role=extreme[1], rank=int(extreme[3]), time=float(extreme[2]))
             self._extremes.append(time)
-        return bool(region or role or extreme or _KNOWN.match(line))
+        else:
+            return _KNOWN.match(line) is not None
+        return True
 
     def _table_row(self, line: str) -> bool:
         match = _ROW.match(line)
@@ -180,14 +141,12 @@ class _Profile:
         return True
 
     def _sizes(self, line: str) -> bool:
-        title, head, row = _SIZES.match(line), _SIZED.match(line), _SIZE.match(line)
-        part = self._parts[-1]
-        if title:
+        if title := _SIZES.match(line):
             self._columns, self._routine = [], ""
-            self._routines = [] if title[1] != "M" else part.distributions
-        elif head:
+            self._routines = [] if title[1] != "M" else self._parts[-1].distributions
+        elif head := _SIZED.match(line):
             self._routine = intern(head[1])
-        elif row and self._routine and not self._columns:
+        elif self._routine and not self._columns and (row := _SIZE.match(line)):
             values = numbers((row[2], row[3]))
             if values is None:
                 return False
@@ -211,8 +170,7 @@ class _Profile:
         time = _SECTION_TIME.match(line)
         seconds = number(time[1]) if time else None
         for kind, pattern in _SECTIONS:
-            match = pattern.match(line)
-            if match:
+            if match := pattern.match(line):
                 rows: list[Routine] = []
                 sections.append((kind, match[1].strip(), seconds or 0.0, rows))
                 self._routines, self._routine = rows, ""
@@ -223,8 +181,7 @@ class _Profile:
         return seconds is not None
 
     def _task(self, line: str) -> bool:
-        header = _TASKS.match(line)
-        if header:
+        if header := _TASKS.match(line):
             self._columns = [(m[1], m[2] or "") for m in _COLUMN.finditer(header[1])]
             return True
         rank, *cells = line.split() or [""]
@@ -239,17 +196,16 @@ class _Profile:
             return False
         scale = BINARY.get(named.get("size", ("", " "))[1][:1], 1.0)
         figures = {name: value or 0.0 for name, value in values.items()}
-        self._tasks.append(
-            TaskTimes(
-                rank=int(rank),
-                host=host,
-                communication=figures.get("comm", 0.0),
-                elapsed=figures.get("elapsed", 0.0),
-                user=figures.get("user", 0.0),
-                system=figures.get("system", 0.0),
-                memory=figures.get("size", 0.0) * scale,
-            )
+        task = TaskTimes(
+            rank=int(rank),
+            host=host,
+            communication=figures.get("comm", 0.0),
+            elapsed=figures.get("elapsed", 0.0),
+            user=figures.get("user", 0.0),
+            system=figures.get("system", 0.0),
+            memory=figures.get("size", 0.0) * scale,
         )
+        self._tasks.append(task)
         return True
 
     def parsed(self) -> Iterable[Parsed]:
@@ -283,12 +239,12 @@ class _Profile:
                 complete="total communication time" in totals and "total elapsed time" in totals,
             )
             rank = max(self._rank, 0)
-            where = {"context": profile.context} if profile.context else {}
+            point = {"context": profile.context} if profile.context else {}
             for routine in profile.routines:
-                builder.add(ROUTINE, routine.time, {**where, "routine": routine.name}, rank=rank)
+                builder.add(ROUTINE, routine.time, {**point, "routine": routine.name}, rank=rank)
             if profile.complete:
-                builder.add(COMMUNICATION, profile.communication, where, rank=rank)
-                builder.add(ELAPSED, profile.elapsed, where, rank=rank)
+                builder.add(COMMUNICATION, profile.communication, point, rank=rank)
+                builder.add(ELAPSED, profile.elapsed, point, rank=rank)
             elif not self._tasks:
                 builder.lack("no_profile_totals")
             if self._rank < 0:
@@ -309,3 +265,38 @@ def _note_doubts(builder: ResultBuilder, profile: Profile) -> None:
     rounding = SLACK * (len(profile.routines) + 1)
     if profile.complete and abs(total - profile.communication) > rounding:
         builder.note("other_sum", total, profile.communication)
+
+
+class MpiTrace(Parser):
+    """IBM mpitrace: what each MPI routine took, and with messages of which sizes."""
+
+    marks = (
+        *("Data for MPI rank", "MPI Routine", "MPI timing summary", "essage size distributions"),
+        *("communication time = ", "MPI tasks sorted by"),
+    )
+    has_rows = True
+    definitions = DEFINITIONS
+
+    def __init__(self) -> None:
+        self._profiles: list[_Profile] = []
+
+    def take(self, line: str, lineno: int) -> bool:
+        if rank := _RANK.match(line):
+            self._profiles.append(_Profile(lineno, int(rank[1]), int(rank[2])))
+        elif context := _CONTEXT.match(line):
+            self._open(lineno).context(context[1])
+        elif _TABLE.match(line):
+            self._open(lineno).table()
+        elif not self._profiles and (_EXTREME.match(line) or _TASKS.match(line)):
+            return self._open(lineno).take(line)  # the tables of the rank are missing
+        else:
+            return bool(self._profiles) and self._profiles[-1].take(line)
+        return True
+
+    def _open(self, lineno: int) -> _Profile:
+        if not self._profiles:
+            self._profiles.append(_Profile(lineno, -1, 0))
+        return self._profiles[-1]
+
+    def results(self) -> tuple[Parsed, ...]:
+        return tuple(parsed for profile in self._profiles for parsed in profile.parsed())

@@ -7,7 +7,7 @@ that another line interrupts it. Torn lines are counted, and read as far as poss
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import structs
 
@@ -32,7 +32,7 @@ _RING = re.compile(r"\w+ (\d{1,4})(?:/(\d+))? :((?:\s+\d{1,7})+)\s*$")
 _TREE = re.compile(r"\[(\d{1,4})\] (-?\d+(?:/-?\d+)*)->(-?\d+)->(-?\d+(?:/-?\d+)*)")
 _COMM = re.compile(
     r"comm (?:0x)?\w+ rank (\d{1,7}) n[rR]anks (\d{1,7})(?: nNodes (\d{1,7}))?"
-    r"(?:.{0,40}?cudaDev (\d{1,4}))?(?:.{0,40}?nvmlDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?"
+    r"(?:.{0,40}?cudaDev (\d{1,4})(?:.{0,40}?nvmlDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?)?"
 )
 _PREFIX = re.compile(r"([A-Za-z0-9<][\w.<>-]*):(\d+):\d+ \[(\d+)\]")
 _OLD = re.compile(r"\S+:\d+:\d+ \[\d+\] (?:INFO (.*)|\S+:\d+ WARN (.*))")  # until NCCL 2.1
@@ -47,7 +47,6 @@ _VERSION = re.compile(
     r"([NR]CCL) version (?:: )?"
     r"(\d[\w.+-]*?cuda\d+\.\d{1,2}|\d[\w.+-]*?(?=[NR]CCL version|[^\w.+-]|$))"
 )
-_WARNING = re.compile(r"NCCL WARN (.*)")
 _OLDEST = re.compile(r"\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
 _SERIOUS = re.compile(
     r"fail|error|time(?:d )?-?out|refused|unhandled|mismatch|invalid|abort|closed|unable|cannot"
@@ -73,7 +72,6 @@ AROUND = re.compile(
     r"^[# \t]*+(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
     r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))"
 )
-AROUND_WORDS = ("nThread", " Pid ", "Out of bounds", "Bitwise mism", "Avg bus bandwidth")
 GOOD = "Avg bus bandwidth"
 
 
@@ -118,31 +116,28 @@ class NcclDebug(Parser):
             "Coll": self._link,
             "CollNet": self._link,
             "Trees": self._tree,
-            "Using": self._using,
+            "Using": self._network_in_use,
             "Connected": self._connect,
             "Setting": self._affinity,
             "MNNVL": self._join,
         }
 
     def take(self, line: str, lineno: int) -> bool:
-        at = line.find(INFO)
-        if at < 0:
+        pos = line.find(INFO)
+        if pos < 0:
             return self._other(line, lineno)
         self._first = self._first or lineno
-        message = line[at + len(INFO) :]
+        message = line[pos + len(INFO) :]
         if COMM in message:
-            self._comm(message, line[:at], lineno)
+            self._comm(message, line[:pos], lineno)
         self._read(message)
         return True
 
     def look(self, line: str, lineno: int) -> str:
         """Take the lines of NCCL, and follow the tests of nccl-tests, whose parser takes them."""
-        if INFO in line and COMM not in line:
-            self._first = self._first or lineno
-            self._read(line.partition(INFO)[2])
+        if INFO in line and self.take(line, lineno):
             return ""
-        has_word = any(word in line for word in AROUND_WORDS)
-        mark = AROUND.match(line) if has_word else None
+        mark = AROUND.match(line)
         if mark is not None:
             if mark[1] or not self._trials:
                 is_open = any(trial.is_open for trial in self._trials[-1:])
@@ -165,8 +160,9 @@ class NcclDebug(Parser):
             self._library, self._versions[version] = library, None
 
     def _other(self, line: str, lineno: int) -> bool:
-        version, warning = _VERSION.search(line), _WARNING.search(line)
-        oldest = _OLDEST.search(line)
+        version = _VERSION.search(line) if "CCL version" in line else None
+        is_warning, warning = line.partition("NCCL WARN ")[1:]
+        oldest = _OLDEST.search(line) if "rank access" in line else None
         old = _OLD.match(line) if "INFO " in line or "WARN " in line else None
         if version:
             self._named(line)
@@ -174,8 +170,8 @@ class NcclDebug(Parser):
             self._read(old[1])
         elif old and old[2]:
             self._warn(old[2].strip(), line, lineno)
-        elif warning:
-            self._warn(warning[1].strip(), line, lineno)
+        elif is_warning:
+            self._warn(warning.strip(), line, lineno)
         elif oldest:
             self._edges[oldest[1], oldest[2], oldest[3].strip()] = 0
         else:
@@ -196,9 +192,9 @@ class NcclDebug(Parser):
                 self._tear(message)
                 return
             self._vias.add(via)
-        for rank, where in ((source, place), (target, other)):
-            if where:
-                self._places[int(rank)] = where
+        for rank, location in ((source, place), (target, other)):
+            if location:
+                self._places[int(rank)] = location
         if way and via.startswith("NET/"):
             self._ways.add((way, "GDRDMA" in via))
         key = (source, target, via)
@@ -252,7 +248,7 @@ class NcclDebug(Parser):
             bus=match[6] or old.bus,
         )
 
-    def _using(self, message: str) -> None:
+    def _network_in_use(self, message: str) -> None:
         network, name = message.partition("etwork ")[1:]
         if network:
             self._used[name.strip()] = None
@@ -319,23 +315,25 @@ class NcclDebug(Parser):
 
     def _succeeded(self, process: str) -> bool:
         """Tell whether a process belongs to nccl-tests, and all its tests succeeded."""
-        own = [t for t in self._trials if t.has(process, self._set_up.get(process, ()))]
+        own = [t for t in self._trials if t.covers(process, self._set_up.get(process, ()))]
         if len(self._trials) == 1 and not (self._trials[0].processes or process in self._set_up):
             own = self._trials  # it names none, and no other test is there
         return bool(own) and all(trial.succeeded for trial in own)
 
-    def _placed(self) -> Iterable[NcclRank]:
-        for rank in sorted(self._ranks.keys() | self._places.keys()):
-            placed = self._ranks.get(rank, NcclRank(rank=rank))
-            yield structs.replace(placed, place=self._places.get(rank, ""))
-
     def _log(self) -> NcclLog:
-        edges = tuple(
-            sorted(
-                (_edge(*key, channels) for key, channels in self._edges.items()),
-                key=lambda edge: (edge.source, edge.target, edge.via),
+        edges = [
+            NcclEdge(
+                source=int(source),
+                target=-1 if target is None else int(target),
+                transport=_transport(via),
+                via=via,
+                channels=tuple(c for c in range(channels.bit_length()) if channels >> c & 1),
+                direct="GDRDMA" in via,
             )
-        )
+            for (source, target, via), channels in self._edges.items()
+        ]
+        edges.sort(key=lambda edge: (edge.source, edge.target, edge.via))
+        places = self._places
         return NcclLog(
             versions=tuple(self._versions),
             size=self._size,
@@ -345,8 +343,11 @@ class NcclDebug(Parser):
             p2p_channels=self._p2p_channels,
             rings=tuple(ring for _, ring in sorted(self._rings.items())),
             trees=_trees(self._trees),
-            edges=edges,
-            ranks=tuple(self._placed()),
+            edges=tuple(edges),
+            ranks=tuple(
+                structs.replace(self._ranks.get(n, NcclRank(rank=n)), place=places.get(n, ""))
+                for n in sorted(self._ranks.keys() | places.keys())
+            ),
             gpus=tuple(sorted(self._gpus)),
             networks=tuple(self._used or self._networks),
             interfaces=tuple(self._interfaces),
@@ -389,7 +390,7 @@ class LoggedTest:
             self._failed |= "FAILED" in mark[4]
             self._last = lineno if GOOD in mark[0] else self._last
 
-    def has(self, process: str, set_up: Sequence[int]) -> bool:
+    def covers(self, process: str, set_up: Sequence[int]) -> bool:
         """Tell whether a process took part: it was named, or lines within set it up."""
         return process in self.processes or any(
             self._first <= number and not 0 < self._last < number for number in set_up
@@ -404,23 +405,11 @@ def _trees(channels: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTre
     """Sort trees; NCCL 2.4 printed parent->rank->children, later versions the reverse."""
     trees = []
     for (channel, rank), (first_end, right) in channels.items():
-        up, down = (
-            (first_end, right) if "/" in right and "/" not in first_end else (right, first_end)
-        )
+        is_old = "/" in right and "/" not in first_end
+        up, down = (first_end, right) if is_old else (right, first_end)
         children = tuple(int(child) for child in down.split("/") if child != "-1")
         trees.append(NcclTree(channel=int(channel), rank=int(rank), up=int(up), down=children))
     return tuple(sorted(trees, key=lambda tree: (tree.channel, tree.rank)))
-
-
-def _edge(source: str, target: str | None, via: str, channels: int) -> NcclEdge:
-    return NcclEdge(
-        source=int(source),
-        target=-1 if target is None else int(target),
-        transport=_transport(via),
-        via=via,
-        channels=tuple(c for c in range(channels.bit_length()) if channels >> c & 1),
-        direct="GDRDMA" in via,
-    )
 
 
 def _transport(via: str) -> str:

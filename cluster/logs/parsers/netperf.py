@@ -70,16 +70,8 @@ class Netperf(RunParser):
     marks = (*(" TEST from ", " TEST to ", "netperf", "Elapsed      Messages"),)
     has_rows = True
     definitions = DEFINITIONS
-    title = "netperf"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._test("")
-
-    def _test(self, title: str) -> None:
-        self._is_request = "equest" in title.lower() or title.endswith("RR")
-        self._is_udp = title.startswith("UDP") and not self._is_request
-        self._is_omni = title.startswith("OMNI")
+    def _reset(self) -> None:
         self._scale, self._rows, self._sent = 0.0, 0, 0.0
         self._fields: dict[str, str] = {}  # the throughput and its unit
         self._heads: list[str] = []  # of the columns that -o asks for, one row of which follows
@@ -87,10 +79,10 @@ class Netperf(RunParser):
     def take(self, line: str, lineno: int) -> bool:
         is_row = line.lstrip()[:1].isdigit()
         title = _TITLE.search(line) if " TEST" in line else None
-        table = "" if is_row or title else _table(line)
+        tables = () if is_row or title else _TABLES
+        table = next((name for head, name in tables if head.match(line)), "")
         if title or (table and (self._run is None or self._rows)):
             self._begin(lineno, title[1] if title else table)
-            self._test(title[1] if title else table)
             self._ends(line)
             return True
         if self._run is None:
@@ -134,9 +126,8 @@ class Netperf(RunParser):
         """Read the row of the columns that were asked for: -o prints them with commas."""
         heads, self._heads = self._heads, []
         fields = {head: cell.strip() for head, cell in zip(heads, cells, strict=False)}
-        if len(cells) != len(heads) or not self._throughput(
-            run, fields.get("Throughput", ""), fields["Throughput Units"]
-        ):
+        text, units = fields.get("Throughput", ""), fields.get("Throughput Units", "")
+        if len(cells) != len(heads) or not self._throughput(run, text, units):
             return False
         for head, cell in fields.items():
             latency, value = _LATENCY_HEAD.fullmatch(head), number(cell)
@@ -156,14 +147,14 @@ class Netperf(RunParser):
         if self._heads and self._chosen(run, line.split(",")):
             return True
         cells, row = line.split(), _CELLS.match(line)
-        if self._is_omni:
+        if run.title.startswith("OMNI"):
             return row is not None and self._throughput(run, row[1], row[2])
         values = numbers(cells)
         if values is None or count(cells[0]) is None:
             return False
-        if self._is_request:
+        if "equest" in run.title.lower() or run.title.endswith("RR"):
             result = self._request(run, cells, values)
-        elif self._is_udp:
+        elif run.title.startswith("UDP"):
             result = self._datagrams(run, cells, values, lineno)
         else:
             result = self._stream(run, cells, values)
@@ -195,8 +186,10 @@ class Netperf(RunParser):
         if not self._scale:
             return False
         if self._rows != 1 and is_sent:
-            run = self._begin(lineno, run.title) if self._rows else run  # another test, no header
-            self._size, self._rows, self._sent = int(values[1]), 0, values[3]
+            if self._rows:  # another test, without its header: it has the same unit
+                scale, run = self._scale, self._begin(lineno, run.title)
+                self._scale = scale
+            self._size, self._sent = int(values[1]), values[3]
             run.add(SENT, values[5] * self._scale, {"test": run.title, "size": self._size})
             return True
         if self._rows != 1 or len(cells) not in (ARRIVED, ARRIVED + 2):
@@ -206,11 +199,6 @@ class Netperf(RunParser):
         if self._sent:
             run.add(LOST, PERCENT * max(0.0, 1 - values[2] / self._sent), point)
         return True
-
-
-def _table(line: str) -> str:
-    """Return the kind of table that begins with a line; empty if none does."""
-    return next((name for head, name in _TABLES if head.match(line)), "")
 
 
 def _scale(unit: re.Match[str]) -> float:

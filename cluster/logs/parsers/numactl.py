@@ -25,15 +25,13 @@ class Numactl(RunParser):
     _nodes: "_Nodes | None" = None  # of the list that was read last
 
     def take(self, line: str, lineno: int) -> bool:
-        if _FIRST.match(line) or (_TITLE.match(line) and not self._is_open):
+        nodes = self._nodes if self._nodes and not self._nodes.is_complete else None
+        is_title = _TITLE.match(line) is not None
+        if _FIRST.match(line) or (is_title and nodes is None):
             self._end()
-            self._nodes = _Nodes(lineno, has_title=bool(_TITLE.match(line)))
+            self._nodes = _Nodes(lineno, has_title=is_title)
             return True
-        return self._nodes is not None and self._is_open and self._nodes.take(line)
-
-    @property
-    def _is_open(self) -> bool:
-        return self._nodes is not None and not self._nodes.is_complete
+        return nodes is not None and nodes.take(line)
 
     def _end(self) -> None:
         if self._nodes and self._nodes.rows:
@@ -56,14 +54,13 @@ class _Nodes:
         return bool(self._columns) and len(self.rows) == len(self._columns)
 
     def take(self, line: str) -> bool:
-        cpus, header, row = _CPUS.match(line), _HEADER.match(line), _ROW.match(line)
-        if cpus:
+        if cpus := _CPUS.match(line):
             self._cpus[cpus[1]] = cpus[2].split()
         elif _TITLE.match(line):
             self._has_title = True
-        elif header and self._has_title and not self._columns:
+        elif self._has_title and not self._columns and (header := _HEADER.match(line)):
             self._columns = tuple(header[1].split())
-        elif row and row[1] in self._columns and row[1] not in self.rows:
+        elif (row := _ROW.match(line)) and row[1] in self._columns and row[1] not in self.rows:
             if len(row[2].split()) != len(self._columns):
                 return False
             self.rows[row[1]] = row[2].split()

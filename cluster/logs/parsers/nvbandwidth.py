@@ -4,17 +4,14 @@ GB is 1e9 bytes. A bidirectional test prints the rate of one direction while the
 A copy within a device counts its bytes once, although the memory reads and writes each byte.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec
 
-from cluster.core import decoders
 from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, NANO, Parser, ResultBuilder, count, define, number
+from cluster.logs.parsers import GB, NANO, Parser, ResultBuilder, count, decoded, define, number
 
 PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY = DEFINITIONS = define(
     "nvbandwidth",
@@ -70,6 +67,26 @@ _HELP = re.compile(
 _MODEL = re.compile(r"\d+: (.*?)(?: \([0-9a-f:]+\).*)?")  # in the JSON
 
 
+class _Case(msgspec.Struct):
+    name: str
+    status: str = ""
+    error: str = ""
+    bandwidth_description: str = ""
+    bandwidth_matrix: list[list[str | float]] = []
+    sum: float | None = None
+
+
+class _Run(msgspec.Struct):
+    testcases: list[_Case] = []
+    devices: list[str] = msgspec.field(default_factory=list, name="GPU Device List")
+    version: str = ""
+    error: str = ""
+
+
+class _NvBandwidthJson(msgspec.Struct):
+    nvbandwidth: _Run
+
+
 class NvBandwidth(Parser):
     """nvbandwidth: a matrix per test; rates in GB/s of 1e9 bytes, latencies in ns."""
 
@@ -101,15 +118,13 @@ class NvBandwidth(Parser):
         if alone and _SUMMED.match(alone[1]) and number(alone[2]) is not None:
             self._open(lineno).lack("only_sum")
         if "nvbandwidth Version" in line:
-            last = self._builders[-1] if self._builders else None
-            is_mixed = last is not None and last.empty and lineno - last.first <= HEAD
+            is_mixed = any(b.empty and lineno - b.first <= HEAD for b in self._builders[-1:])
             self._append(ResultBuilder("nvbandwidth", lineno, line.strip()))
             if is_mixed:
                 self._builders[-1].doubt()
             return True
-        running = _RUNNING.match(line) if "Running" in line else None
         unit = _UNIT.match(line) if "(" in line else None
-        if running:
+        if running := _RUNNING.match(line):
             self._settle()
             if running[1] in self._ran:
                 self._append(ResultBuilder("nvbandwidth", lineno, "nvbandwidth"))  # without a head
@@ -120,7 +135,17 @@ class NvBandwidth(Parser):
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
             self._parts.clear()
         elif unit and (self._builders or "(row)" in line):
-            self._title(line, unit, lineno)
+            self._settle()
+            self._open_test = ""
+            self._part = f"_{unit[1].lower()}" if unit[1] else ""
+            self._unit, self._columns = unit[2] or unit[3], []
+            # A second matrix of the same part belongs to a test that is not named.
+            if not self._test or self._part in self._parts:
+                self._test = " ".join(line.split()).partition(" bandwidth")[0]
+                self._open(lineno)
+                self._unnamed = []
+                self._parts.clear()
+            self._parts.add(self._part)
         else:
             return self._cells(line) or self._rest(line, lineno)
         return True
@@ -130,19 +155,6 @@ class NvBandwidth(Parser):
         is_open = bool(self._unit and self._columns) and cells[:1] == [str(len(self._rows))]
         is_of_pairs = "device_to_device" in self._test
         return is_open and is_of_pairs and len(self._rows) < len(self._columns) == len(cells) - 1
-
-    def _title(self, line: str, unit: re.Match[str], lineno: int) -> None:
-        """Begin a matrix; a second one of the same part belongs to a test that is not named."""
-        self._settle()
-        self._open_test = ""
-        self._part = f"_{unit[1].lower()}" if unit[1] else ""
-        self._unit, self._columns = unit[2] or unit[3], []
-        if not self._test or self._part in self._parts:
-            self._test = " ".join(line.split()).partition(" bandwidth")[0]
-            self._open(lineno)
-            self._unnamed = []
-            self._parts.clear()
-        self._parts.add(self._part)
 
     def _settle(self, name: str = "") -> None:
         """Add the cells of a matrix whose test was not named before it."""
@@ -161,7 +173,7 @@ class NvBandwidth(Parser):
             self._columns = line.split()
             self._rows.clear()
             return True
-        row, *cells = line.split() or [""]
+        row, *cells = line.split()
         values = [number(cell) for cell in cells]
         is_complete = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
         device = count(row)
@@ -221,8 +233,7 @@ class NvBandwidth(Parser):
 
     def _early(self, line: str, lineno: int) -> None:
         """Keep a device that is named before any test: one that follows at once ran on it."""
-        device = _DEVICE.match(line)
-        if device:
+        if device := _DEVICE.match(line):
             earlier = self._devices if lineno - self._devices_at <= NEXT else []
             self._devices, self._devices_at = [*earlier, device[1]], lineno
 
@@ -251,10 +262,10 @@ class NvBandwidth(Parser):
         self._builders.append(builder)
 
     def take_document(self, text: str, lineno: int) -> bool:
-        try:
-            report = decoders.decode(text, _NvBandwidthJson).nvbandwidth
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        document = decoded(text, _NvBandwidthJson)
+        if document is None:
             return False
+        report = document.nvbandwidth
         builder = ResultBuilder("nvbandwidth", lineno, f"nvbandwidth {report.version}".strip())
         if report.error:
             builder.fail(report.error.strip())
@@ -279,8 +290,7 @@ class NvBandwidth(Parser):
             builder.note("waived")
         for row, cells in enumerate(case.bandwidth_matrix):
             for column, cell in enumerate(cells):
-                value = number(str(cell))
-                if value is not None:
+                if (value := number(str(cell))) is not None:
                     self._add(builder, (row, column), value)
         if case.sum is not None and self._unit == "GB/s" and case.bandwidth_matrix:
             builder.add(SUM, case.sum * GB, {"test": case.name})
@@ -302,30 +312,9 @@ class NvBandwidth(Parser):
 
 
 def _family(test: str) -> Definition:
-    """Find what the bytes of a test pass."""
     if test.startswith(("host_to_", "device_to_host", "all_to_host")):
         return HOST
     if "device_to_device" in test or test.startswith(("all_to_one", "one_to_all")):
         both_ways = test.endswith("_total") or ("bidirectional" in test and test.endswith("_sm"))
         return PEERS_BOTH if both_ways else PEER
     return LOCAL if test.startswith("device_local_copy") else BANDWIDTH
-
-
-class _Case(msgspec.Struct):
-    name: str
-    status: str = ""
-    error: str = ""
-    bandwidth_description: str = ""
-    bandwidth_matrix: list[list[str | float]] = []
-    sum: float | None = None
-
-
-class _Run(msgspec.Struct):
-    testcases: list[_Case] = []
-    devices: list[str] = msgspec.field(default_factory=list, name="GPU Device List")
-    version: str = ""
-    error: str = ""
-
-
-class _NvBandwidthJson(msgspec.Struct):
-    nvbandwidth: _Run

@@ -9,9 +9,9 @@ latency if they take less time.
 
 import re
 
-from cluster.core.model.logs import Parsed, PeerAccess
+from cluster.core.model.logs import PeerAccess
 from cluster.core.model.value import Scalar
-from cluster.logs.parsers import GB, MICRO, Parser, ResultBuilder, count, define, numbers
+from cluster.logs.parsers import GB, MICRO, ResultBuilder, RunParser, count, define, numbers
 
 ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED = DEFINITIONS = define(
     "p2p_matrix",
@@ -46,11 +46,10 @@ _KNOWN = re.compile(
     r"So you can see|NOTE: The CUDA Samples)"
 )
 _FAILED = re.compile(r"\s*(?:Cuda failure|CUDA error at) \S*p2pBandwidthLatencyTest\.cu:\d+")
-_TEST = "p2pBandwidthLatencyTest"
 CORNER = "D\\D"  # of a matrix
 
 
-class P2PMatrix(Parser):
+class P2PMatrix(RunParser):
     """p2pBandwidthLatencyTest: between all pairs of GPUs, with and without peer-to-peer."""
 
     marks = (
@@ -58,18 +57,13 @@ class P2PMatrix(Parser):
     )
     has_rows = True
     definitions = DEFINITIONS
+    title = "p2pBandwidthLatencyTest"
 
-    def __init__(self) -> None:
-        self._parsed: list[Parsed] = []
-        self._begin()
-
-    def _begin(self) -> None:
-        self._builder: ResultBuilder | None = None
+    def _reset(self) -> None:
         self._title: re.Match[str] | None = None
         self._clock = ""  # whose clock a latency is measured with: GPU or CPU
         self._columns: list[str] = []
         self._in_peers = False
-        self._titles: set[tuple[str | None, ...]] = set()  # of its matrices
         self._corners: set[str] = set()  # of the matrices below the title: one, or GPU and CPU
         self._rows: set[int] = set()  # of the open matrix
         self._untitled: dict[int, list[float]] = {}  # rows of a matrix without a title
@@ -82,23 +76,18 @@ class P2PMatrix(Parser):
         title = _TITLE.match(line) if "P2P=" in line else None
         peers = _PEERS.match(line) if "P2P C" in line else None
         if title or peers:
-            kinds = title.groups() if title else ("peers",)
-            if kinds in self._titles:
-                self._end()  # another run, whose first lines are missing
-            self._titles.add(kinds)
-            self._open(lineno)
+            self._open_table(title.groups() if title else "peers", lineno)
             self._untitle()
             self._title, self._in_peers, self._columns = title, title is None, []
             self._corners.clear()
             return True
         header = _HEADER.match(line)
         if header and (self._title or self._in_peers or header[1] == CORNER):
-            self._begin_matrix(header[1])
             self._open(lineno)
+            self._begin_matrix(header[1])
             self._columns = header[2].split()
             return True
-        device = _DEVICE.match(line) if "Device:" in line else None
-        if device:
+        if "Device:" in line and (device := _DEVICE.match(line)):
             self._open(lineno).note("device_at", *device.groups())
             self._open(lineno).set_device(device[2])
             self._models[int(device[1])] = device[2]
@@ -110,7 +99,9 @@ class P2PMatrix(Parser):
 
     def _begin_matrix(self, corner: str) -> None:
         self._untitle()
-        if corner in self._corners or not self._fits(corner):
+        # Of the matrices below a title, only those of latencies are several: one for each clock.
+        fits = corner == CORNER or (self._title is not None and self._title[3] == "Latency")
+        if corner in self._corners or not fits:
             self._title, self._in_peers = None, False  # of another matrix: its title is missing
         self._corners.add(corner)
         self._rows.clear()
@@ -120,10 +111,6 @@ class P2PMatrix(Parser):
         cells = line.split()
         is_next = bool(self._columns) and cells[:1] == [str(len(self._rows))]
         return is_next and len(self._rows) < len(self._columns) == len(cells) - 1
-
-    def _fits(self, corner: str) -> bool:
-        """Tell whether a matrix may have the open title: only latencies have one for each clock."""
-        return corner == CORNER or (self._title is not None and self._title[3] == "Latency")
 
     def _row(self, cells: list[str]) -> bool:
         row = count(cells[0]) if cells else None
@@ -138,9 +125,9 @@ class P2PMatrix(Parser):
             return False
         if self._in_peers:
             self._peers[row] = cells[1:]
-        elif self._title and self._builder:
+        elif self._title and self._run:
             for column, value in zip(self._columns, values, strict=True):
-                self._add(self._builder, self._title, (row, int(column)), value)
+                self._add(self._run, self._title, (row, int(column)), value)
         elif not self._title:
             self._untitled[row] = values
         return True
@@ -151,16 +138,16 @@ class P2PMatrix(Parser):
         cells = [(a, b, value) for a in rows for b, value in zip(columns, rows[a], strict=True)]
         inside = [value for a, b, value in cells if a == b]
         between = [value for a, b, value in cells if a != b]
-        if not inside or not between or self._builder is None:
+        if not inside or not between or self._run is None:
             return
         is_rate, is_time = min(inside) > max(between), max(inside) < min(between)
         for a, b, value in cells if is_rate or is_time else ():
             pair: dict[str, Scalar] = {"row": a, "column": b}
             if is_rate:
-                self._builder.add(UNTITLED if a != b else LOCAL, value * GB, pair)
+                self._run.add(UNTITLED if a != b else LOCAL, value * GB, pair)
             else:
-                self._builder.add(LATENCY if a != b else LOCAL_LATENCY, value / MICRO, pair)
-            self._builder.lack("p2p_matrix_no_title")
+                self._run.add(LATENCY if a != b else LOCAL_LATENCY, value / MICRO, pair)
+            self._run.lack("p2p_matrix_no_title")
 
     def _add(
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
@@ -182,24 +169,16 @@ class P2PMatrix(Parser):
         definition = BOTH_WAYS if title[1] == "Bidirectional" else ONE_WAY
         builder.add(definition if is_link else LOCAL, value * GB, params)
 
-    def _open(self, lineno: int) -> ResultBuilder:
-        if self._builder is None:
-            self._builder = ResultBuilder("p2p_matrix", lineno, _TEST)
-        return self._builder
-
-    def results(self) -> tuple[Parsed, ...]:
-        self._end()
-        return tuple(self._parsed)
-
     def _end(self) -> None:
         self._untitle()
-        if self._builder is None:
+        run, self._run = self._run, None
+        if run is None:
             return
-        if self._builder.empty and not self._peers:
+        if run.empty and not self._peers:
             text = "there is no matrix: it was stopped, or the log is cut off"
-            self._builder.lack_rows(text, "rows of a GPU and a figure for each of its peers")
-        self._parsed.append(self._builder.parsed(self._access()))
-        self._begin()
+            run.lack_rows(text, "rows of a GPU and a figure for each of its peers")
+        self._parsed.append(run.parsed(self._access()))
+        self._reset()
 
     def _access(self) -> PeerAccess | None:
         size = len(self._peers)

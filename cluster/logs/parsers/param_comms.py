@@ -8,10 +8,9 @@ import re
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, RunParser, SizeColumn, count, define, number
 
-(BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH) = DEFINITIONS = (
-    define(
-        "param_comms",
-        """
+DEFINITIONS = define(
+    "param_comms",
+    """
     busbw (B/s, one way, collective): bus bandwidth: what the slowest link carries; printed in GB/s
         of 1e9 bytes
     algbw (B/s): algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes
@@ -29,12 +28,12 @@ from cluster.logs.parsers import GB, RunParser, SizeColumn, count, define, numbe
     pair_bandwidth_both_ways (B/s, both ways): of one pair of ranks, both ways together, mean over
         the pairs; printed in GB/s
     """,
-        clock="time.monotonic_ns of each rank, with synchronised calls",
-        synchronisation="a barrier before each size",
-        warm_up="10 calls that are not counted, unless --w said otherwise",
-        aggregation="mean of ranks",
-    )
+    clock="time.monotonic_ns of each rank, with synchronised calls",
+    synchronisation="a barrier before each size",
+    warm_up="10 calls that are not counted, unless --w said otherwise",
+    aggregation="mean of ranks",
 )
+BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH = DEFINITIONS
 
 _HEAD = re.compile(r"\s*COMMS-RES\S*\s+(size \(B\)\s.*)$")
 # Names as wide as their column touch the name before them.
@@ -81,15 +80,12 @@ class ParamComms(RunParser):
         values, size = [number(cell) for cell in cells], count(cells[0])
         if len(cells) != len(self._columns) or None in values or size is None:
             return False
-        point: dict[str, Scalar] = {**_params(row), "size": size}
+        point: dict[str, Scalar] = {"type": row[2]} if row[2] else {}
+        point |= {"operation": row[1]} if row[1] else {}
+        point["size"] = size
         columns = _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
         self._run.operation = row[1] or self._run.operation
         for name, value in zip(self._columns, values, strict=True):
             if column := columns.get(name):
                 column.add(self._run, value or 0.0, point, size)
         return True
-
-
-def _params(row: re.Match[str]) -> dict[str, Scalar]:
-    params: dict[str, Scalar] = {"type": row[2]} if row[2] else {}
-    return {**params, "operation": row[1]} if row[1] else params

@@ -8,7 +8,6 @@ https://github.com/linux-rdma/perftest
 
 import re
 
-from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import (
     MIB,
@@ -95,25 +94,20 @@ class Perftest(RunParser):
     marks = (*("#iterations", "#bytes", "BW Test", "Latency Test", "BW_average", "t_typical"),)
     has_rows = True
     definitions = DEFINITIONS
-    title = "perftest"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def _reset(self) -> None:
         self._columns: list[str] = []
         self._params: dict[str, Scalar] = {}
         self._ends: list[str] = []  # addresses
 
     def take(self, line: str, lineno: int) -> bool:
-        title = _TITLE.match(line)
-        if title:
+        if title := _TITLE.match(line):
             self._begin(lineno, title[1])
-            self._columns, self._params, self._ends = [], {}, []
         elif (side := _SIDE.match(line)) and self._run:
             self._params, self._columns = {**self._params, "side": side[1].lower()}, []
         elif _HEAD.match(line):
             if self._columns:
                 self._begin(lineno)  # of another test, whose title is missing
-                self._params = {}
             self._open(lineno)
             self._columns = _COLUMN.findall(line)
         elif line.lstrip()[:1].isdigit():
@@ -162,9 +156,12 @@ class Perftest(RunParser):
         if name == "BW peak" and unit in _SCALES:
             return SizeColumn(PEAK, _SCALES[unit], moved=True)
         if name == "BW average" and unit in _SCALES:
-            if run.title == self.title:
+            both_ways = "Bidirectional" in run.title and "side" not in self._params
+            rate = BOTH if both_ways else ONE_WAY
+            if run.title == self.name:
                 run.lack("perftest_no_title")
-            return SizeColumn(self._rate(run), _SCALES[unit], moved=True)
+                rate = UNTITLED
+            return SizeColumn(rate, _SCALES[unit], moved=True)
         if name == "MsgRate":
             return SizeColumn(RATE, MILLION, moved=True)
         if name in _TIMES and unit == "usec":
@@ -173,21 +170,14 @@ class Perftest(RunParser):
             return SizeColumn(TAIL, over=MICRO, more=(("percentile", float(name.split("%")[0])),))
         return None
 
-    def _rate(self, run: ResultBuilder) -> Definition:
-        if run.title == self.title:
-            return UNTITLED
-        return BOTH if "Bidirectional" in run.title and "side" not in self._params else ONE_WAY
-
     def take_document(self, text: str, lineno: int) -> bool:
         """Read what `--out_json` wrote; newer versions may write each direction alone."""
         info: dict[str, str] = dict(_PAIR.findall(text))
         sections = _RESULTS.findall(text) or [("", text)]
-        is_whole = text.rstrip().endswith("}")
-        if not is_whole or not (
-            info.keys() >= {"MsgSize"} and info.keys() & {"BW_average", "t_avg"}
-        ):
+        is_own = "MsgSize" in info and ("BW_average" in info or "t_avg" in info)
+        if not is_own or not text.rstrip().endswith("}"):
             return False
-        run = self._begin(lineno, info.get("test", self.title).replace("_", " "))
+        run = self._begin(lineno, info.get("test", self.name).replace("_", " "))
         if info.get("Bidirectional", "OFF") != "OFF" and "Bidirectional" not in run.title:
             run.title += " Bidirectional"
         qps = count(info.get("Number_of_qps", ""))

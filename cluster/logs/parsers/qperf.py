@@ -5,7 +5,7 @@ GB/sec are 1e9 bytes. `tcp_lat` and its kind are one way. https://github.com/lin
 
 import re
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import RunParser, define, number
 
@@ -51,25 +51,22 @@ class Qperf(RunParser):
 
     marks = ("_bw:", "_lat:", "_bw :", "msg_rate")
     definitions = DEFINITIONS
-    title = "qperf"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def _reset(self) -> None:
         self._params: dict[str, Scalar] = {}
         self._size = 0
         self._waiting: list[tuple[Definition, float, str]] = []
 
     def take(self, line: str, lineno: int) -> bool:
-        test, value, size = _TEST.match(line), _VALUE.match(line), _SIZE.match(line)
-        if test:
+        if test := _TEST.match(line):
             self._flush()
             self._open_table(test[1], lineno)  # it may be repeated, with another size
             self._params, self._size = {"test": test[1]}, 0
         elif self._run is None or not self._params:
             return False
-        elif value:
+        elif value := _VALUE.match(line):
             return self._figure(value)
-        elif size:
+        elif size := _SIZE.match(line):
             self._size = round(float(size[1]) * BINARY[size[2]])
         elif failed := _FAILED.match(line):
             self._run.fail(f"{self._params['test']}: {failed[1]}")

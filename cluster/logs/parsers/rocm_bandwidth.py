@@ -5,7 +5,7 @@ https://github.com/ROCm/rocm_bandwidth_test
 
 import re
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.logs.parsers import GB, ResultBuilder, RunParser, count, define, number
 
 PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL = DEFINITIONS = define(
@@ -55,17 +55,16 @@ class RocmBandwidth(RunParser):
         self._rows: set[int] = set()  # of the open matrix
 
     def take(self, line: str, lineno: int) -> bool:
-        start, device, table = _START.match(line), _DEVICE.match(line), _TABLE.match(line)
-        if start:
+        if start := _START.match(line):
             self._begin(lineno, f"rocm-bandwidth-test {start[1]}")
             self._gpus, self._way, self._columns = {}, "", []
-        elif device:
+        elif device := _DEVICE.match(line):
             is_named = _GPU.search(device[2]) is not None and not _PROCESSOR.search(device[2])
             is_gpu = is_named or _BUS.search(line) is not None
             self._gpus[int(device[1])] = is_gpu
             if is_gpu:
                 self._open(lineno).set_device(device[2])
-        elif table:
+        elif table := _TABLE.match(line):
             self._way, self._columns = table[1][0], []  # old versions print Bdirectional
             self._open_table(self._way, lineno)
         elif self._run is not None and (head := _HEAD.match(line)):

@@ -39,16 +39,14 @@ class RocmTopology(Parser):
         self._is_links = False
 
     def take(self, line: str, lineno: int) -> bool:
-        title = _TITLE.match(line) or _TABLE.match(line)
-        row, numa = _ROW.match(line), _NUMA.match(line)
-        if title:
+        if title := _TITLE.match(line) or _TABLE.match(line):
             self._is_links = title[1].lower() == "link type"
             self._first = self._first or lineno
         elif self._first and _HEAD.match(line):
             self._names = line.split()
-        elif row and self._is_links:
+        elif self._is_links and (row := _ROW.match(line)):
             self._rows[row[1]] = row[2].split()
-        elif numa:
+        elif numa := _NUMA.match(line):
             if numa[2] == "Node":
                 self._numa[f"GPU{numa[1]}"] = numa[3]
         else:
@@ -60,8 +58,7 @@ class RocmTopology(Parser):
         if not names:
             return ()
         builder = ResultBuilder("rocm_topology", self._first, f"{len(self._names)} devices")
-        missing = [name for name in self._names if name not in self._rows]
-        if missing:
+        if missing := [name for name in self._names if name not in self._rows]:
             builder.lack("no_rows", ", ".join(missing))
         return (builder.parsed(Topology(devices=tuple(map(self._device, self._names)))),)
 

@@ -27,8 +27,7 @@ _START = re.compile(r"== version #(\S+) ==")
 # A page may show a line, or a figure of it, in bold type.
 _LINE = re.compile(r"\s*\**sockperf(?:\[\w+\] send on)?:\s?(.*?)[\s*]*$")
 _LATENCY = re.compile(r"Summary: (?:Latency|Round trip) is ([\d.]+) usec\b")
-_TAIL = re.compile(r"-+> percentile ([\d.]+) =\s+(\d+\.\d{3})$")
-_END = re.compile(r"-+> <?(MAX|MIN)>? observation =\s+(\d+\.\d{3})$")
+_TIME = re.compile(r"-+> (?:percentile ([\d.]+)|<?(MAX|MIN)>? observation) =\s+(\d+\.\d{3})$")
 _RATE = re.compile(r"Summary: Message Rate is (\d+) \[msg/sec\]")
 _BANDWIDTH = re.compile(r"Summary: BandWidth is ([\d.]+) MBps \(([\d.]+) Mbps\)")
 _FAILED = re.compile(r"(ERROR: .*|.*\bFailed\b.*|No messages were received from the server.*)")
@@ -39,10 +38,11 @@ class Sockperf(RunParser):
 
     marks = ("sockperf: ",)
     definitions = DEFINITIONS
-    title = "sockperf"
-    _is_said = False  # whether its times are round trips, or one way
-    _is_done = False  # whether it has its summary
-    _parts = MICRO  # into which a second is cut; twice as many for a round trip
+
+    def _reset(self) -> None:
+        self._is_said = False  # whether its times are round trips, or one way
+        self._is_done = False  # whether it has its summary
+        self._parts = MICRO  # into which a second is cut; twice as many for a round trip
 
     def take(self, line: str, lineno: int) -> bool:
         match = _LINE.match(line)
@@ -51,11 +51,9 @@ class Sockperf(RunParser):
         text = match[1]
         if start := _START.match(text):
             self._begin(lineno, f"sockperf {start[1]}")
-            self._parts, self._is_said, self._is_done = MICRO, False, False
             return True
         if self._is_done and _LATENCY.match(text):
             self._begin(lineno)  # another test, whose first lines are missing
-            self._is_done = False
         run = self._open(lineno)
         if text.startswith("====> avg-rtt="):
             self._is_said, self._parts = True, 2 * MICRO
@@ -66,22 +64,19 @@ class Sockperf(RunParser):
         return True
 
     def _figure(self, run: ResultBuilder, text: str) -> None:
-        latency, rate, bandwidth = _LATENCY.match(text), _RATE.match(text), _BANDWIDTH.match(text)
-        tail, end = _TAIL.match(text), _END.match(text)
-        if not self._is_said and (tail or end):
-            run.lack("no_mean")
-        if latency:
+        if time := _TIME.match(text):
+            if not self._is_said:
+                run.lack("no_mean")
+            metric = {"MAX": MOST, "MIN": LEAST}.get(time[2], TAIL)
+            point = {"percentile": float(time[1])} if time[1] else None
+            run.add(metric, (number(time[3]) or 0.0) / self._parts, point)
+        elif latency := _LATENCY.match(text):
             self._is_said = self._is_done = True
             self._parts = MICRO if "Latency is" in text else 2 * MICRO
             run.add(LATENCY, (number(latency[1]) or 0.0) / self._parts)
             if self._parts > MICRO:
                 run.note("round_trips")
-        elif rate:
+        elif rate := _RATE.match(text):
             run.add(RATE, float(rate[1]))
-        elif bandwidth:
+        elif bandwidth := _BANDWIDTH.match(text):
             run.add(BANDWIDTH, (number(bandwidth[1]) or 0.0) * MIB)
-        elif tail:
-            point = {"percentile": float(tail[1])}
-            run.add(TAIL, (number(tail[2]) or 0.0) / self._parts, point)
-        elif end:
-            run.add(MOST if end[1] == "MAX" else LEAST, (number(end[2]) or 0.0) / self._parts)

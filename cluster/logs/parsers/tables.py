@@ -5,10 +5,10 @@ in a table is kept as printed. Some tables round it and others truncate it, so r
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import ResultBuilder, RunParser, count, define, number
 
@@ -104,8 +104,7 @@ class Tables(RunParser):
         self._is_closed = False  # its rows end with a bar
 
     def take(self, line: str, lineno: int) -> bool:
-        heading = _HEADING.match(line) if "#" in line else None
-        if heading:
+        if "#" in line and (heading := _HEADING.match(line)):
             self._heading = heading[1].rstrip(":")
             return False  # any document may have headings
         comment = _COMMENT.match(line) if "<!--" in line else None
@@ -115,7 +114,8 @@ class Tables(RunParser):
                 self._columns = ()
             return False
         has_word = _HEAD_WORDS.search(line) is not None
-        if has_word and any(map(_begins_column, cells)) and not _FIGURE.search(line):
+        names = [_name(cell) for cell in cells if not cell[:1].isdigit()] if has_word else []
+        if any(map(_COLUMN.match, names)) and not _FIGURE.search(line):
             self._columns, self._is_new = tuple(map(_name, cells)), True
             self._is_closed = line.rstrip().endswith("|")
             self._begin(lineno, self._heading)
@@ -139,12 +139,15 @@ class Tables(RunParser):
         builder = self._run
         if builder is None:
             return False
+        named = dict(zip(self._columns, cells, strict=False))
+        settings = _settings(self._columns)
+        params = {name: _value(cell) for name in settings if (cell := named.get(name))}
+        if gpus := _GPUS.search(named.get("description", "")):
+            params["gpus"] = int(gpus[1] or gpus[2])
         if commented:
             builder.note("html_comments")
-        named = dict(zip(self._columns, cells, strict=False))
-        params = _params(named, _settings(self._columns), commented=commented)
-        if not commented:
-            # number a row that differs from an earlier one only in its figures
+            params["commented"] = 1
+        else:  # number a row that differs from an earlier one only in its figures
             key = tuple(params.items())
             self._rows[key] = self._rows.get(key, 0) + 1
             if self._rows[key] > 1:
@@ -154,40 +157,36 @@ class Tables(RunParser):
         rated = [name for name, cell in named.items() if _RATE.match(cell)]
         ambiguous = _with_common_metric(self._columns)
         several = sum(not name.startswith("expected") for name in rated) > 1
-        added = [
-            self._cell(
-                builder,
-                name,
-                named[name],
-                {**params, **_heading_param(name, several=several or name in ambiguous)},
-            )
-            for name in names
-        ]
-        return any(added)
+        is_any = False
+        for name in names:
+            is_one = not (several or name in ambiguous) or name.startswith("expected")
+            point = params if is_one else {**params, "heading": name}  # of several rates in a row
+            for definition, text, scale, more in _figures(name, named[name]):
+                if (value := number(text)) is not None:
+                    builder.add(definition, value * scale, {**point, **more})
+                    is_any = True
+        return is_any
 
-    def _cell(
-        self, builder: ResultBuilder, name: str, cell: str, params: dict[str, Scalar]
-    ) -> bool:
-        sentence = _SENTENCE.search(cell) if "expected" in cell.lower() else None
-        percent = _PERCENT.match(cell) if "%" in cell else None
-        rate = _RATE.match(cell) if "/s" in cell or "/S" in cell else None
-        bare = _BARE.match(cell)
-        if sentence:
-            _add(builder, RATE, sentence[1], params)
-            return _add(builder, EXPECTED, sentence[2], params)
-        if "efficiency" in name:
-            return percent is not None and _add(builder, EFFICIENCY, percent[1], params)
-        if name.startswith("top-") and bare and not bare[2]:
-            return _add(builder, TOP1 if name == "top-1" else TOP5, bare[1], params)
-        if rate:
-            is_expected = name.startswith("expected")
-            return _add(builder, EXPECTED if is_expected else RATE, rate[1], params)
-        definition = _kind(name)
-        if bare is None or definition is None:
-            return False
-        remark = {"remark": bare[3]} if bare[3] else {}
-        point = {**params, **_column(name, definition), **remark}
-        return _add(builder, definition, bare[1], point, THOUSANDS.get(bare[2], 1.0))
+
+def _figures(name: str, cell: str) -> Iterator[tuple[Definition, str, float, dict[str, Scalar]]]:
+    """Find the figures of a cell: metric, text, what it is multiplied by, more parameters."""
+    sentence = _SENTENCE.search(cell) if "expected" in cell.lower() else None
+    percent = _PERCENT.match(cell) if "%" in cell else None
+    rate = _RATE.match(cell) if "/s" in cell or "/S" in cell else None
+    bare, definition = _BARE.match(cell), _kind(name)
+    if sentence:
+        yield from ((RATE, sentence[1], 1.0, {}), (EXPECTED, sentence[2], 1.0, {}))
+    elif "efficiency" in name:
+        yield from ((EFFICIENCY, percent[1], 1.0, {}),) if percent else ()
+    elif name.startswith("top-") and bare and not bare[2]:
+        yield TOP1 if name == "top-1" else TOP5, bare[1], 1.0, {}
+    elif rate:
+        yield EXPECTED if name.startswith("expected") else RATE, rate[1], 1.0, {}
+    elif bare and definition:
+        more: dict[str, Scalar] = {"remark": bare[3]} if bare[3] else {}
+        if name.startswith("throughput") or definition is EACH:  # it does not say what was counted
+            more = {"column": name, **more}
+        yield definition, bare[1], THOUSANDS.get(bare[2], 1.0), more
 
 
 @lru_cache(MOST)
@@ -204,16 +203,6 @@ def _kind(column: str) -> Definition | None:
     return kinds[0] if kinds else RATE
 
 
-def _heading_param(name: str, *, several: bool) -> dict[str, Scalar]:
-    """Name the column of a rate, where a row has several."""
-    return {"heading": name} if several and not name.startswith("expected") else {}
-
-
-def _column(name: str, definition: Definition) -> dict[str, Scalar]:
-    """Name the column, where the metric does not say what was counted."""
-    return {"column": name} if name.startswith("throughput") or definition is EACH else {}
-
-
 def _cells(line: str) -> list[str]:
     cells = list(map(_plain, line.strip().strip("|").split("|"))) if "|" in line else []
     return cells if len(cells) > 1 else []
@@ -226,18 +215,6 @@ def _plain(text: str) -> str:
     if "*" in text or "`" in text or "<" in text:
         text = _EMPHASIS.sub("", text)
     return text.strip()
-
-
-def _params(
-    named: dict[str, str], settings: Sequence[str], *, commented: bool
-) -> dict[str, Scalar]:
-    params = {name: _value(cell) for name in settings if (cell := named.get(name))}
-    gpus = _GPUS.search(named["description"]) if "description" in named else None
-    if gpus:
-        params["gpus"] = int(gpus[1] or gpus[2])
-    if commented:
-        params["commented"] = 1
-    return params
 
 
 @lru_cache(MOST)
@@ -258,36 +235,14 @@ def _with_common_metric(columns: tuple[str, ...]) -> tuple[str, ...]:
 @lru_cache(MOST)
 def _with_figures(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns that may have figures without their unit."""
-    return tuple(filter(_has_figures, columns))
-
-
-def _has_figures(column: str) -> bool:
-    return "efficiency" in column or column.startswith("top-") or _kind(column) is not None
+    percentages = {c for c in columns if "efficiency" in c or c.startswith("top-")}
+    return tuple(c for c in columns if c in percentages or _kind(c) is not None)
 
 
 def _name(cell: str) -> str:
     return cell.lower().removeprefix("#").strip()
 
 
-def _begins_column(cell: str) -> bool:
-    """Tell whether a cell names a column with figures; names begin with a letter."""
-    return not cell[:1].isdigit() and _COLUMN.match(_name(cell)) is not None
-
-
 @lru_cache(MOST)
 def _value(cell: str) -> Scalar:
     return int(cell) if count(cell) is not None else cell[:LONGEST]
-
-
-def _add(
-    builder: ResultBuilder,
-    definition: Definition,
-    text: str,
-    params: dict[str, Scalar],
-    scale: float = 1.0,
-) -> bool:
-    value = number(text)
-    if value is None:
-        return False
-    builder.add(definition, value * scale, params)
-    return True

@@ -9,7 +9,7 @@ processes.
 import re
 from collections import Counter
 
-from cluster.core.model.notes import NoteKind
+from cluster.core.model.results.records import NoteKind
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
 STEP, TOTAL = DEFINITIONS = define(
@@ -56,19 +56,18 @@ class TfCnn(RunParser):
         self._rates: list[float] = []  # of that step, of each process
 
     def take(self, line: str, lineno: int) -> bool:
-        step, total, about = _STEP.match(line), _TOTAL.match(line), _ABOUT.match(line)
-        if step:
+        if step := _STEP.match(line):
             rate = number(step[2]) or 0.0
             self._open(lineno).add(STEP, rate)
             self._rates = [*self._rates, rate] if step[1] == self._last else [rate]
             self._last = step[1]
             self._steps[step[1]] += 1
-        elif total:
+        elif total := _TOTAL.match(line):
             self._totals.append(number(total[1]) or 0.0)
             self._open(lineno).add(TOTAL, self._totals[-1])
         elif _HEAD.match(line):
             self._open(lineno)
-        elif about:
+        elif about := _ABOUT.match(line):
             self._about[about[1]] = about[2][:200]
         else:
             return _KNOWN.match(line) is not None

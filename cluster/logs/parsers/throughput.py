@@ -13,10 +13,10 @@ example of PyTorch, TensorFlow's estimators, slim and CIFAR-10, and tqdm's progr
 import re
 from collections.abc import Iterator
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.logs.parsers import ResultBuilder, RunParser, define, number
 
-(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS) = define(
+DEFINITIONS = define(
     "throughput",
     """
     images_rate (images/s): images per second, as the program prints it; whether of one process or
@@ -33,12 +33,23 @@ from cluster.logs.parsers import ResultBuilder, RunParser, define, number
         of one process or of all, the line does not say
     flops_rate (FLOP/s, one rank): operations of the model per second on one GPU, as the program
         counts them; in TFLOP/s
+    iteration_time (s): one iteration of the training loop, or the mean since the last line, as it
+        prints it
+    iterations_rate (iterations/s): iterations of the training loop per second, as it prints it
+    derived_samples_rate (samples/s): samples of all processes per second: the global batch size
+        over the time of an iteration
+    derived_tokens_rate (tokens/s): tokens of all processes per second: the tokens of an iteration
+        over its time
+    device_tokens_rate (tokens/s): tokens of one device per second, as MaxText prints it
+        (Tokens/s/device)
     """,
     clock="the program's own",
     synchronisation="not known",
     warm_up="not known",
     aggregation="all ranks",
 )
+IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS, *_ITERATIONS = DEFINITIONS
+TIME, ITERATION_RATE, DERIVED_SAMPLES, DERIVED_TOKENS, DEVICE_TOKENS = _ITERATIONS
 TERA = 1e12
 _BY_WORD = {
     **dict.fromkeys(("image", "images", "img", "imgs"), IMAGES),
@@ -107,24 +118,6 @@ _FORMS = tuple(
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
-TIME, ITERATION_RATE, DERIVED_SAMPLES, DERIVED_TOKENS, DEVICE_TOKENS = ITERATIONS = define(
-    "throughput",
-    """
-    iteration_time (s): one iteration of the training loop, or the mean since the last line, as it
-        prints it
-    iterations_rate (iterations/s): iterations of the training loop per second, as it prints it
-    derived_samples_rate (samples/s): samples of all processes per second: the global batch size
-        over the time of an iteration
-    derived_tokens_rate (tokens/s): tokens of all processes per second: the tokens of an iteration
-        over its time
-    device_tokens_rate (tokens/s): tokens of one device per second, as MaxText prints it
-        (Tokens/s/device)
-    """,
-    clock="the program's own",
-    synchronisation="not known",
-    warm_up="not known",
-    aggregation="all ranks",
-)
 
 
 class TrainingThroughput(RunParser):
@@ -138,11 +131,19 @@ class TrainingThroughput(RunParser):
         "sec/batch",
     )
     title = "training throughput"
-    definitions = (IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS, *ITERATIONS)
+    definitions = DEFINITIONS
     _tokens = 0  # of an iteration
 
     def take(self, line: str, lineno: int) -> bool:
-        figures = _rates(line)
+        figures = [  # their metric may be that of a word in the line
+            (match, definition)
+            for words, form, definition in _FORMS
+            if any(word in line for word in words)
+            for match in form.finditer(line)
+        ]
+        if not figures and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
+            whole = _BEFORE.match(line) or _AFTER.match(line)
+            figures = [(whole, None)] if whole else []
         iterations = self._iteration(line)
         for definition, value in iterations:
             self._open(lineno).add(definition, value)
@@ -197,20 +198,6 @@ class TrainingThroughput(RunParser):
 
     def _finish(self, run: ResultBuilder) -> None:
         run.note("one_or_all")
-
-
-def _rates(line: str) -> list[tuple[re.Match[str], Definition | None]]:
-    """Find the rates in a line; their metric may be that of a word in it."""
-    matches = [
-        (match, definition)
-        for words, form, definition in _FORMS
-        if any(word in line for word in words)
-        for match in form.finditer(line)
-    ]
-    if not matches and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
-        whole = _BEFORE.match(line) or _AFTER.match(line)
-        matches = [(whole, None)] if whole else []
-    return matches
 
 
 _UNITS = {"ms": 1e3, "s": 1.0, "sec": 1.0, "": 1.0}

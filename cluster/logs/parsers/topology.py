@@ -7,7 +7,7 @@ There are no measurements in it. From fast to slow: NV# (bonded NVLinks), PIX (o
 import re
 from sys import intern
 
-from cluster.core.model.logs import Detail, Device, Parsed, PeerAccess, Topology
+from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logs.parsers import ResultBuilder, RunParser
 
 PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
@@ -35,7 +35,8 @@ class NvidiaTopology(RunParser):
         if self._matrix and self._matrix.take(cells, plain=True):
             return True
         cells = _split(cells)
-        if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
+        is_header = all(map(_NAME.fullmatch, cells)) and not any(map(PATH.fullmatch, cells))
+        if cells and _GPU.fullmatch(cells[0]) and is_header:
             words = " ".join(cells)
             for tail in _TAIL:
                 words = words.partition(f" {tail} A")[0].partition(f" {tail} I")[0]
@@ -64,10 +65,6 @@ def _split(cells: list[str]) -> list[str]:
     return parts
 
 
-def _is_header(cell: str) -> bool:
-    return _NAME.fullmatch(cell) is not None and not PATH.fullmatch(cell)
-
-
 class _Matrix:
     """One matrix, as far as its rows were read."""
 
@@ -93,24 +90,20 @@ class _Matrix:
         return True
 
     def legend(self, line: str) -> bool:
-        match = _LEGEND.match(line)
-        if match:
-            self.models[match[1]] = match[2]
-        return bool(match or _KNOWN.match(line))
+        if legend := _LEGEND.match(line):
+            self.models[legend[1]] = legend[2]
+        return bool(legend or _KNOWN.match(line))
 
     def parsed(self) -> Parsed:
         missing = [name for name in self._names if name not in self.rows]
         builder = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:
             builder.lack("no_rows", ", ".join(missing))
-        return builder.parsed(self._detail())
-
-    def _detail(self) -> Detail:
         cells = self._kinds - {"X"}
         if cells and all(map(STATUS.fullmatch, cells)):
             rows = tuple(self._inner(name) for name in self._names)
-            return PeerAccess(devices=tuple(self._names), status=rows)
-        return Topology(devices=tuple(self._device(name) for name in self._names))
+            return builder.parsed(PeerAccess(devices=tuple(self._names), status=rows))
+        return builder.parsed(Topology(devices=tuple(self._device(name) for name in self._names)))
 
     def _inner(self, name: str) -> tuple[str, ...]:
         width = len(self._names)

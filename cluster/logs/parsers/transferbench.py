@@ -6,7 +6,7 @@ transfer shows what a link carries. https://github.com/ROCm/TransferBench
 
 import re
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, RunParser, define, number
 

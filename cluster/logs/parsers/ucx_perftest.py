@@ -46,37 +46,33 @@ class UcxPerftest(RunParser):
     marks = ("# iterations", "[thread ", "Final:")
     has_rows = True
     definitions = DEFINITIONS
-    title = "ucx_perftest"
+    _boxed = False
 
-    def __init__(self) -> None:
-        super().__init__()
+    def _reset(self) -> None:
         self._params: dict[str, Scalar] = {}
         self._kind = ""
         self._last: list[float] | None = None  # the last row of an old table, which is its result
         self._is_old = False
         self._is_begun = False  # whether the open test has rows of intermediate results
-        self._boxed = False
 
     def take(self, line: str, lineno: int) -> bool:
-        row, kind = _ROW.match(line), _KIND.search(line)
         # Other tables have bars, too, but no border above them.
         self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)
-        if row:
+        if row := _ROW.match(line):
             return self._row(row, lineno)
         if self._is_old and (old := _OLD_ROW.match(line)):
             self._last = numbers(old[1].split())
-        elif kind:
+        elif kind := _KIND.search(line):
             self._start(lineno, "")
             self._kind = kind[1]
         elif _OLD.match(line) and self._run:
             self._is_old = True
         elif self._boxed or "|" in line or "==" in line:
             return self._box(line, lineno)
+        elif self._run and (failed := _FAILED.match(line)):
+            self._run.fail((failed[1] or failed[2]).strip())
         else:
-            failed = _FAILED.match(line) if self._run else None
-            if failed and self._run:
-                self._run.fail((failed[1] or failed[2]).strip())
-            return failed is not None or (self._run is not None and bool(_KNOWN.match(line)))
+            return self._run is not None and _KNOWN.match(line) is not None
         return True
 
     def _start(self, lineno: int, title: str) -> ResultBuilder:
@@ -84,7 +80,6 @@ class UcxPerftest(RunParser):
         run = self._open(lineno)
         if not run.empty or self._last or self._is_begun:
             run = self._begin(lineno)
-            self._params, self._kind = {}, ""
         run.title = title or run.title
         return run
 
@@ -134,7 +129,6 @@ class UcxPerftest(RunParser):
                 if abs(share / expected - 1) < SLACK:
                     self._add(self._run, self._last)
         super()._end()
-        self._last, self._is_old, self._is_begun = None, False, False
 
     def _finish(self, run: ResultBuilder) -> None:
         if run.empty:

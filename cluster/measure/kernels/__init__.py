@@ -20,7 +20,7 @@ import msgspec
 
 from cluster.agent.commands import find_program
 from cluster.core.errors import ClusterError
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.measure.rank import Rank
 
 Choice = Literal["auto", "c", "python"]
@@ -155,17 +155,13 @@ def _run(argv: list[str]) -> str:
     except subprocess.TimeoutExpired:
         raise NotBuiltError(f"mpicc did not end within {TIMEOUT:g} s.") from None
     if result.returncode != 0:
-        raise NotBuiltError(_reason(result.stderr))
+        # The compiler's errors, or the framed message of Open MPI's wrapper.
+        lines = [line.strip() for line in result.stderr.splitlines()]
+        meaning = [line for line in lines if line and not line.startswith("---")]
+        errors = [line for line in meaning if "error" in line]
+        words = " ".join(errors[:1] or meaning[:2]) or "it failed without a message"
+        raise NotBuiltError(f"mpicc: {words.rstrip('.')}.")
     return result.stdout + result.stderr
-
-
-def _reason(output: str) -> str:
-    """Find the reason in the compiler's output, or in the framed message of Open MPI's wrapper."""
-    lines = [line.strip() for line in output.splitlines()]
-    meaning = [line for line in lines if line and not line.startswith("---")]
-    errors = [line for line in meaning if "error" in line]
-    words = " ".join(errors[:1] or meaning[:2]) or "it failed without a message"
-    return f"mpicc: {words.rstrip('.')}."
 
 
 def _opened(path: Path) -> ctypes.CDLL:

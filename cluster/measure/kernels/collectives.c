@@ -9,7 +9,7 @@
 
 enum operation { ALLREDUCE, ALLGATHER, REDUCE_SCATTER, BCAST, REDUCE, ALLTOALL, BARRIER };
 
-struct group { /* class GroupStruct in benchmarks/collectives/compiled_loops.py */
+struct group { /* class GroupStruct in benchmarks/collectives/loops.py */
     const MPI_Comm *comm;
     void *given[2];          /* used in turn, so that missing data is noticed */
     void *result;            /* of the operation */

@@ -10,7 +10,7 @@
 
 enum { DATA = 100, ACK = 101, WORD = 4 };
 
-struct pair { /* class PairStruct in benchmarks/p2p/compiled_loops.py */
+struct pair { /* class PairStruct in benchmarks/p2p/loops.py */
     const MPI_Comm *comm;
     const MPI_Datatype *type;
     MPI_Request *requests;  /* 2 * window */

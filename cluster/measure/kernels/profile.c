@@ -305,32 +305,21 @@ static void *behind(const char *name)
 
 #define TIMED(name, fn, args, bytes) CALLED(name, fn, args, bytes) BY_BOTH_NAMES(fn)
 
+/* Notes what arrived, also if the program does not want to know it. */
+#define ARRIVING(name, fn, args)                                                                  \
+    {                                                                                             \
+        MPI_Status mine;                                                                          \
+        s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
+        CALLED(name, fn, args, outcome ? 0 : arrived(s))                                          \
+    }                                                                                             \
+    BY_BOTH_NAMES(fn)
+
 /* T ends the name of the variant for large counts, N is the type of its counts, D of places. */
-
-#define SEND(name, T, N)                                                                          \
-    int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, int tag, MPI_Comm c)            \
-    TIMED(name, name##T, (b, n, t, to, tag, c), given(to, n, t))
-
-#define ISEND(name, T, N)                                                                         \
-    int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, int tag, MPI_Comm c,            \
-                      MPI_Request *r)                                                             \
-    TIMED(name, name##T, (b, n, t, to, tag, c, r), given(to, n, t))
-
 #define RECEIVES(T, N)                                                                            \
     int MPI_Recv##T(void *b, N n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s)   \
-    {                                                                                             \
-        MPI_Status mine;                                                                          \
-        s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
-        CALLED(Recv, Recv##T, (b, n, t, from, tag, c, s), outcome ? 0 : arrived(s))               \
-    }                                                                                             \
-    BY_BOTH_NAMES(Recv##T)                                                                        \
+    ARRIVING(Recv, Recv##T, (b, n, t, from, tag, c, s))                                           \
     int MPI_Mrecv##T(void *b, N n, MPI_Datatype t, MPI_Message *m, MPI_Status *s)                 \
-    {                                                                                             \
-        MPI_Status mine;                                                                          \
-        s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
-        CALLED(Mrecv, Mrecv##T, (b, n, t, m, s), outcome ? 0 : arrived(s))                        \
-    }                                                                                             \
-    BY_BOTH_NAMES(Mrecv##T)                                                                       \
+    ARRIVING(Mrecv, Mrecv##T, (b, n, t, m, s))                                                    \
     int MPI_Irecv##T(void *b, N n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *r) \
     TIMED(Irecv, Irecv##T, (b, n, t, from, tag, c, r), given(from, n, t))                         \
     int MPI_Imrecv##T(void *b, N n, MPI_Datatype t, MPI_Message *m, MPI_Request *r)               \
@@ -344,7 +333,11 @@ static void *behind(const char *name)
     TIMED(Sendrecv_replace, Sendrecv_replace##T, (b, n, t, to, tag, from, rtag, c, s),            \
           given(to, n, t))
 
-/* The non-blocking form of a collective operation has one more argument, the request. */
+/* The non-blocking form of an operation has one more argument, the request. */
+
+#define SEND(name, T, N, ARGS, args)                                                              \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, int tag, MPI_Comm c ARGS)       \
+    TIMED(name, name##T, (b, n, t, to, tag, c args), given(to, n, t))
 
 #define BCAST(name, T, N, ARGS, args)                                                             \
     int MPI_##name##T(void *b, N n, MPI_Datatype t, int root, MPI_Comm c ARGS)                    \
@@ -457,12 +450,7 @@ static void *behind(const char *name)
 
 #define READ(name, T, N, PLACE, place)                                                            \
     int MPI_File_##name##T(MPI_File f PLACE, void *b, N n, MPI_Datatype t, MPI_Status *s)         \
-    {                                                                                             \
-        MPI_Status mine;                                                                          \
-        s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
-        CALLED(File_##name, File_##name##T, (f place, b, n, t, s), outcome ? 0 : arrived(s))      \
-    }                                                                                             \
-    BY_BOTH_NAMES(File_##name##T)
+    ARRIVING(File_##name, File_##name##T, (f place, b, n, t, s))
 
 #define WRITE(name, T, N, PLACE, place)                                                           \
     int MPI_File_##name##T(MPI_File f PLACE, const void *b, N n, MPI_Datatype t, MPI_Status *s)   \
@@ -483,14 +471,6 @@ static void *behind(const char *name)
 #define WRITE_BEGIN(name, T, N, PLACE, place)                                                     \
     int MPI_File_##name##T(MPI_File f PLACE, const void *b, N n, MPI_Datatype t)                  \
     TIMED(File_##name, File_##name##T, (f place, b, n, t), held(n, t))
-
-#define READ_END(name)                                                                            \
-    int MPI_File_##name(MPI_File f, void *b, MPI_Status *s)                                       \
-    TIMED(File_##name, File_##name, (f, b, s), 0)
-
-#define WRITE_END(name)                                                                           \
-    int MPI_File_##name(MPI_File f, const void *b, MPI_Status *s)                                 \
-    TIMED(File_##name, File_##name, (f, b, s), 0)
 
 #define COMMA ,
 #define LATER COMMA MPI_Request *r
@@ -520,8 +500,8 @@ static void *behind(const char *name)
             sum += held(n[i], t[i]);                                                              \
         return sum;                                                                               \
     }                                                                                             \
-    SEND(Send, T, N) SEND(Bsend, T, N) SEND(Ssend, T, N) SEND(Rsend, T, N)                        \
-    ISEND(Isend, T, N) ISEND(Ibsend, T, N) ISEND(Issend, T, N) ISEND(Irsend, T, N)                \
+    BOTH(SEND, Send, Isend, T, N) BOTH(SEND, Bsend, Ibsend, T, N)                                 \
+    BOTH(SEND, Ssend, Issend, T, N) BOTH(SEND, Rsend, Irsend, T, N)                               \
     RECEIVES(T, N)                                                                                \
     BOTH(BCAST, Bcast, Ibcast, T, N)                                                              \
     BOTH(REDUCE, Reduce, Ireduce, T, N)                                                           \
@@ -557,31 +537,27 @@ COUNTED(, int, int)
 COUNTED(_c, MPI_Count, MPI_Aint)
 #endif
 
-int MPI_Barrier(MPI_Comm c) TIMED(Barrier, Barrier, (c), 0)
-int MPI_Ibarrier(MPI_Comm c, MPI_Request *r) TIMED(Ibarrier, Ibarrier, (c, r), 0)
-int MPI_Probe(int from, int tag, MPI_Comm c, MPI_Status *s)
-    TIMED(Probe, Probe, (from, tag, c, s), 0)
-int MPI_Iprobe(int from, int tag, MPI_Comm c, int *f, MPI_Status *s)
-    TIMED(Iprobe, Iprobe, (from, tag, c, f, s), 0)
-int MPI_Mprobe(int from, int tag, MPI_Comm c, MPI_Message *m, MPI_Status *s)
-    TIMED(Mprobe, Mprobe, (from, tag, c, m, s), 0)
-int MPI_Improbe(int from, int tag, MPI_Comm c, int *f, MPI_Message *m, MPI_Status *s)
-    TIMED(Improbe, Improbe, (from, tag, c, f, m, s), 0)
-int MPI_Start(MPI_Request *r) TIMED(Start, Start, (r), 0)
-int MPI_Startall(int n, MPI_Request r[]) TIMED(Startall, Startall, (n, r), 0)
-int MPI_Wait(MPI_Request *r, MPI_Status *s) TIMED(Wait, Wait, (r, s), 0)
-int MPI_Waitall(int n, MPI_Request r[], MPI_Status s[]) TIMED(Waitall, Waitall, (n, r, s), 0)
-int MPI_Waitany(int n, MPI_Request r[], int *i, MPI_Status *s)
-    TIMED(Waitany, Waitany, (n, r, i, s), 0)
-int MPI_Waitsome(int n, MPI_Request r[], int *k, int i[], MPI_Status s[])
-    TIMED(Waitsome, Waitsome, (n, r, k, i, s), 0)
-int MPI_Test(MPI_Request *r, int *f, MPI_Status *s) TIMED(Test, Test, (r, f, s), 0)
-int MPI_Testall(int n, MPI_Request r[], int *f, MPI_Status s[])
-    TIMED(Testall, Testall, (n, r, f, s), 0)
-int MPI_Testany(int n, MPI_Request r[], int *i, int *f, MPI_Status *s)
-    TIMED(Testany, Testany, (n, r, i, f, s), 0)
-int MPI_Testsome(int n, MPI_Request r[], int *k, int i[], MPI_Status s[])
-    TIMED(Testsome, Testsome, (n, r, k, i, s), 0)
+/* A routine that moves no bytes of its own. */
+#define PLAIN(name, params, args)                                                                 \
+    int MPI_##name params TIMED(name, name, args, 0)
+
+PLAIN(Barrier, (MPI_Comm c), (c))
+PLAIN(Ibarrier, (MPI_Comm c, MPI_Request *r), (c, r))
+PLAIN(Probe, (int from, int tag, MPI_Comm c, MPI_Status *s), (from, tag, c, s))
+PLAIN(Iprobe, (int from, int tag, MPI_Comm c, int *f, MPI_Status *s), (from, tag, c, f, s))
+PLAIN(Mprobe, (int from, int tag, MPI_Comm c, MPI_Message *m, MPI_Status *s), (from, tag, c, m, s))
+PLAIN(Improbe, (int from, int tag, MPI_Comm c, int *f, MPI_Message *m, MPI_Status *s),
+      (from, tag, c, f, m, s))
+PLAIN(Start, (MPI_Request *r), (r))
+PLAIN(Startall, (int n, MPI_Request r[]), (n, r))
+PLAIN(Wait, (MPI_Request *r, MPI_Status *s), (r, s))
+PLAIN(Waitall, (int n, MPI_Request r[], MPI_Status s[]), (n, r, s))
+PLAIN(Waitany, (int n, MPI_Request r[], int *i, MPI_Status *s), (n, r, i, s))
+PLAIN(Waitsome, (int n, MPI_Request r[], int *k, int i[], MPI_Status s[]), (n, r, k, i, s))
+PLAIN(Test, (MPI_Request *r, int *f, MPI_Status *s), (r, f, s))
+PLAIN(Testall, (int n, MPI_Request r[], int *f, MPI_Status s[]), (n, r, f, s))
+PLAIN(Testany, (int n, MPI_Request r[], int *i, int *f, MPI_Status *s), (n, r, i, f, s))
+PLAIN(Testsome, (int n, MPI_Request r[], int *k, int i[], MPI_Status s[]), (n, r, k, i, s))
 
 int MPI_Fetch_and_op(const void *b, void *rb, MPI_Datatype t, int to, MPI_Aint d, MPI_Op o,
                      MPI_Win w)
@@ -589,42 +565,41 @@ int MPI_Fetch_and_op(const void *b, void *rb, MPI_Datatype t, int to, MPI_Aint d
 int MPI_Compare_and_swap(const void *b, const void *cb, void *rb, MPI_Datatype t, int to,
                          MPI_Aint d, MPI_Win w)
     TIMED(Compare_and_swap, Compare_and_swap, (b, cb, rb, t, to, d, w), given(to, 1, t))
-int MPI_Win_create_dynamic(MPI_Info i, MPI_Comm c, MPI_Win *w)
-    TIMED(Win_create_dynamic, Win_create_dynamic, (i, c, w), 0)
-int MPI_Win_free(MPI_Win *w) TIMED(Win_free, Win_free, (w), 0)
-int MPI_Win_fence(int how, MPI_Win w) TIMED(Win_fence, Win_fence, (how, w), 0)
-int MPI_Win_start(MPI_Group g, int how, MPI_Win w) TIMED(Win_start, Win_start, (g, how, w), 0)
-int MPI_Win_complete(MPI_Win w) TIMED(Win_complete, Win_complete, (w), 0)
-int MPI_Win_post(MPI_Group g, int how, MPI_Win w) TIMED(Win_post, Win_post, (g, how, w), 0)
-int MPI_Win_wait(MPI_Win w) TIMED(Win_wait, Win_wait, (w), 0)
-int MPI_Win_test(MPI_Win w, int *f) TIMED(Win_test, Win_test, (w, f), 0)
-int MPI_Win_lock(int kind, int who, int how, MPI_Win w)
-    TIMED(Win_lock, Win_lock, (kind, who, how, w), 0)
-int MPI_Win_unlock(int who, MPI_Win w) TIMED(Win_unlock, Win_unlock, (who, w), 0)
-int MPI_Win_lock_all(int how, MPI_Win w) TIMED(Win_lock_all, Win_lock_all, (how, w), 0)
-int MPI_Win_unlock_all(MPI_Win w) TIMED(Win_unlock_all, Win_unlock_all, (w), 0)
-int MPI_Win_flush(int who, MPI_Win w) TIMED(Win_flush, Win_flush, (who, w), 0)
-int MPI_Win_flush_all(MPI_Win w) TIMED(Win_flush_all, Win_flush_all, (w), 0)
-int MPI_Win_flush_local(int who, MPI_Win w) TIMED(Win_flush_local, Win_flush_local, (who, w), 0)
-int MPI_Win_flush_local_all(MPI_Win w) TIMED(Win_flush_local_all, Win_flush_local_all, (w), 0)
-int MPI_Win_sync(MPI_Win w) TIMED(Win_sync, Win_sync, (w), 0)
+PLAIN(Win_create_dynamic, (MPI_Info i, MPI_Comm c, MPI_Win *w), (i, c, w))
+PLAIN(Win_free, (MPI_Win *w), (w))
+PLAIN(Win_fence, (int how, MPI_Win w), (how, w))
+PLAIN(Win_start, (MPI_Group g, int how, MPI_Win w), (g, how, w))
+PLAIN(Win_complete, (MPI_Win w), (w))
+PLAIN(Win_post, (MPI_Group g, int how, MPI_Win w), (g, how, w))
+PLAIN(Win_wait, (MPI_Win w), (w))
+PLAIN(Win_test, (MPI_Win w, int *f), (w, f))
+PLAIN(Win_lock, (int kind, int who, int how, MPI_Win w), (kind, who, how, w))
+PLAIN(Win_unlock, (int who, MPI_Win w), (who, w))
+PLAIN(Win_lock_all, (int how, MPI_Win w), (how, w))
+PLAIN(Win_unlock_all, (MPI_Win w), (w))
+PLAIN(Win_flush, (int who, MPI_Win w), (who, w))
+PLAIN(Win_flush_all, (MPI_Win w), (w))
+PLAIN(Win_flush_local, (int who, MPI_Win w), (who, w))
+PLAIN(Win_flush_local_all, (MPI_Win w), (w))
+PLAIN(Win_sync, (MPI_Win w), (w))
 
-int MPI_File_open(MPI_Comm c, const char *path, int mode, MPI_Info i, MPI_File *f)
-    TIMED(File_open, File_open, (c, path, mode, i, f), 0)
-int MPI_File_close(MPI_File *f) TIMED(File_close, File_close, (f), 0)
-int MPI_File_delete(const char *path, MPI_Info i) TIMED(File_delete, File_delete, (path, i), 0)
-int MPI_File_set_size(MPI_File f, MPI_Offset n) TIMED(File_set_size, File_set_size, (f, n), 0)
-int MPI_File_preallocate(MPI_File f, MPI_Offset n)
-    TIMED(File_preallocate, File_preallocate, (f, n), 0)
-int MPI_File_set_view(MPI_File f, MPI_Offset o, MPI_Datatype t, MPI_Datatype ft, const char *how,
-                      MPI_Info i)
-    TIMED(File_set_view, File_set_view, (f, o, t, ft, how, i), 0)
-int MPI_File_seek(MPI_File f, MPI_Offset o, int from) TIMED(File_seek, File_seek, (f, o, from), 0)
-int MPI_File_seek_shared(MPI_File f, MPI_Offset o, int from)
-    TIMED(File_seek_shared, File_seek_shared, (f, o, from), 0)
-int MPI_File_sync(MPI_File f) TIMED(File_sync, File_sync, (f), 0)
-READ_END(read_all_end) READ_END(read_at_all_end) READ_END(read_ordered_end)
-WRITE_END(write_all_end) WRITE_END(write_at_all_end) WRITE_END(write_ordered_end)
+PLAIN(File_open, (MPI_Comm c, const char *path, int mode, MPI_Info i, MPI_File *f),
+      (c, path, mode, i, f))
+PLAIN(File_close, (MPI_File *f), (f))
+PLAIN(File_delete, (const char *path, MPI_Info i), (path, i))
+PLAIN(File_set_size, (MPI_File f, MPI_Offset n), (f, n))
+PLAIN(File_preallocate, (MPI_File f, MPI_Offset n), (f, n))
+PLAIN(File_set_view, (MPI_File f, MPI_Offset o, MPI_Datatype t, MPI_Datatype ft, const char *how,
+                      MPI_Info i), (f, o, t, ft, how, i))
+PLAIN(File_seek, (MPI_File f, MPI_Offset o, int from), (f, o, from))
+PLAIN(File_seek_shared, (MPI_File f, MPI_Offset o, int from), (f, o, from))
+PLAIN(File_sync, (MPI_File f), (f))
+PLAIN(File_read_all_end, (MPI_File f, void *b, MPI_Status *s), (f, b, s))
+PLAIN(File_read_at_all_end, (MPI_File f, void *b, MPI_Status *s), (f, b, s))
+PLAIN(File_read_ordered_end, (MPI_File f, void *b, MPI_Status *s), (f, b, s))
+PLAIN(File_write_all_end, (MPI_File f, const void *b, MPI_Status *s), (f, b, s))
+PLAIN(File_write_at_all_end, (MPI_File f, const void *b, MPI_Status *s), (f, b, s))
+PLAIN(File_write_ordered_end, (MPI_File f, const void *b, MPI_Status *s), (f, b, s))
 
 /* The profile itself. */
 

@@ -13,19 +13,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Literal, NamedTuple, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from cluster.core.errors import ClusterError
-from cluster.core.model.fleet import Fleet, PairTest
-from cluster.core.model.measurements import Definition
+from cluster.core.model.network.fleet import Fleet, PairTest
+from cluster.core.model.results.measurements import Definition
 from cluster.fleet.pair_measurements import measurements_of
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.measure.first_host import HOSTS, NAMES, REACH, SSH_CONFIG
-from cluster.measure.open_mpi_variables import PREFIXES
+from cluster.measure.mpi import PREFIXES
 from cluster.measure.pairs import messages
 from cluster.measure.rank import Rank
 from cluster.reports.words.fleet import step_words
@@ -34,7 +36,9 @@ FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before o
 PATIENCE = 3.0  # times the slowest test that succeeded
 LEAST_LIMIT = 1.0  # seconds that any test may take longer than planned
 LIMIT_SHARE = 0.125  # of the time that is left, which one test may take longer than planned
+SHORT = 0.5  # of the time of a test: a process that ran or waited for a processor so long lost some
 UNSEEN = messages.TestOutcome(test=-1)  # of a side that reported nothing
+Pair = tuple[int, int]  # of hosts, by their numbers
 MOST_UNANSWERED = 2  # tests in a row that a host does not begin, after which it is lost
 
 
@@ -62,32 +66,23 @@ def coordinate(
         rank.note(f"host:{host} is lost: {reason}")
 
 
+@dataclass
 class Coordinator:
     """Runs the tests of a step of the survey; `allreduce` as in `coordinate`.
 
     After `deadline`, in seconds of the monotonic clock, no test is waited for.
     """
 
-    def __init__(
-        self,
-        rank: Rank,
-        links: HostLinks,
-        addresses: Sequence[str],
-        definition: Definition,
-        seconds: float,
-        allreduce: int = 0,
-        deadline: float = math.inf,
-    ) -> None:
-        self._rank = rank
-        self._deadline = deadline
-        self._links = links
-        self._addresses = addresses
-        self._definition = definition
-        self._seconds = seconds
-        self._allreduce = allreduce
-        self._numbers = 0
-        self._slowest = 0.0
-        self._unanswered: dict[int, int] = {}
+    rank: Rank
+    links: HostLinks
+    addresses: Sequence[str]
+    definition: Definition
+    seconds: float
+    allreduce: int
+    deadline: float
+    numbers: int = 0  # of tests so far
+    slowest: float = 0.0  # seconds of a test that succeeded
+    unanswered: dict[int, int] = field(default_factory=dict)  # tests in a row, by host
 
     def measure(self, step: SurveyStep) -> list[PairTest]:
         """Test the pairs of a step: all in one direction, then in the other; or one at a time.
@@ -95,24 +90,24 @@ class Coordinator:
         An allreduce sends in both directions at once, so its value is that of both.
         """
         forward = [(int(a), int(b)) for a, b in step.pairs]
-        ways = [forward] if self._allreduce else [forward, [(b, a) for a, b in forward]]
+        ways = [forward] if self.allreduce else [forward, [(b, a) for a, b in forward]]
         batches = [[pair] for way in ways for pair in way] if step.alone else ways
         results: list[PairTest] = []
         for batch in batches:
             tests = self._run_batch(batch, step)
-            if self._allreduce:
+            if self.allreduce:
                 tests += [replace(t, source=t.target, target=t.source) for t in tests]
             results += tests
-            for measurement in measurements_of(tests, self._definition, self._addresses):
-                self._rank.add(measurement)
+            for measurement in measurements_of(tests, self.definition, self.addresses):
+                self.rank.add(measurement)
         succeeded = [test.value for test in results if test.value]
         label = step_words(step)
-        self._rank.progress(step.number, step.number + 1, label)
-        self._rank.print_line(f"{label}: {len(succeeded)} of {len(results)} tests gave a value")
+        self.rank.progress(step.number, step.number + 1, label)
+        self.rank.print_line(f"{label}: {len(succeeded)} of {len(results)} tests gave a value")
         return results
 
     def remaining(self) -> float:
-        return self._deadline - time.monotonic()
+        return self.deadline - time.monotonic()
 
     @property
     def _limit(self) -> float:
@@ -120,65 +115,58 @@ class Coordinator:
 
         None may take more than a share of the time that is left for all.
         """
-        usual = max(PATIENCE * self._slowest, self._seconds + LEAST_LIMIT)
-        limit = usual if self._slowest else self._seconds + FIRST_LIMIT
-        return min(limit, self._seconds + LIMIT_SHARE * max(0.0, self.remaining()))
+        usual = max(PATIENCE * self.slowest, self.seconds + LEAST_LIMIT)
+        limit = usual if self.slowest else self.seconds + FIRST_LIMIT
+        return min(limit, self.seconds + LIMIT_SHARE * max(0.0, self.remaining()))
 
-    def _run_batch(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
+    def _run_batch(self, pairs: Sequence[Pair], step: SurveyStep) -> list[PairTest]:
         limit = self._limit
-        ready = self._links.ready_pairs(pairs, limit)
-        sides = 1 if self._allreduce else 2
-        batch = _TestBatch(self._links, ready, self._numbers, sides=sides, deadline=self._deadline)
-        self._numbers += len(ready)
-        if self._allreduce:
-            # let one host of each pair start the ranks on both, and wait for their results
+        self._settle()
+        ready = self.links.ready_pairs(pairs, limit)
+        batch = _TestBatch(self, ready)
+        self.numbers += len(ready)
+        if self.allreduce:
+            # let one host of each pair start the ranks on both
             for number, (source, target) in batch.tests.items():
                 order = self._order("allreduce", number, target, limit)
-                own = self._addresses[source]
+                own = self.addresses[source]
                 variables = tuple((k, v) for k, v in os.environ.items() if k.startswith(PREFIXES))
-                full = replace(order, own_address=own, size=self._allreduce, variables=variables)
-                self._links.send(source, full)
-            batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
-            self._end(batch)
+                full = replace(order, own_address=own, size=self.allreduce, variables=variables)
+                self.links.send(source, full)
         else:
-            self._begin(batch, limit)
+            # start all receivers, then all senders
+            for number, (_, target) in batch.tests.items():
+                self.links.send(target, self._order("receive", number, target, limit))
+            batch.wait(time.monotonic() + limit, for_ports=True)
+            for number, port in batch.ports.items():
+                source, target = batch.tests[number]
+                self.links.send(source, self._order("send", number, target, limit, port))
+        batch.wait(time.monotonic() + limit + LEAST_LIMIT)
+        for number, pair in batch.tests.items():
+            for host in pair:
+                self.links.send(host, messages.EndTest(test=number))
+        self._settle()
+        if not self.allreduce:
             self._give_up_silent_hosts(batch)
-        reports = {pair: batch.report(pair, self._links.lost) for pair in ready}
+        reports = {pair: batch.report(pair, self.links.lost) for pair in ready}
         times = [batch.took[pair] for pair in ready if reports[pair].value]
-        self._slowest = max([self._slowest, *times])
-        return [self._test(pair, reports.get(pair), step, batch.sides) for pair in pairs]
+        self.slowest = max([self.slowest, *times])
+        return [self._test(pair, reports.get(pair), step, batch) for pair in pairs]
 
-    def _begin(self, batch: _TestBatch, limit: float) -> None:
-        """Start all receivers, then all senders, and wait for their results."""
-        for number, (_, target) in batch.tests.items():
-            self._links.send(target, self._order("receive", number, target, limit))
-        batch.wait_for_ports(time.monotonic() + limit)
-        for number, port in batch.ports.items():
-            source, target = batch.tests[number]
-            self._links.send(source, self._order("send", number, target, limit, port))
-        batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
-        self._end(batch)
-
-    def _end(self, batch: _TestBatch) -> None:
-        for number in batch.tests:
-            for host in batch.tests[number]:
-                self._links.send(host, messages.EndTest(test=number))
+    def _settle(self) -> None:
+        share = LIMIT_SHARE * max(0.0, self.remaining())
+        self.links.settle(min(AGAIN_WITHIN, share))
 
     def _order(
-        self,
-        role: Literal["receive", "send", "allreduce"],
-        number: int,
-        target: int,
-        limit: float,
-        port: int = 0,
+        self, role: messages.Role, number: int, target: int, limit: float, port: int = 0
     ) -> messages.BeginTest:
         return messages.BeginTest(
             test=number,
             role=role,
-            metric=self._definition.metric,
-            seconds=self._seconds,
+            metric=self.definition.metric,
+            seconds=self.seconds,
             limit=limit,
-            address=self._addresses[target],
+            address=self.addresses[target],
             port=port,
         )
 
@@ -188,25 +176,21 @@ class Coordinator:
         The silence of an allreduce does not say which of the two hosts is the cause.
         """
         for number, (_, target) in batch.tests.items():
-            if number in batch.ports or target in self._links.lost:
-                self._unanswered.pop(target, None)
+            if number in batch.ports or target in self.links.lost:
+                self.unanswered.pop(target, None)
                 continue
-            self._unanswered[target] = self._unanswered.get(target, 0) + 1
-            if self._unanswered[target] >= MOST_UNANSWERED:
-                self._links.give_up(target, "it does not answer")
+            self.unanswered[target] = self.unanswered.get(target, 0) + 1
+            if self.unanswered[target] >= MOST_UNANSWERED:
+                self.links.give_up(target, "it does not answer")
 
     def _test(
-        self,
-        pair: tuple[int, int],
-        report: _Report | None,
-        step: SurveyStep,
-        sides: Mapping[tuple[tuple[int, int], int], messages.TestOutcome],
+        self, pair: Pair, report: _Report | None, step: SurveyStep, batch: _TestBatch
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
-        late = "a host was not ready in the time" if self._links.late.intersection(pair) else ""
+        late = "a host was not ready in the time" if self.links.late.intersection(pair) else ""
         untried = _Report(None, late or "it was not tried")
-        source, target = (sides.get((pair, host), UNSEEN) for host in pair)
-        outcome = report or _lost_report(pair, self._links.lost) or untried
+        source, target = (batch.sides.get((pair, host), UNSEEN) for host in pair)
+        outcome = report or _lost_report(pair, self.links.lost) or untried
         return PairTest(
             round=step.number,
             source=pair[0],
@@ -226,73 +210,60 @@ class Coordinator:
 class _TestBatch:
     """Tests that run at the same time."""
 
-    def __init__(
-        self,
-        links: HostLinks,
-        pairs: Sequence[tuple[int, int]],
-        first: int,
-        *,
-        sides: int,
-        deadline: float,
-    ) -> None:
-        self._links = links
-        self._sides = sides
-        self._deadline = deadline
-        self.tests = {first + place: pair for place, pair in enumerate(pairs)}
+    def __init__(self, coordinator: Coordinator, pairs: Sequence[Pair]) -> None:
+        self._links, self._deadline = coordinator.links, coordinator.deadline
+        self._sides = 1 if coordinator.allreduce else 2
+        self.tests = dict(enumerate(pairs, coordinator.numbers))
         self.ports: dict[int, int] = {}
-        self.took: dict[tuple[int, int], float] = {}
-        self.sides: dict[
-            tuple[tuple[int, int], int], messages.TestOutcome
-        ] = {}  # of a pair, at one host
+        self.took: dict[Pair, float] = {}
+        self.sides: dict[tuple[Pair, int], messages.TestOutcome] = {}  # of a pair, at one host
         self._values: dict[int, float] = {}
-        self._reasons: dict[int, str] = {}
+        self._failures: dict[int, messages.TestOutcome] = {}
         self._answers: dict[int, int] = {}
         self._began = time.monotonic()
+        self._before = frozenset(coordinator.links.dropped)
 
-    def wait_for_ports(self, deadline: float) -> None:
-        """Wait until every receiver listens at a port, or has failed."""
-        self._wait(deadline, lambda number: number in self.ports or number in self._reasons)
+    @property
+    def _dropped(self) -> set[int]:
+        """The hosts whose agents ended meanwhile, and with them their tests."""
+        return self._links.dropped.keys() - self._before
 
-    def wait_for_results(self, deadline: float) -> None:
-        """Wait until every test that has begun has all its results."""
-        self._wait(
-            deadline,
-            lambda number: (
-                (self._sides > 1 and number not in self.ports)
-                or self._answers.get(number, 0) == self._sides
-            ),
-        )
-
-    def _wait(self, deadline: float, over: Callable[[int], bool]) -> None:
+    def wait(self, deadline: float, *, for_ports: bool = False) -> None:
+        """Wait until every test that has begun has all its results; or its port, or has failed."""
         while (remaining := min(deadline, self._deadline) - time.monotonic()) > 0:
-            waiting = [n for n, pair in self.tests.items() if not over(n) and not self._lost(pair)]
+            begun = self.ports.keys() if self._sides > 1 else self.tests.keys()
+            results = {n for n, count in self._answers.items() if count == self._sides}
+            over = self.ports.keys() | self._failures.keys()
+            over = over if for_ports else results | (self.tests.keys() - begun)
+            lost = self._links.lost.keys() | self._dropped
+            waiting = [
+                n for n, pair in self.tests.items() if n not in over and lost.isdisjoint(pair)
+            ]
             if not waiting:
                 return
             for host, answer in self._links.answers(remaining):
-                self._add(host, answer)
+                if isinstance(answer, messages.Listening) and answer.test in self.tests:
+                    self.ports[answer.test] = answer.port
+                elif isinstance(answer, messages.TestOutcome) and answer.test in self.tests:
+                    self._answers[answer.test] = self._answers.get(answer.test, 0) + 1
+                    self.sides[self.tests[answer.test], host] = answer
+                    if answer.value is not None:
+                        self._values[answer.test] = answer.value
+                    if answer.reason:
+                        self._failures.setdefault(answer.test, answer)
+                    self.took[self.tests[answer.test]] = time.monotonic() - self._began
 
-    def _lost(self, pair: tuple[int, int]) -> bool:
-        return bool(set(pair) & self._links.lost.keys())
-
-    def _add(self, host: int, answer: messages.Answer) -> None:
-        if isinstance(answer, messages.Listening) and answer.test in self.tests:
-            self.ports[answer.test] = answer.port
-        elif isinstance(answer, messages.TestOutcome) and answer.test in self.tests:
-            self._answers[answer.test] = self._answers.get(answer.test, 0) + 1
-            self.sides[self.tests[answer.test], host] = answer
-            if answer.value is not None:
-                self._values[answer.test] = answer.value
-            if answer.reason:
-                self._reasons.setdefault(answer.test, answer.reason)
-            self.took[self.tests[answer.test]] = time.monotonic() - self._began
-
-    def report(self, pair: tuple[int, int], lost: dict[int, str]) -> _Report:
-        """Return the value of a pair, or 0 and the reason why there is none."""
+    def report(self, pair: Pair, lost: dict[int, str]) -> _Report:
+        """Return the value of a pair, or 0 and the reason why there is none; None if untried."""
         number = next(n for n, own in self.tests.items() if own == pair)
         if number in self._values:
             return _Report(self._values[number])
-        if number in self._reasons:
-            return _Report(0.0, self._reasons[number])
+        if self._dropped.intersection(pair) and not lost.keys() & pair:
+            return _Report(None, "a connection ended, and was made again")
+        if failure := self._failures.get(number):
+            busy = max(self.sides[pair, host].busy for host in pair if (pair, host) in self.sides)
+            is_short = failure.untried and busy >= SHORT
+            return _Report(None if is_short else 0.0, failure.reason)
         if time.monotonic() >= self._deadline:
             return _Report(None, "the time for all tests was over")
         silent = f"host:{pair[1]} did not begin to listen within the limit"
@@ -309,7 +280,7 @@ class _Report(NamedTuple):
     lost: int = -1
 
 
-def _lost_report(pair: tuple[int, int], lost: dict[int, str]) -> _Report | None:
+def _lost_report(pair: Pair, lost: dict[int, str]) -> _Report | None:
     """Report a pair that was not tried, as a host of it was lost."""
     return next((_Report(None, lost[host], host) for host in pair if host in lost), None)
 
@@ -317,6 +288,7 @@ def _lost_report(pair: tuple[int, int], lost: dict[int, str]) -> _Report | None:
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
 PATH = '"PATH=$CLUSTER_PATH:$PATH"'  # a shell's start-up file may have put another Python first
 START_WITHIN, END_WITHIN = 30.0, 1.0  # seconds for an agent to be ready, and for all to end
+AGAIN_WITHIN = 10.0  # seconds for an agent that is started again
 START_SHARE = 0.25  # of the time for all tests, in which an agent is to be ready
 AT_ONCE = 32  # agents that start: connections of more may time out where a host has few cores
 KEEPALIVE = (
@@ -326,56 +298,54 @@ KEEPALIVE = (
 MOST_READ = 1 << 16
 
 
+@dataclass(eq=False)
 class HostLinks:
     """Agents on all hosts, and the connections to them.
 
     `ssh_config` is for OpenSSH's client, empty if all hosts are this one; inside of an allocation,
     `reach` runs a program on each host by its number. `lost` has the reason of each lost host, such
     as that it was not ready within `patience` seconds; if these are few, it is `late` until it is.
+    `dropped` says why an agent ended; it is started again once, as a connection may end by itself.
     """
 
-    def __init__(
-        self,
-        addresses: Sequence[str],
-        ssh_config: str,
-        reach: Sequence[Sequence[str]] = (),
-        patience: float = START_WITHIN,
-    ) -> None:
-        self.lost: dict[int, str] = {}
-        self.late: set[int] = set()
-        self._addresses = addresses
-        self._ssh_config = ssh_config
-        self._reach = reach
-        self._patience = patience
-        self._hurried = patience < START_WITHIN
-        self._selector = selectors.DefaultSelector()
-        self._stderr = [tempfile.TemporaryFile() for _ in addresses]  # noqa: SIM115 - open to the end
-        self._agents: list[subprocess.Popen[bytes]] = []  # in the order of the hosts
-        self._rests = [b""] * len(addresses)
+    addresses: Sequence[str]
+    ssh_config: str
+    reach: Sequence[Sequence[str]] = ()
+    patience: float = START_WITHIN
+    lost: dict[int, str] = field(default_factory=dict)
+    late: set[int] = field(default_factory=set)
+    dropped: dict[int, str] = field(default_factory=dict)
+    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    _stderr: list[IO[bytes]] = field(default_factory=list)
+    _agents: list[subprocess.Popen[bytes]] = field(default_factory=list)  # in the hosts' order
+    _rests: dict[int, bytes] = field(default_factory=dict)
 
     def _start(self) -> None:
-        number = len(self._agents)
+        self._stderr.append(tempfile.TemporaryFile())  # noqa: SIM115 - open to the end
+        self._agents.append(self._agent(len(self._agents)))
+
+    def _agent(self, number: int) -> subprocess.Popen[bytes]:
         words = [sys.executable, *AGENT]
-        if self._ssh_config and number:
-            ssh = ("ssh", "-F", self._ssh_config, *KEEPALIVE)
-            words = [*ssh, self._addresses[number], "exec", "env", PATH, "python3", *AGENT]
-        elif self._reach and number:
-            words = [*self._reach[number], *words]
+        if self.ssh_config and number:
+            ssh = ("ssh", "-F", self.ssh_config, *KEEPALIVE)
+            words = [*ssh, self.addresses[number], "exec", "env", PATH, "python3", *AGENT]
+        elif self.reach and number:
+            words = [*self.reach[number], *words]
         process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr[number]
         )
         self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, number)
-        self._agents.append(process)
+        return process
 
     def __enter__(self) -> Self:
         """Start an agent on each host, and wait until all are ready, or are lost."""
         deadlines: dict[int, float] = {}  # of agents that are not ready
-        count, last = len(self._addresses), time.monotonic() + self._patience
+        count, last = len(self.addresses), time.monotonic() + self.patience
         while deadlines or len(self._agents) < count:
-            if self._hurried and time.monotonic() > last:
+            if self.patience < START_WITHIN and time.monotonic() > last:
                 count = len(self._agents)
             while len(deadlines) < AT_ONCE and len(self._agents) < count:
-                deadlines[len(self._agents)] = time.monotonic() + self._patience
+                deadlines[len(self._agents)] = time.monotonic() + self.patience
                 self._start()
             if not deadlines:
                 break
@@ -386,11 +356,10 @@ class HostLinks:
                 self._note_slow(number)
             over = self.lost.keys() | self.late
             deadlines = {n: end for n, end in deadlines.items() if n not in over}
-        self.late.update(range(len(self._agents), len(self._addresses)))
+        self.late.update(range(len(self._agents), len(self.addresses)))
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End all agents, by closing their input."""
         for process in self._agents:
             _pipe(process.stdin).close()
         deadline = time.monotonic() + END_WITHIN
@@ -413,7 +382,7 @@ class HostLinks:
             pipe.write(msgspec.json.encode(order) + b"\n")
             pipe.flush()
         except OSError:
-            self.give_up(number, self._last_error_line(number))
+            self._drop(number)
 
     def answers(self, seconds: float) -> Iterator[tuple[int, messages.Answer]]:
         """Wait for answers of the agents for some seconds, and yield those that came."""
@@ -421,14 +390,14 @@ class HostLinks:
             number: int = key.data
             data = os.read(key.fd, MOST_READ)
             if not data:
-                self.give_up(number, self._last_error_line(number))
+                self._drop(number)
                 continue
             self.late.discard(number)  # the first that it says is that it is ready
-            *lines, self._rests[number] = (self._rests[number] + data).split(b"\n")
+            *lines, self._rests[number] = (self._rests.get(number, b"") + data).split(b"\n")
             for line in lines:
                 yield number, msgspec.json.decode(line, type=messages.Answer)
 
-    def ready_pairs(self, pairs: Sequence[tuple[int, int]], wait: float) -> list[tuple[int, int]]:
+    def ready_pairs(self, pairs: Sequence[Pair], wait: float) -> list[Pair]:
         """Return the pairs whose hosts are ready; if there is none, wait for a late one."""
         deadline = time.monotonic() + wait
         while True:
@@ -438,21 +407,44 @@ class HostLinks:
                 return ready
             list(self.answers(wait))
 
+    def settle(self, seconds: float) -> None:
+        """Wait until agents that were started again are ready; after that time, give them up."""
+        deadline = time.monotonic() + seconds
+        while again := self.late & self.dropped.keys():
+            remaining = deadline - time.monotonic()
+            for number in again if remaining <= 0 else ():
+                self.give_up(number, self.dropped[number])
+            list(self.answers(remaining))
+
+    def _drop(self, number: int) -> None:
+        """Start an agent that ended again; the second time, its host is lost."""
+        if number in self.dropped:
+            self.give_up(number, self._last_error_line(number))
+            return
+        self.dropped[number] = self._last_error_line(number)
+        self.late.add(number)
+        self._rests.pop(number, None)
+        old = self._agents[number]
+        self._selector.unregister(_pipe(old.stdout))
+        old.kill()
+        self._agents[number] = self._agent(number)
+        with suppress(BrokenPipeError), old:  # what it was not sent
+            pass
+
     def give_up(self, number: int, why: str) -> None:
-        """Record that a host is lost, and end the connection to it."""
         if number not in self.lost:
             self.lost[number] = why
+            self.late.discard(number)
             self._selector.unregister(_pipe(self._agents[number].stdout))
             self._agents[number].kill()
 
     def _note_slow(self, number: int) -> None:
-        if self._hurried:
+        if self.patience < START_WITHIN:
             self.late.add(number)
         else:
-            self.give_up(number, f"it did not answer within {self._patience:g} s")
+            self.give_up(number, f"it did not answer within {self.patience:g} s")
 
     def _last_error_line(self, number: int) -> str:
-        """Return the last line that its connection wrote to standard error."""
         file = self._stderr[number]
         file.seek(0)
         lines = file.read().decode(errors="replace").strip().splitlines()

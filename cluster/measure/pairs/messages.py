@@ -6,6 +6,8 @@ from msgspec import field
 
 from cluster.core.model.value import Value
 
+Role = Literal["receive", "send", "allreduce"]
+
 
 class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
     """An order to begin one side of a test."""
@@ -13,7 +15,7 @@ class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
     test: int
     # `receive` waits for a connection, `send` makes it; `allreduce` starts two ranks of MPI, one on
     # this host and one on that of `address`
-    role: Literal["receive", "send", "allreduce"]
+    role: Role
     metric: str
     seconds: float
     limit: float  # seconds after which this side gives up
@@ -43,21 +45,14 @@ class Listening(Value, frozen=True, kw_only=True, tag="listening"):
 
 
 class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
-    """The result of one side of a test."""
-
     test: int  # its number
     # bytes per second or seconds; None from the side that does not measure
     value: float | None = None
     reason: str = ""  # why the test failed; empty if it succeeded
+    untried: bool = False  # it says nothing of the link if a process was short of time
     busy: float = 0.0  # the share of the time in which this side ran or waited for a processor
-    # what went up on this host meanwhile, by `agent.counters.trouble`
+    # what went up on this host meanwhile, by `agent.hardware.counters.trouble`
     counters: dict[str, float] = field(default_factory=dict)
-
-
-class AllreduceOutcome(Value, frozen=True, kw_only=True):
-    """What the program of an allreduce prints."""
-
-    rate: float  # bytes of the buffer over the time of the slower rank, per second
 
 
 Order = BeginTest | EndTest

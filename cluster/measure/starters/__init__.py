@@ -34,5 +34,4 @@ class Starter(Plugin):
 
     def env(self, layout: Layout) -> dict[str, str]:
         """Return the environment variables that the command needs; none by default."""
-        del layout
         return {}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from cluster.core.model.hosts import Layout
-from cluster.measure.pmi import RANKS
+from cluster.measure.mpi import RANKS
 from cluster.measure.starters import Starter
 
 

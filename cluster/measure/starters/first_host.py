@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Sequence
 from typing import ClassVar
 
-from cluster.core.model.hosts import Allocation, Layout
-from cluster.measure.open_mpi_variables import open_mpi_variables
+from cluster.core.model.hosts import Layout
+from cluster.measure.mpi import open_mpi_variables
 from cluster.measure.starters import Starter
 
 YIELD = "OMPI_MCA_mpi_yield_when_idle"
@@ -22,32 +22,19 @@ class FirstHost(Starter):
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Return the program, after the options that name the hosts."""
-        config = ["--ssh-config", layout.ssh_config] if layout.ssh_config else []
-        if layout.allocation and not layout.ssh_config:
-            config = ["--reach", shlex.join(_reach_words(layout.allocation))]
-        named = layout.allocation.names if layout.allocation and not layout.ssh_config else ()
-        names = ["--names", ",".join(named)] if named else []
-        hosts = [*names, "--hosts", ",".join(layout.places), "--count", str(layout.size)]
-        return [
-            "python3",
-            "-P",
-            "-m",
-            "cluster.measure.first_host",
-            *config,
-            *hosts,
-            "--",
-            *program,
-        ]
+        options = ["--ssh-config", layout.ssh_config] if layout.ssh_config else []
+        if (lent := layout.allocation) and not layout.ssh_config:
+            # The words that run a program on another host, whose name replaces `{}`.
+            reach = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "{}", "exec"]
+            if lent.system == "slurm":
+                reach = ["srun", f"--jobid={lent.job}", "--mpi=none", "--overlap", "--overcommit"]
+                reach += ["-N", "1", "-n", "1", "--cpu-bind=none", "--export=ALL", "--nodelist={}"]
+            options = ["--reach", shlex.join(reach)]
+            options += ["--names", ",".join(lent.names)] if lent.names else []
+        options += ["--hosts", ",".join(layout.places), "--count", str(layout.size)]
+        return ["python3", "-P", "-m", "cluster.measure.first_host", *options, "--", *program]
 
     def env(self, layout: Layout) -> dict[str, str]:
         """Return the variables by which the ranks of programs that it starts reach one another."""
         shared = layout.oversubscribed or layout.sharing > 1
         return open_mpi_variables(layout) | ({YIELD: "1"} if shared else {})
-
-
-def _reach_words(lent: Allocation) -> list[str]:
-    """Return the words that run a program on another host, whose name replaces `{}`."""
-    if lent.system != "slurm":
-        return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "{}", "exec"]
-    step = ["srun", f"--jobid={lent.job}", "--mpi=none", "--overlap", "--overcommit"]
-    return [*step, "-N", "1", "-n", "1", "--cpu-bind=none", "--export=ALL", "--nodelist={}"]

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from cluster.core.model.hosts import Layout
-from cluster.measure.open_mpi_variables import open_mpi_variables
-from cluster.measure.pmi import ADDRESSES
+from cluster.measure.mpi import ADDRESSES, open_mpi_variables
 from cluster.measure.starters import Starter
 
 

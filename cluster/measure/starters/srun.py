@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from cluster.core.model.hosts import Layout
-from cluster.measure.open_mpi_variables import network_variables
-from cluster.measure.pmi import ADDRESSES, step_words
+from cluster.measure.mpi import ADDRESSES, network_variables, step_words
 from cluster.measure.starters import Starter
 
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from cluster.core.model.hosts import Layout
-from cluster.measure.open_mpi_variables import open_mpi_variables
-from cluster.measure.pmi import step_words
+from cluster.measure.mpi import open_mpi_variables, step_words
 from cluster.measure.starters import Starter
 
 PORT = 29500  # torchrun's own default
@@ -24,9 +23,16 @@ class Torchrun(Starter):
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Return the torchrun command line, behind one that starts it on every host."""
         agents = len(layout.addresses)
-        first = layout.addresses[0]
+        first, lent = layout.addresses[0], layout.allocation
+        start: list[str] = []  # of one agent per entry of the layout; none for a single one
+        if agents > 1 and lent and lent.system == "slurm" and not layout.ssh_config:
+            start = step_words(layout, 1, pmi="none", overcommit=True)
+        elif agents > 1:
+            slots = ",".join(f"{a}:{layout.addresses.count(a)}" for a in layout.slots)
+            root = ["--allow-run-as-root"] if layout.root else []
+            start = ["mpirun", *root, "-np", str(agents), "--host", slots, "--bind-to", "none"]
         return [
-            *_one_per_host(layout),
+            *start,
             "torchrun",
             *("--nnodes", str(agents), "--nproc-per-node", str(layout.ranks_per_host)),
             *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first}:{PORT}"),
@@ -36,18 +42,3 @@ class Torchrun(Starter):
 
     def env(self, layout: Layout) -> dict[str, str]:
         return open_mpi_variables(layout)
-
-
-def _one_per_host(layout: Layout) -> list[str]:
-    """Return the words that start one agent per entry of the layout; none for a single one."""
-    if len(layout.addresses) == 1:
-        return []
-    lent = layout.allocation
-    if lent and lent.system == "slurm" and not layout.ssh_config:
-        return step_words(layout, 1, pmi="none", overcommit=True)
-    slots = ",".join(f"{a}:{layout.addresses.count(a)}" for a in layout.slots)
-    return [
-        "mpirun",
-        *(["--allow-run-as-root"] if layout.root else []),
-        *("-np", str(len(layout.addresses)), "--host", slots, "--bind-to", "none"),
-    ]

@@ -31,8 +31,6 @@ INDEX = "index.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Digits:
-    """Images and their digits."""
-
     images: NDArray[np.float32]  # n x 8 x 8, 0 to 16, as float32
     labels: NDArray[np.int64]  # n, 0 to 9, as int64
 
@@ -95,14 +93,14 @@ def encoded(samples: Digits) -> bytes:
     return file.getvalue()
 
 
-def decoded(content: bytes, where: str) -> Digits:
+def decoded(content: bytes, place: str) -> Digits:
     """Read the samples of a shard (ClusterError: it is no such file, or was damaged)."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return Digits(images=arrays["images"], labels=arrays["labels"])
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
         raise ClusterError(
-            f"The shard {where} is corrupt: {error}",
+            f"The shard {place} is corrupt: {error}",
             means="Its content is not what was written there, so nothing was trained on it.",
             remedy="Delete it and the index.json beside it; the next run writes the data again.",
         ) from error

@@ -1,17 +1,27 @@
-"""Where shards are kept: in memory, on a disk, in an object store."""
+"""Where shards are kept (in memory, on a disk, in an object store), and a loader of batches.
+
+Threads fetch shards and prepare batches while the step before computes. Shards come in the order
+asked for, whatever the number of threads, so a seed decides what a rank trains on. The time that
+the training waits for a batch is divided by the loader's own clock: what falls into the fetch of
+that batch's shard is a wait for the source, the rest one for preparation.
+"""
 
 import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from threading import Lock
-from typing import Any, TypeVar
+from queue import Empty, Queue
+from threading import Event, Lock, Thread
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from cluster.analysis.models.step_limits import split_wait
 from cluster.core.errors import ClusterError
 from cluster.measure.buffers import place_on_host
 from cluster.measure.rank import Rank
@@ -52,7 +62,7 @@ class ShardSource(ABC):
         self._count(0, len(content))
         return content
 
-    def where(self, name: str) -> str:
+    def address(self, name: str) -> str:
         """Say where a file is, for a message."""
         return name
 
@@ -92,45 +102,42 @@ class DiskSource(ShardSource):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
-        _on_disk(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
+        with _on_disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
 
-    def where(self, name: str) -> str:
+    def address(self, name: str) -> str:
         return f"{self.folder.absolute() / name} on {os.uname().nodename}"
 
     def _read(self, name: str) -> bytes:
         self._count(1)
-        return _on_disk(self.folder / name, lambda: _cold(self.folder / name))
+        path = self.folder / name
+        with _on_disk(path), path.open("rb", buffering=0) as file:
+            content = file.read()
+            # The next read is one of the disk again.
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            return content
 
     def write(self, name: str, content: bytes) -> None:
         """Write it through to the disk: pages that are not there cannot leave the cache."""
-        _on_disk(self.folder / name, lambda: _through(self.folder / name, content))
+        path = self.folder / name
+        part = path.with_name(f"{name}.{os.getpid()}.part")
+        with _on_disk(path):
+            try:
+                with part.open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
 
 
-def _cold(path: Path) -> bytes:
-    """Read a file, and let its pages go, so that the next read is one of the disk again."""
-    with path.open("rb", buffering=0) as file:
-        content = file.read()
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        return content
-
-
-def _through(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+@contextmanager
+def _on_disk(path: Path) -> Iterator[None]:
+    """Turn a failure of the block into an error that names the file."""
     try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _on_disk(path: Path, do: Callable[[], T]) -> T:
-    """Do something with a file, and turn a failure into an error that names it."""
-    try:
-        return do()
+        yield
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -150,7 +157,7 @@ class StoreSource(ShardSource):
         self.url = url.rstrip("/")
         self._store = _opened(self.url)
 
-    def where(self, name: str) -> str:
+    def address(self, name: str) -> str:
         return f"{self.url}/{name}"
 
     def _read(self, name: str) -> bytes:
@@ -174,8 +181,20 @@ class StoreSource(ShardSource):
                 raise
             except Exception as error:  # each store has errors of its own
                 reason = _reason(error)
-                if number == TRIES or DENIED.search(reason):
-                    raise self._failed(name, reason, number) from error
+                if DENIED.search(reason):
+                    raise ClusterError(
+                        f"{self.url} refuses {os.uname().nodename}: {reason}",
+                        means="The credentials of the ranks are wrong, or may not use this bucket.",
+                        remedy="Correct ~/.aws/credentials there, or the role of the machine.",
+                    ) from error
+                if number == TRIES:
+                    raise ClusterError(
+                        f"{self.address(name)} could not be reached in {number} tries: {reason}",
+                        means="The store, or the way to it, is down; what was measured until then "
+                        "is kept.",
+                        remedy="Look at the store, and at AWS_ENDPOINT_URL of the ranks; then run "
+                        "it again.",
+                    ) from error
             time.sleep(pause)
             pause *= 2
         raise AssertionError
@@ -185,19 +204,6 @@ class StoreSource(ShardSource):
             f"The bucket of {self.url} does not exist.",
             means="The data are written to a bucket that is there; none is made.",
             remedy="Make it, or name another one: --source s3://BUCKET/PREFIX",
-        )
-
-    def _failed(self, name: str, why: str, tries: int) -> ClusterError:
-        if DENIED.search(why):
-            return ClusterError(
-                f"{self.url} refuses {os.uname().nodename}: {why}",
-                means="The credentials of the ranks are wrong, or may not use this bucket.",
-                remedy="Correct ~/.aws/credentials there, or the role of the machine.",
-            )
-        return ClusterError(
-            f"{self.where(name)} could not be reached in {tries} tries: {why}",
-            means="The store, or the way to it, is down; what was measured until then is kept.",
-            remedy="Look at the store, and at AWS_ENDPOINT_URL of the ranks; then run it again.",
         )
 
 
@@ -232,21 +238,19 @@ def _opened(url: str) -> Any:  # noqa: ANN401 - obstore has one class per cloud
     return make(url, **options)
 
 
-def opened(
-    rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset
-) -> ShardSource | None:
+def opened(rank: Rank, url: str, folder: str, real: Digits, dataset: Dataset) -> ShardSource | None:
     """Open the place of the data, and write them there unless they are there (ClusterError).
 
     It is `memory`, `disk` (in `folder`, by default the job's), or the URL of a store.
     """
-    if where == "memory":
+    if url == "memory":
         return None
     source: ShardSource
-    if where == "disk":
+    if url == "disk":
         source = DiskSource(Path(folder or FOLDER))
         writes = place_on_host(rank.comm)[0] == 0  # one rank of each host
     else:
-        source = StoreSource(where)
+        source = StoreSource(url)
         writes = rank.number == 0
     if writes:
         write(source, real, dataset)
@@ -265,3 +269,166 @@ def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
         samples = digits.augmented(real, dataset, number)
         source.write(digits.shard_name(number), digits.encoded(samples))
     source.write(digits.INDEX, index)
+
+
+AHEAD = 2  # shards that a fetching thread may be ahead of the preparing one
+JOINED_WITHIN = 0.02  # seconds between two looks whether a thread has ended
+
+
+class Batch(NamedTuple):
+    """What the training takes for one step."""
+
+    samples: Digits  # Prepared
+    fetch_wait: float  # Seconds that the training waited for the source
+    preparation_wait: float  # Seconds that it waited for the preparation, or for a thread's turn
+
+
+class Stages(NamedTuple):
+    """What is done with a shard: it is fetched, decoded and prepared."""
+
+    source: ShardSource
+    prepare: Callable[[Digits], Digits]  # Makes a batch of some samples
+    batch: int  # Samples of a batch; a shard holds a whole number of batches
+
+    def fetch(self, name: str) -> bytes:
+        try:
+            return self.source.fetch(name)
+        except FileNotFoundError as error:
+            raise ClusterError(
+                f"The shard {self.source.address(name)} is missing.",
+                means="The index.json beside it says that it was written.",
+                remedy="Delete the index.json; the next run writes the data again.",
+            ) from error
+
+    def decode(self, content: bytes, name: str) -> Digits:
+        return digits.decoded(content, self.source.address(name))
+
+
+class _Fetched(NamedTuple):
+    name: str
+    content: bytes
+    begin: float
+    end: float
+
+
+class _Ready(NamedTuple):
+    samples: Digits
+    begin: float  # of the fetch of its shard; begin = end for a shard's later batches
+    end: float
+    last: bool  # of its shard
+
+
+class Loader:
+    """Batches in the order of the shards; `workers` threads fetch, and as many prepare, or none."""
+
+    def __init__(self, stages: Stages, names: Sequence[str], workers: int) -> None:
+        self._stages = stages
+        self._stop = Event()
+        self._threads: list[Thread] = []
+        self._queues: list[Queue[_Ready | Exception]] = []
+        self._fetching: list[Queue[_Fetched | Exception]] = []
+        if workers == 0:
+            self._ready = self._inline(_turns(names, 0, 1))
+            return
+        for number in range(workers):
+            fetched: Queue[_Fetched | Exception] = Queue(AHEAD)
+            ready: Queue[_Ready | Exception] = Queue(AHEAD)
+            self._fetching.append(fetched)
+            self._queues.append(ready)
+            for target, *args in (
+                (self._fetch, _turns(names, number, workers), fetched),
+                (self._prepare, fetched, ready),
+            ):
+                self._threads.append(Thread(target=target, args=args, daemon=True))
+        for thread in self._threads:
+            thread.start()
+        self._ready = self._in_order()
+
+    def next(self) -> Batch:
+        """Wait for the next batch (ClusterError: its shard could not be read)."""
+        begin = perf_counter()
+        ready = next(self._ready)
+        end = perf_counter()
+        fetch, rest = split_wait((begin, end), (ready.begin, ready.end))
+        return Batch(ready.samples, fetch, rest)
+
+    def close(self) -> None:
+        """End the threads: those that wait for room in a queue are given some."""
+        self._stop.set()
+        for thread in self._threads:
+            while thread.is_alive():
+                for fetching in self._fetching:
+                    _take_all(fetching)
+                for ready in self._queues:
+                    _take_all(ready)
+                thread.join(JOINED_WITHIN)
+
+    def _fetch(self, names: Iterator[str], out: Queue[_Fetched | Exception]) -> None:
+        try:
+            for name in names:
+                if self._stop.is_set():
+                    return
+                begin = perf_counter()
+                content = self._stages.fetch(name)
+                out.put(_Fetched(name, content, begin, perf_counter()))
+        except Exception as error:  # noqa: BLE001 - the training's thread raises it
+            out.put(error)
+
+    def _prepare(
+        self, fetched: Queue[_Fetched | Exception], out: Queue[_Ready | Exception]
+    ) -> None:
+        while not self._stop.is_set():
+            try:
+                shard = fetched.get(timeout=JOINED_WITHIN)
+            except Empty:
+                continue
+            if isinstance(shard, Exception):
+                out.put(shard)
+                return
+            try:
+                for ready in self._batches(shard):
+                    out.put(ready)
+            except Exception as error:  # noqa: BLE001
+                out.put(error)
+                return
+
+    def _batches(self, shard: _Fetched) -> Iterator[_Ready]:
+        """Prepare the batches of a shard; the first one waits for the fetch."""
+        stages = self._stages
+        samples = stages.decode(shard.content, shard.name)
+        begin = shard.begin
+        for start in range(0, len(samples), stages.batch):
+            end = start + stages.batch
+            batch = stages.prepare(samples.part(start, end))
+            yield _Ready(batch, begin, shard.end, end >= len(samples))
+            begin = shard.end
+
+    def _inline(self, names: Iterator[str]) -> Iterator[_Ready]:
+        for name in names:
+            begin = perf_counter()
+            content = self._stages.fetch(name)
+            yield from self._batches(_Fetched(name, content, begin, perf_counter()))
+
+    def _in_order(self) -> Iterator[_Ready]:
+        while True:
+            for queue in self._queues:
+                last = False
+                while not last:
+                    ready = queue.get()
+                    if isinstance(ready, Exception):
+                        raise ready
+                    last = ready.last
+                    yield ready
+
+
+def _turns(names: Sequence[str], first: int, step: int) -> Iterator[str]:
+    """Return every `step`-th name, round and round: those that one thread fetches."""
+    return (names[place % len(names)] for place in count(first, step))
+
+
+def _take_all(queue: Queue[Any]) -> None:
+    try:
+        while True:
+            queue.get_nowait()
+    except Empty:
+        return

@@ -88,7 +88,6 @@ class Trainer:
         return self._now() - begin
 
     def accuracy(self, samples: Digits) -> float:
-        """Return the share of samples that the model recognises."""
         images, labels = self.place(samples)
         with self._torch.no_grad():
             return float((self._model.module(images).argmax(1) == labels).double().mean())

@@ -1,10 +1,8 @@
-"""A benchmark inside of a batch job: no connection from outside, and a run folder at the end.
+"""A benchmark inside a batch job: no connection from outside, and a run folder at the end.
 
 The script that `cluster more script` prints calls this module twice, around the job's own script:
 `begin REQUEST` makes the run folder and prints its path; `end FOLDER` closes it.
 """
-
-from __future__ import annotations
 
 import os
 import platform
@@ -13,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,23 +20,32 @@ from typing import Any
 import msgspec
 
 from cluster.agent.commands import find_program, output_of
-from cluster.agent.kernel_files import read_text
+from cluster.agent.hardware import read_text
 from cluster.core import decoders, plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
-from cluster.core.model.hosts import Allocation, Facts, Layout, Machine, machine_name
+from cluster.core.model.hosts import Allocation, Facts, Layout, Machine
 from cluster.core.model.jobs import BatchRequest
-from cluster.core.model.records import Condition, JobRecord
+from cluster.core.model.results.records import Condition, JobRecord
+from cluster.core.model.spec import machine_name
 from cluster.core.model.value import Value
-from cluster.core.paths import make_private
+from cluster.core.state.files import make_private
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.orchestration.bench.collect import JobResult, collect, job_result
-from cluster.orchestration.bench.plan import JobPlan, JobRequest, check_bench, plan_job
-from cluster.orchestration.bench.starter import ANY_MPI, SRUN, check_starter, find_pmi
-from cluster.orchestration.check.verdict import with_verdict
+from cluster.orchestration.bench.plan import (
+    ANY_MPI,
+    SRUN,
+    JobRequest,
+    RunOptions,
+    check_bench,
+    check_starter,
+    find_pmi,
+    plan_job,
+)
+from cluster.orchestration.cluster_jobs import with_verdict
 from cluster.orchestration.hosts.setup import ReadyHosts, with_common_addresses
-from cluster.remote.jobs import BATCH_PREFIXES, MpiJob
+from cluster.remote.sessions.jobs import BATCH_PREFIXES, MpiJob
 from cluster.remote.shells.local import LocalShell
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
@@ -56,6 +63,15 @@ REPORT = (
 CUT_SHORT = JobResult(status="interrupted", reason=outcome_words("cut_short"))
 
 
+class LentHosts(Value, frozen=True, kw_only=True):
+    """The hosts of an allocation, as its batch system names them."""
+
+    system: str  # such as `slurm`
+    job: str
+    # how many ranks each host may run, in the order of the hosts; 0 if that is not said
+    slots: dict[str, int]
+
+
 def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
     """Refuse what no batch job could run (SpecError)."""
     benchmark, params = check_bench(
@@ -71,13 +87,19 @@ def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
 def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> Path:
     """Make the run folder of a batch job, and one for its ranks and script (ClusterError)."""
     benchmark, params = checked(request)
-    lent = _lent(variables)
+    lent = find_lent_hosts(variables, partial(output_of, "scontrol", "show", "hostnames"))
+    if lent is None:
+        raise SpecError(
+            "This process is in no job of a batch system.",
+            means="SLURM_JOB_ID, PBS_NODEFILE, LSB_JOBID and CLUSTER_HOSTFILE are not set.",
+            remedy="Hand the script to the batch system: sbatch, qsub or bsub <",
+        )
     name, _, variant = request.starter.partition(":")
-    where = store.root()
+    root = store.root()
     starter = plugins.load(Starter, name)
-    machines = _machines(request, lent, starter, where / JOBS)
-    store.make_root(where)
-    facts = _reports(machines, starter, lent.system, where / JOBS)
+    machines = _machines(request, lent, starter, root / JOBS)
+    store.make_root(root)
+    facts = _reports(machines, starter, lent.system, root / JOBS)
     if not starter.places_ranks:
         machines = tuple(
             msgspec.structs.replace(machine, id=fact.host, address=fact.host)
@@ -96,33 +118,18 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
     job = JobRequest(
         benchmark=benchmark,
         params=params,
-        timeout=request.timeout,
-        condition=Condition(description=request.describe),
-        runs=where,
+        options=RunOptions(
+            condition=Condition(description=request.describe), timeout=request.timeout
+        ),
+        runs=root,
     )
     plan = plan_job(hosts, job, {})
-    _write(plan)
-    return Path(plan.job.folder)
-
-
-def _lent(variables: Mapping[str, str]) -> LentHosts:
-    lent = find_lent_hosts(variables, partial(output_of, "scontrol", "show", "hostnames"))
-    if lent is None:
-        raise SpecError(
-            "This process is in no job of a batch system.",
-            means="SLURM_JOB_ID, PBS_NODEFILE, LSB_JOBID and CLUSTER_HOSTFILE are not set.",
-            remedy="Hand the script to the batch system: sbatch, qsub or bsub <",
-        )
-    return lent
-
-
-def _write(plan: JobPlan) -> None:
-    """Write what the batch script runs, and what `end` needs."""
     shell, folder = LocalShell(), plan.job.folder
     files = {**plan.files, SCRIPT: plan.script, RECORD: msgspec.json.encode(plan.job).decode()}
-    for name, text in files.items():
-        shell.write(text, f"{folder}/{name}")
+    for file_name, text in files.items():
+        shell.write(text, f"{folder}/{file_name}")
     store.write(plan.folder, msgspec.structs.replace(plan.record, status="running"))
+    return Path(plan.job.folder)
 
 
 def end(folder: Path) -> Run:
@@ -143,7 +150,6 @@ def end(folder: Path) -> Run:
 def _machines(
     request: BatchRequest, lent: LentHosts, starter: Starter, folder: Path
 ) -> tuple[Machine, ...]:
-    """Make a machine of each host of the allocation."""
     any_names = [f"host{number}" for number in range(request.hosts)]  # until they report
     names = _names(request, lent) if starter.places_ranks else any_names
     return tuple(
@@ -184,7 +190,7 @@ def _names(request: BatchRequest, lent: LentHosts) -> list[str]:
 def _reports(
     machines: tuple[Machine, ...], starter: Starter, system: str, jobs: Path
 ) -> tuple[Facts, ...]:
-    """Let every host write its facts into one folder, by a process of the starter on each."""
+    """Have every host write its facts into one folder, by a process that the starter runs there."""
     if starter.program and find_program(starter.program) is None:
         raise SpecError(
             f"There is no {starter.program} on this host, {platform.node()}.",
@@ -192,17 +198,6 @@ def _reports(
             remedy="Load it in the script (module load), or print one with another starter.",
         )
     make_private(jobs)
-    folder = Path(tempfile.mkdtemp(prefix="facts-", dir=jobs))
-    with closing(LocalShell()) as shell:
-        try:
-            return _report(machines, starter, system, folder, shell)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _report(
-    machines: tuple[Machine, ...], starter: Starter, system: str, folder: Path, shell: LocalShell
-) -> tuple[Facts, ...]:
     names = tuple(machine.id for machine in machines)
     layout = Layout(
         addresses=tuple(machine.address for machine in machines),
@@ -211,33 +206,43 @@ def _report(
         root=os.geteuid() == 0,
         allocation=Allocation(job=machines[0].job, names=names, system=system),
     )
-    words = ["sh", "-c", REPORT, "sh", str(folder), sys.executable]
     variables = [f"{name}={value}" for name, value in starter.env(layout).items()]
     # the batch system's variables would change what mpirun and srun do
     forgotten = [n for n in os.environ if n.startswith(BATCH_PREFIXES) and n != "SLURM_CONF"]
     cleared = [word for name in forgotten for word in ("-u", name)]
-    result = shell.run(["env", *cleared, *variables, *starter.argv(words, layout)], timeout=LIMIT)
-    reports = [_read_facts(path) for path in sorted(folder.glob(f"{FACTS}.*"))]
+    with (
+        closing(LocalShell()) as shell,
+        tempfile.TemporaryDirectory(
+            prefix="facts-", dir=jobs, ignore_cleanup_errors=True
+        ) as folder,
+    ):
+        words = ["sh", "-c", REPORT, "sh", folder, sys.executable]
+        argv = ["env", *cleared, *variables, *starter.argv(words, layout)]
+        result = shell.run(argv, timeout=LIMIT)
+        reports = [
+            (path.name.removeprefix(f"{FACTS}."), decoders.decode(path.read_bytes(), Facts))
+            for path in sorted(Path(folder).glob(f"{FACTS}.*"))
+        ]
     if result.status or len(reports) < len(machines):
         messages = [line for line in result.stderr.splitlines() if line.strip(" -=*")]
         reason = messages[-1] if messages else f"exit status {result.status}"
         raise ClusterError(
             f"{len(reports)} of {len(machines)} host(s) reported what they are.",
             means=f"{starter.name} says: {reason}",
-            remedy=f"Every host must see {sys.executable} and the folder {folder.parent}, which "
+            remedy=f"Every host must see {sys.executable} and the folder {jobs}, which "
             "has to be on a file system that they share: export CLUSTER_RUNS=/shared/runs",
         )
-    return _in_order(machines, reports) if starter.places_ranks else tuple(f for _, f in reports)
-
-
-def _read_facts(path: Path) -> tuple[str, Facts]:
-    return path.name.removeprefix(f"{FACTS}."), decoders.decode(path.read_bytes(), Facts)
-
-
-def _in_order(machines: tuple[Machine, ...], reports: list[tuple[str, Facts]]) -> tuple[Facts, ...]:
-    """Sort the facts like the machines: a host calls itself by its own name, maybe a longer one."""
+    if not starter.places_ranks:
+        return tuple(fact for _, fact in reports)
     if len(machines) == 1:
         return (reports[0][1],)
+    return _in_order(machines, reports)
+
+
+def _in_order(
+    machines: tuple[Machine, ...], reports: Sequence[tuple[str, Facts]]
+) -> tuple[Facts, ...]:
+    """Return the facts in the order of the machines; a host may report a longer name."""
     by_name = {name.partition(".")[0]: fact for name, fact in reports}
     missing = [machine.id for machine in machines if machine.id.partition(".")[0] not in by_name]
     if missing:
@@ -260,14 +265,14 @@ def main(verb: str, argument: str) -> int:
         except ClusterError as error:
             sys.stderr.write(f"{error}\n")
             return 1
-    sys.stdout.write(f"Run folder: {run.folder}\n")
+    lines = [outcome_words("run_folder", run.folder)]
     if run.status != "done":
-        sys.stdout.write(f"It {run.status}: {run.record.reason}\n")
-        return 1
-    checked_pairs = run.record.benchmark == PAIRS
-    command = "cluster check --from" if checked_pairs else "cluster show"
-    sys.stdout.write(f"Next: {command} {run.folder}\n")
-    return 0
+        lines += [outcome_words("run_ended", run.status, run.record.reason)]
+    else:
+        is_check = run.record.benchmark == PAIRS
+        lines += [outcome_words("judge_pairs" if is_check else "show_run", run.folder)]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return int(run.status != "done")
 
 
 HOSTFILE = "CLUSTER_HOSTFILE"  # a host per line, with `slots=N`, `:N` or neither
@@ -275,60 +280,45 @@ MPIJOB_HOSTFILE = "OMPI_MCA_orte_default_hostfile"  # as the MPI operator of Kub
 SLOTS = re.compile(r"(?:\bslots=|:)(\d+)")
 
 
-class LentHosts(Value, frozen=True, kw_only=True):
-    """The hosts of an allocation, as its batch system names them."""
-
-    system: str  # such as `slurm`
-    job: str
-    # how many ranks each host may run, in the order of the hosts; 0 if that is not said
-    slots: dict[str, int]
-
-
 def find_lent_hosts(
     variables: Mapping[str, str], expand: Callable[[str], str | None]
 ) -> LentHosts | None:
-    """Find the hosts of the allocation around this process (SpecError if they cannot be read).
+    """Find the hosts of the allocation of this process (SpecError: they cannot be read).
 
     Slurm's variables come first: its PBS wrappers set those of PBS as well. `expand` lists the
     names of a list of Slurm's, one per line; None if that failed.
     """
     if variables.get("SLURM_JOB_ID"):
-        return _of_slurm(variables, expand)
+        nodes = variables.get("SLURM_JOB_NODELIST", "")
+        names = (expand(nodes) or "").split()
+        if not names:
+            raise SpecError(
+                f"The hosts of the Slurm job {variables['SLURM_JOB_ID']} are not known.",
+                means=f"scontrol show hostnames {nodes or '(no SLURM_JOB_NODELIST)'} gave none.",
+                remedy="Start the script with sbatch, on a host that has scontrol.",
+            )
+        return LentHosts(
+            system="slurm", job=variables["SLURM_JOB_ID"], slots=dict.fromkeys(names, 0)
+        )
     if file := variables.get("PBS_NODEFILE"):
         return LentHosts(system="pbs", job=variables.get("PBS_JOBID", ""), slots=_read(file))
     if variables.get("LSB_JOBID"):
-        return _of_lsf(variables)
+        # `a 2 b 2`; or `a a b b`, which is empty for many
+        words = variables.get("LSB_MCPU_HOSTS", "").split()
+        if words and len(words) % 2 == 0 and all(word.isdecimal() for word in words[1::2]):
+            slots = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        else:
+            slots = dict(Counter(variables.get("LSB_HOSTS", "").split()))
+        if not slots:
+            raise SpecError(
+                f"The hosts of the LSF job {variables['LSB_JOBID']} are not known.",
+                means="Neither LSB_MCPU_HOSTS nor LSB_HOSTS names any.",
+                remedy="Start the script with bsub < SCRIPT.",
+            )
+        return LentHosts(system="lsf", job=variables["LSB_JOBID"], slots=slots)
     if file := variables.get(HOSTFILE) or variables.get(MPIJOB_HOSTFILE, ""):
         return LentHosts(system="hostfile", job="", slots=_read(file))
     return None
-
-
-def _of_slurm(variables: Mapping[str, str], expand: Callable[[str], str | None]) -> LentHosts:
-    nodes = variables.get("SLURM_JOB_NODELIST", "")
-    names = (expand(nodes) or "").split()
-    if not names:
-        raise SpecError(
-            f"The hosts of the Slurm job {variables['SLURM_JOB_ID']} are not known.",
-            means=f"scontrol show hostnames {nodes or '(no SLURM_JOB_NODELIST)'} gave none.",
-            remedy="Start the script with sbatch, on a host that has scontrol.",
-        )
-    return LentHosts(system="slurm", job=variables["SLURM_JOB_ID"], slots=dict.fromkeys(names, 0))
-
-
-def _of_lsf(variables: Mapping[str, str]) -> LentHosts:
-    """Read `LSB_MCPU_HOSTS` (`a 2 b 2`), or `LSB_HOSTS` (`a a b b`), which is empty for many."""
-    words = variables.get("LSB_MCPU_HOSTS", "").split()
-    if words and len(words) % 2 == 0 and all(word.isdecimal() for word in words[1::2]):
-        slots = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-    else:
-        slots = dict(Counter(variables.get("LSB_HOSTS", "").split()))
-    if not slots:
-        raise SpecError(
-            f"The hosts of the LSF job {variables['LSB_JOBID']} are not known.",
-            means="Neither LSB_MCPU_HOSTS nor LSB_HOSTS names any.",
-            remedy="Start the script with bsub < SCRIPT.",
-        )
-    return LentHosts(system="lsf", job=variables["LSB_JOBID"], slots=slots)
 
 
 def _read(file: str) -> dict[str, int]:

@@ -4,8 +4,6 @@ EXPERIMENTAL. `cluster more script gate-kubernetes` adds an init container that 
 the pod of index 0 it tests the nodes of all, in the others it obeys, and all end with one verdict.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shlex
@@ -13,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,21 +22,21 @@ from msgspec.structs import replace
 
 from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.gate import STATUS, Gate
 from cluster.core.model.hosts import Machine
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.records import Record
+from cluster.core.model.network.gate import STATUS, Gate
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.results.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.units import parse_rate, parse_seconds
+from cluster.core.text.units import parse_rate, parse_seconds
 from cluster.fleet.gate import decide
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.first_host import HOSTS, NAMES, REACH
 from cluster.measure.main import measure_alone
 from cluster.measure.pairs import tcp
-from cluster.orchestration.check.fleet_check import judge_fleet
+from cluster.orchestration.fleet_check import judge_fleet
 from cluster.providers.kubernetes.objects import RESTRICTED
-from cluster.reports.words.gate import with_words
+from cluster.reports.words.gate import event_words, with_words
 from cluster.runs.run import PAIRS, Run
 
 NAME, NODE = "gate", "CLUSTER_GATE_NODE"  # of the container, and of the variable with its node
@@ -103,7 +102,7 @@ def gated_job(text: str, gate: KubernetesGate, python: str) -> str:
     service = [own | {"kind": "Service", "spec": names}] if subdomain == name else []
     secret = own | {"kind": "Secret", "stringData": {tcp.KEY: secrets.token_hex()}}
     listed = {"apiVersion": "v1", "kind": "List", "items": [*service, secret, job]}
-    return f"{msgspec.json.format(msgspec.json.encode(listed), indent=2).decode()}\n"
+    return decoders.encode_indented(listed).decode()
 
 
 def _indexed_job(text: str) -> Any:  # noqa: ANN401 - most of it is not ours
@@ -139,13 +138,14 @@ def _conduct(gate: KubernetesGate, hosts: Sequence[str]) -> Gate:
         else:  # pods of one node have no network between them
             answer = replace(answer, code="no_network")
     except KeyboardInterrupt:
-        present = f"{len(pods) + 1} of {len(hosts)} pods were there within {gate.wait}"
+        present = event_words("late_pods", len(pods) + 1, len(hosts), gate.wait)
         answer = replace(answer, reason=present)
     finally:
         took = round(time.monotonic() - began, 3)
         answer = with_words(replace(answer, within=gate.figures()[1], took=took), _job(hosts))
         for pod in pods:
-            pod.send_bytes(msgspec.json.encode(answer))
+            with suppress(OSError):  # it was killed
+                pod.send_bytes(msgspec.json.encode(answer))
     return answer
 
 
@@ -196,7 +196,7 @@ def main(request: str, host: str, count: str) -> int:
     try:
         answer = _follow() if number else _conduct(gate, hosts)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - it would exit as if BAD
-        reason = str(error) or f"no verdict came from {hosts[0]}"
+        reason = str(error) or event_words("no_answer", hosts[0])
         late = Gate(verdict="UNDECIDED", code="not_ready", reason=reason)
         answer = with_words(late, _job(hosts))
     brief = replace(answer, bad=answer.bad[:NAMED], suspected=(), unproven=())

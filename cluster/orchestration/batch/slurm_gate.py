@@ -3,14 +3,12 @@
 A prolog that fails there requeues the job and drains no node; on a node, it would drain that node.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,14 +16,13 @@ from msgspec.structs import replace
 from cluster.core import decoders
 from cluster.core.errors import ClusterError
 from cluster.core.messages import for_command_line
-from cluster.core.model.gate import FEWEST
+from cluster.core.model.network.gate import FEWEST
 from cluster.core.model.value import Value
-from cluster.core.units import parse_percent, parse_rate, parse_seconds
+from cluster.core.text.units import parse_percent, parse_rate, parse_seconds
 from cluster.orchestration.launch.launch import launch
-from cluster.providers.slurm import drains
-from cluster.providers.slurm.client import SlurmClient
-from cluster.providers.slurm.node_states import SlurmNode
-from cluster.reports.words.gate import slurm_words, with_words
+from cluster.providers.slurm.client import SlurmClient, drain, give_back, mark_of, nodes_by_name
+from cluster.providers.slurm.states import SlurmNode
+from cluster.reports.words.gate import event_words, with_words
 
 DOWN_SHARE = 0.2  # of the time of a gate, which is kept for leaving the hosts
 KEEP_OFF = 100  # the exit status of a prolog whose job may not start; all others let it start
@@ -61,12 +58,22 @@ class _Job(Value, frozen=True, kw_only=True):
 
     def prolog(self) -> int:
         """Return KEEP_OFF if the job may not start on its nodes, so that it is requeued."""
-        shared = self._shared_nodes()
+        # nodes on which other jobs run, too, are not measured
+        jobs = ("squeue", "--noheader", f"--nodelist={','.join(self.names)}", "--format=%A %N")
+        words = [line.split() for line in SlurmClient().run(jobs).stdout.splitlines()]
+        nodes = ",".join(w[1] for w in words if w[1:] and w[0] != self.number)
+        shared = set(SlurmClient().names_in(nodes)) if nodes else set()
         is_bad, reasons = self._prove([name for name in self.names if name not in shared])
-        if is_bad and not self._drain(reasons):  # on the same nodes, it would fail again and again
-            SlurmClient().run(("scontrol", "requeuehold", self.number))
-            self.log("held", self.number)
-        return KEEP_OFF if is_bad else 0
+        if not is_bad:
+            return 0
+        is_drained = False
+        with self._logged("not_drained", ", ".join(reasons)):
+            is_drained = self._drain(reasons)
+        if not is_drained:  # on the same nodes, it would fail again and again
+            with self._logged("not_held"):  # Slurm holds no job of srun or salloc: it ends
+                SlurmClient().run(("scontrol", "requeuehold", self.number))
+                self.log("held", self.number)
+        return KEEP_OFF
 
     def epilog(self) -> int:
         """Prove the nodes that the job left, while a mark keeps other jobs off (ClusterError)."""
@@ -75,10 +82,10 @@ class _Job(Value, frozen=True, kw_only=True):
         if not self.gate.drain or len(names) < FEWEST:
             return 0  # nothing may keep other jobs off, or there is no pair
         try:
-            drains.drain(names, mark)  # a node on which another job has just begun is not idle
+            drain(names, mark)  # a node on which another job has just begun is not idle
             self._drain(self._prove([node.name for node in self._idle(names)])[1])
         finally:
-            drains.give_back(mark)
+            give_back(mark)
         return 0
 
     def _idle(self, names: Sequence[str]) -> list[SlurmNode]:
@@ -86,14 +93,15 @@ class _Job(Value, frozen=True, kw_only=True):
 
     def log(self, event: str, *values: object) -> None:
         head = f"{time.strftime('%Y-%m-%d %H:%M:%S')} job {self.number}"
-        print(f"{head}: {slurm_words(event, *values)}", flush=True)  # noqa: T201
+        print(f"{head}: {event_words(event, *values)}", flush=True)  # noqa: T201
 
-    def _shared_nodes(self) -> set[str]:
-        """Return the nodes on which other jobs run, too (ClusterError)."""
-        jobs = ("squeue", "--noheader", f"--nodelist={','.join(self.names)}", "--format=%A %N")
-        words = [line.split() for line in SlurmClient().run(jobs).stdout.splitlines()]
-        nodes = ",".join(w[1] for w in words if w[1:] and w[0] != self.number)
-        return set(SlurmClient().names_in(nodes)) if nodes else set()
+    @contextmanager
+    def _logged(self, event: str, *values: str) -> Iterator[None]:
+        """Log why Slurm refuses what is done in this block, and go on after it."""
+        try:
+            yield
+        except ClusterError as error:
+            self.log(event, *values, error.what)
 
     def _prove(self, names: Sequence[str]) -> tuple[bool, dict[str, str]]:
         """Return whether a part of these nodes is bad, and which nodes are, each with the reason.
@@ -118,7 +126,7 @@ class _Job(Value, frozen=True, kw_only=True):
                 stack.callback(signal.setitimer, signal.ITIMER_REAL, reserve)
                 gate = prove(cluster, within - reserve, params={"limit": limit}, began=began)
         except (ClusterError, KeyboardInterrupt) as error:
-            reason = str(error) or "its nodes were not ready in time"
+            reason = str(error) or event_words("late_nodes")
             self.log(*(("failed", reason) if gate is None else ("remains", self.number)))
             if gate is None:
                 return False, {}
@@ -137,18 +145,21 @@ class _Job(Value, frozen=True, kw_only=True):
         """Drain bad nodes if that was asked for; return whether none stays (ClusterError)."""
         if not reasons or not self.gate.drain:
             return False
-        nodes, share = drains.nodes_by_name(), self.gate.figures()[2]
-        drained = {name for name, node in nodes.items() if drains.mark_of(node)[1:] == ("bad",)}
+        nodes, share = nodes_by_name(), self.gate.figures()[2]
+        drained = {name for name, node in nodes.items() if mark_of(node)[1:] == ("bad",)}
         # a reason without our mark is somebody else's
-        free = [n for n in reasons if not nodes[n].reason or drains.mark_of(nodes[n])]
+        free = [n for n in reasons if not nodes[n].reason or mark_of(nodes[n])]
         if free and len(drained.union(free)) > max(1, int(share * len(nodes))):
             self.log("too_many", len(drained), len(nodes), ", ".join(free))
             return False
+        new = []
         for name in free:
-            drains.drain([name], (self.number, "bad"), reasons[name])
-        if free:
-            self.log("drained", ", ".join(free))
-        return all(name in free or "DRAIN" in nodes[name].flags for name in reasons)
+            with self._logged("not_drained", name):
+                drain([name], (self.number, "bad"), reasons[name])
+                new.append(name)
+        if new:
+            self.log("drained", ", ".join(new))
+        return all(name in new or "DRAIN" in nodes[name].flags for name in reasons)
 
 
 def main(request: str, verb: str = "") -> int:
@@ -164,8 +175,8 @@ def main(request: str, verb: str = "") -> int:
     with for_command_line():
         try:
             if verb == "undo":
-                names = drains.give_back()
-                sys.stdout.write(f"{slurm_words('undrained', ', '.join(names) or '-')}\n")
+                names = give_back()
+                sys.stdout.write(f"{event_words('undrained', ', '.join(names) or '-')}\n")
                 return 0
             gate = decoders.decode(request, SlurmGate)
             job = _Job(gate=gate, number=number, names=SlurmClient().names_in(nodes))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from cluster.analysis.statistics.factors import MCA
 from cluster.core.errors import SpecError
-from cluster.core.model.records import Condition
-from cluster.core.units import parse_expected
-from cluster.orchestration.bench.listener import Listener
+from cluster.core.model.results.records import Condition
+from cluster.core.text.units import parse_expected
+from cluster.orchestration.bench.collect import Listener
 from cluster.orchestration.bench.plan import HostOrder, RunOptions
 from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.runs.run import Run
@@ -64,13 +64,13 @@ class BenchCall:
             profile: `own` records MPI profiles of all ranks; a path selects the libmpitrace there.
             expect: the expected result, such as `1.1GB/s`.
             workdir: ranks run in a copy of this folder; `raw/workdir` gets what they change.
-            launch_of: any text that launches share, which are then judged together.
+            launch_of: any text; launches that share it are judged together.
             order: `near`: neighbouring ranks on near hosts, as `cluster check --near` found them.
             starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
-            replace: end a job of another process that runs there; without it, yours is refused.
-            yes: download what the ranks lack, also above 100 MB; without it, that is refused.
-            busy: measure although jobs of `Cluster.start` run, such as on hosts left out of it.
-            params: of the benchmark: `cluster bench NAME --help` lists them.
+            replace: end another process's job on these hosts; otherwise, this one is refused.
+            yes: download what the ranks lack even if it exceeds 100 MB; otherwise, that is refused.
+            busy: measure even while jobs of `Cluster.start` run, such as on other hosts.
+            params: parameters of the benchmark; `cluster bench NAME --help` lists them.
         """
         about = Condition(
             name=condition,

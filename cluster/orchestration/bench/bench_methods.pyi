@@ -1,13 +1,33 @@
 # Written by scripts/stubs.
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from cluster.orchestration.bench.bench import BenchCall
-from cluster.orchestration.bench.listener import Listener
+from cluster.orchestration.bench.collect import Listener
 from cluster.orchestration.bench.plan import HostOrder
 from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.runs.run import Run
+
+class BenchOptions(TypedDict, total=False):
+    runs: str | Path | None
+    timeout: float
+    detach: bool
+    listener: Listener | None
+    mca: Mapping[str, object] | None
+    env: Mapping[str, object] | None
+    variables: Mapping[str, str] | None
+    condition: str
+    profile: str | None
+    describe: str
+    expect: str
+    workdir: str | Path | WorkingFolder | None
+    launch_of: str
+    order: HostOrder
+    starter: str
+    replace: bool
+    yes: bool
+    busy: bool
 
 class Bench(BenchCall):
     def collectives(
@@ -21,24 +41,7 @@ class Bench(BenchCall):
         sizes: str | int | Iterable[int | str] = ...,
         transport: Literal["mpi", "gloo", "nccl", "nccl4py"] = ...,
         kernel: Literal["auto", "c", "python"] = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...
     def gpu(
         self,
@@ -46,24 +49,7 @@ class Bench(BenchCall):
         sizes: str | int | Iterable[int | str] = ...,
         iterations: int = ...,
         kernels: int = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...
     def iperf(
         self,
@@ -74,24 +60,7 @@ class Bench(BenchCall):
         seconds: int = ...,
         omit: int = ...,
         pair: str | tuple[int, int] = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...
     def p2p(
         self,
@@ -106,24 +75,7 @@ class Bench(BenchCall):
         pair: str | tuple[int, int] = ...,
         kernel: Literal["auto", "c", "python"] = ...,
         buffer: Literal["cpu", "cuda"] = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...
     def pairs(
         self,
@@ -139,47 +91,13 @@ class Bench(BenchCall):
         skip: str | int | Sequence[int] = ...,
         limit: float = ...,
         allreduce: int = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...
     def program(
         self,
         *,
         command: str | Sequence[str] = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...
     def training(
         self,
@@ -199,24 +117,7 @@ class Bench(BenchCall):
         seeds: int = ...,
         epochs: int = ...,
         device: Literal["cpu", "cuda"] = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...
     def within(
         self,
@@ -224,22 +125,5 @@ class Bench(BenchCall):
         devices: Literal["auto", "gpus", "numa", "cores"] = ...,
         size: int = ...,
         iterations: int = ...,
-        runs: str | Path | None = ...,
-        timeout: float = ...,
-        detach: bool = ...,
-        listener: Listener | None = ...,
-        mca: Mapping[str, object] | None = ...,
-        env: Mapping[str, object] | None = ...,
-        variables: Mapping[str, str] | None = ...,
-        condition: str = ...,
-        profile: str | None = ...,
-        describe: str = ...,
-        expect: str = ...,
-        workdir: str | Path | WorkingFolder | None = ...,
-        launch_of: str = ...,
-        order: HostOrder = ...,
-        starter: str = ...,
-        replace: bool = ...,
-        yes: bool = ...,
-        busy: bool = ...,
+        **options: Unpack[BenchOptions],
     ) -> Run: ...

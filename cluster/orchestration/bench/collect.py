@@ -1,28 +1,29 @@
 """Collection of a job's results: download its files, add values to the run, close the run."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT, Wrote
 from cluster.analysis.limits.hardware import of_measured
-from cluster.analysis.statistics.slowdown import find_slowdown
+from cluster.analysis.statistics.launches import find_slowdown
 from cluster.core import decoders, plugins
 from cluster.core.errors import HostErrors, JobError, ParseError, ShellError, SpecError
-from cluster.core.model.measurements import Definition, Measurement, Output, Progress
-from cluster.core.model.records import NOTES_FILE, Status
+from cluster.core.model.results.measurements import Definition, Measurement, Output, Progress
+from cluster.core.model.results.records import NOTES_FILE, Status
 from cluster.core.model.value import Value
+from cluster.core.state import files
 from cluster.measure.benchmark import Benchmark, measurements
-from cluster.remote.jobs import MpiJob
+from cluster.remote.sessions.jobs import MpiJob
 from cluster.reports.words.launches import slowdown_words
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
@@ -87,7 +88,11 @@ def collect(
     with _alone(folder):
         if store.record(folder).status not in FINAL:
             start = time.monotonic()
-            result = _stopped(job, result) if stop else result
+            if stop:
+                try:
+                    job.stop()
+                except ShellError as error:  # the other hosts' files are still downloaded
+                    result = _failed_with(result, error.what)
             result = _download(job, folder, result)
             if cause:
                 reason = f"{result.reason.rstrip('.')}; {cause}."
@@ -96,15 +101,6 @@ def collect(
             phases["fetch"] = time.monotonic() - start
             close_run(folder, result, phases)
     return store.read(folder)
-
-
-def _stopped(job: MpiJob, result: JobResult) -> JobResult:
-    """Stop a job; if that fails, the other hosts' files are still downloaded."""
-    try:
-        job.stop()
-    except ShellError as error:
-        return _failed_with(result, error.what)
-    return result
 
 
 def _failed_with(result: JobResult, cause: str) -> JobResult:
@@ -133,18 +129,16 @@ def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
         result = _failed_with(result, error.what)
     reason = raw_text(folder, REASON).partition(ADVICE)[0]
     if reason and not is_explained:
-        result = msgspec.structs.replace(result, reason=_failure_reason(reason, result))
+        # if a rank was killed, this cause comes first
+        killed = result.exit_status is not None and _signal(result.exit_status)
+        result = msgspec.structs.replace(
+            result, reason=f"{result.reason} {reason}" if killed else reason
+        )
     if result.exit_status == TIMED_OUT:
         slower = find_slowdown(store.read(folder).measurements)
         words = slowdown_words(slower) if slower else ""
         result = msgspec.structs.replace(result, reason=f"{result.reason} {words}".strip())
     return result
-
-
-def _failure_reason(reason: str, result: JobResult) -> str:
-    """Return the reason that a rank wrote; if a rank was killed, this cause comes first."""
-    killed = result.exit_status is not None and _signal(result.exit_status)
-    return f"{result.reason} {reason}" if killed else reason
 
 
 def _first_line(error: Exception) -> str:
@@ -199,14 +193,17 @@ def _keep_measured(folder: Path) -> None:
 
 def raw_text(folder: Path, name: str) -> str:
     """Return the text of a file that a job wrote; empty if there is none."""
-    try:
-        return (folder / RAW / name).read_text(errors="replace")
-    except OSError:
-        return ""
+    return files.text_of(folder / RAW / name)
 
 
-class JobListener:
-    """Callbacks for the output of a job's ranks; derive from it, and override what you need."""
+class Listener:
+    """Callbacks of a benchmark; a subclass overrides those that it needs."""
+
+    def preparing(self, host: str, step: str) -> None:
+        """Receive the step of the installation that a host begins."""
+
+    def started(self, cluster: Any, folder: Path) -> None:  # noqa: ANN401 - a Cluster, which knows this class
+        """Receive the `Cluster` whose job runs now, and the folder of its run."""
 
     def output(self, line: str) -> None:
         """Receive a line that the ranks printed."""
@@ -220,6 +217,9 @@ class JobListener:
     def progress(self, progress: Progress) -> None:
         """Receive the progress of the job."""
 
+    def ended(self) -> None:
+        """Called when the job has ended, whether it failed or not."""
+
 
 class JobOutput:
     """Sorts what a job writes: values go to the run's folder, lines and progress to a listener.
@@ -227,12 +227,11 @@ class JobOutput:
     Without a folder, values are left for `collect`.
     """
 
-    def __init__(self, listener: JobListener, folder: Path | None) -> None:
+    def __init__(self, listener: Listener, folder: Path | None) -> None:
         self._listener = listener
         self._folder = folder
 
     def __call__(self, event: Wrote) -> None:
-        """Sort one event."""
         if event.file.startswith("measurements."):
             if self._folder is not None:
                 values = tuple(measurements(event.text))
@@ -261,3 +260,19 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C and SIGTERM, which would lose the values."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Signals are handled only in the main thread.
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    handled = {n: h for n, h in before.items() if is_main_thread and callable(h)}
+    for number in handled:
+        signal.signal(number, lambda *_: None)  # child processes would inherit SIG_IGN
+    try:
+        yield
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)

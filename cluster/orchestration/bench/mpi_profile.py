@@ -4,21 +4,15 @@ The library is IBM's libmpitrace, if its path is given, else our own `kernels/pr
 writes the same files. They are downloaded with the job's others; `cluster more profile` reads them.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
+from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.remote.environment.steps import PROGRAM as IN_IMAGE
 from cluster.remote.parallel import on_each
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Facts, Machine
-    from cluster.orchestration.hosts.setup import ReadyHosts
-    from cluster.remote.shells import Shell
+from cluster.remote.shells import Shell
 
 OWN = "own"  # in place of a library's path: our own library
 PRELOAD = "LD_PRELOAD"
@@ -26,7 +20,6 @@ MOST_FILES = 64  # up to this number of ranks, each writes a file; of more, only
 WITHIN = 120.0  # seconds to compile
 NEEDS = "Install a C compiler {where}: sudo apt-get install gcc libc6-dev"
 LOOK = "import os, sys; sys.exit(not os.path.isfile(sys.argv[1]))"  # run by the ranks' Python
-FILES = "mpi_profile.*"
 SEPARATORS = " :\t\n"  # of paths in LD_PRELOAD; they cannot be quoted (ld.so(8))
 
 
@@ -47,23 +40,15 @@ def profiled(
     own: Mapping[str, str], library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
 ) -> dict[str, str]:
     """Prepare a profiler on the hosts; return the variables of the ranks (SpecError)."""
-    tools = toolchains(hosts.machines, hosts.facts, hosts.image)
-    return variables(shells, tools, library, hosts.layout.size, own)
-
-
-def toolchains(
-    machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str
-) -> dict[str, Toolchain]:
-    """Find each host's compiled files and its ranks' Python, inside an image if any."""
     from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
 
     tools = {}
-    for machine, fact in zip(machines, facts, strict=False):
+    for machine, fact in zip(hosts.machines, hosts.facts, strict=False):
         bin_ = posixpath.join(fact.home, machine.bin)
-        words = (posixpath.join(bin_, IN_IMAGE), "python3") if image else (f"{bin_}/python3",)
+        words = (posixpath.join(bin_, IN_IMAGE), "python3") if hosts.image else (f"{bin_}/python3",)
         folder = posixpath.join(fact.home, machine.folder, FOLDER)
-        tools[machine.name] = Toolchain(folder=folder, python=words, image=image)
-    return tools
+        tools[machine.name] = Toolchain(folder=folder, python=words, image=hosts.image)
+    return variables(shells, tools, library, hosts.layout.size, own)
 
 
 def variables(
@@ -101,15 +86,16 @@ def _check_library(
         host = tools[name]
         result = shell.run([*host.python, "-c", LOOK, library], timeout=WITHIN)
         if result.status != 0:
-            where, means = name, "Each rank must be able to load it."
+            place, means = name, "Each rank must be able to load it."
             if host.image:
-                where = f"{name}, {host.words}"
+                place = f"{name}, {host.words}"
                 means = f"A container sees /tmp of its host, and no other folder outside. {means}"
             raise SpecError(
-                f"{library} does not exist on {where}.",
+                f"{library} does not exist on {place}.",
                 means=means,
                 remedy="Copy it there: cluster put NAME libmpitrace.so /tmp/libmpitrace.so. Or "
                 "use the built-in profiler: --profile=own",
+                host=name,
             )
 
     on_each(shells, look)
@@ -128,6 +114,7 @@ def _compile_own(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain]) ->
                 means="It must fit the MPI that runs there.",
                 remedy=f"{NEEDS.format(where=host.words)}. Or name IBM's library: "
                 "--profile=/path/libmpitrace.so",
+                host=name,
             )
         return result.stdout.strip()
 

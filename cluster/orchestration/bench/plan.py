@@ -1,10 +1,9 @@
 """The plan of a job: one frozen value, made of hosts that are ready and a checked request.
 
 A request is checked before anything is launched or installed. The plan holds all that a start
-needs: the run's record, the script, and the files of the job's folder.
+needs: the run's record, the script, and the files of the job's folder. The user names the starter
+of the ranks, or the one that fits the hosts is chosen.
 """
-
-from __future__ import annotations
 
 import posixpath
 import sys
@@ -18,31 +17,32 @@ import msgspec
 
 from cluster.agent.peers import FILE as PEERS_FILE
 from cluster.agent.peers import Peer, PeerList
+from cluster.agent.protocol import TIMED_OUT
 from cluster.analysis.statistics.factors import MCA
 from cluster.core import plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import Machine
-from cluster.core.model.notes import Note
-from cluster.core.model.records import Condition, JobRecord, Record, Status
+from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.resources import Plan
+from cluster.core.model.results.records import Condition, JobRecord, Note, Record, Status
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.options import convert, encode
-from cluster.core.units import format_bytes
+from cluster.core.text.options import convert, encode
+from cluster.core.text.units import format_bytes
 from cluster.core.version import __version__, revision
+from cluster.measure import mpi
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
-from cluster.orchestration.bench.listener import Listener
-from cluster.orchestration.bench.starter import check_starter, with_starter
+from cluster.orchestration.bench.collect import Listener
 from cluster.orchestration.bench.working_folder import WorkingFolder, find_files
 from cluster.orchestration.hosts.setup import ReadyHosts, needs_every_host
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.providers import Provider, gpu_advice
-from cluster.remote import libfabric, open_mpi
+from cluster.remote import open_mpi
 from cluster.remote.environment.steps import PROGRAM as IN_IMAGE
 from cluster.remote.hosts import distinct, place_of
-from cluster.remote.jobs import script
-from cluster.remote.leftovers import MARK
+from cluster.remote.network import libfabric
+from cluster.remote.sessions.jobs import script
+from cluster.remote.sessions.leftovers import MARK
 from cluster.remote.shells import Shell
 from cluster.runs import store
 
@@ -55,16 +55,17 @@ class RunOptions(Value, frozen=True, kw_only=True):
     """How a benchmark runs, and under which condition; see `BenchCall.__call__`."""
 
     condition: Condition
-    runs: str | Path | None
-    timeout: float
-    detach: bool
-    listener: Listener | None
-    profile: str | None
-    workdir: str | Path | WorkingFolder | None
-    order: HostOrder
-    starter: str
-    replace: bool
-    yes: bool
+    timeout: float  # seconds that the job may take
+    runs: str | Path | None = None
+    detach: bool = False
+    listener: Listener | None = None
+    # `own`, or the path of a libmpitrace on the hosts; None for no profiles
+    profile: str | None = None
+    workdir: str | Path | WorkingFolder | None = None
+    order: HostOrder = "given"
+    starter: str = ""  # `--starter`; empty for what fits the hosts
+    replace: bool = False
+    yes: bool = False  # to a download above 100 MB
     busy: bool = False
 
 
@@ -73,16 +74,11 @@ class JobRequest(Value, frozen=True, kw_only=True):
 
     benchmark: Benchmark[Any]
     params: Any
-    timeout: float  # seconds that the job may take
-    condition: Condition
+    options: RunOptions
     runs: Path  # the folder of all runs
     # the numbers of the hosts in the order of the ranks; empty for that of the cluster
     order: tuple[int, ...] = ()
-    starter: str = ""  # `--starter`; empty for what fits the hosts
-    # `own`, or the path of a libmpitrace on the hosts; None for no profiles
-    profile: str | None = None
     workdir: WorkingFolder | None = None
-    yes: bool = False  # to a download above 100 MB
 
 
 class JobPlan(Value, frozen=True, kw_only=True):
@@ -106,14 +102,10 @@ def make_request(
     return JobRequest(
         benchmark=benchmark,
         params=checked,
-        timeout=options.timeout,
-        condition=options.condition,
+        options=options,
         runs=runs,
         order=host_order(options.order, benchmark, runs, state),
-        starter=options.starter,
-        profile=options.profile,
         workdir=find_files(workdir, runs) if isinstance(workdir, str | Path) else workdir,
-        yes=options.yes,
     )
 
 
@@ -151,9 +143,9 @@ def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, pla
     """Refuse a plan whose machines lack the GPUs that a benchmark needs (SpecError)."""
     gpus = benchmark.gpus(params, spec.ranks_per_host)
     if plan.gpus is not None and plan.gpus < gpus:
-        from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
+        from cluster.measure.gpu import missing_gpus_error  # noqa: PLC0415 - few benchmarks want any
 
-        raise gpu_requirements.missing_gpus_error(
+        raise missing_gpus_error(
             "Each of these machines",
             plan.gpus,
             gpus,
@@ -167,41 +159,59 @@ def check_on_hosts(
     hosts: ReadyHosts, request: JobRequest, shells: Mapping[str, Shell]
 ) -> tuple[ReadyHosts, JobRequest]:
     """Choose the starter, and check what only the hosts know; prepare a profiler."""
-    hosts = with_starter(hosts, request.starter, request.benchmark, shells)
-    _check_memory(request.benchmark, request.params, hosts)
-    condition = request.condition
+    options, condition = request.options, request.options.condition
+    hosts = with_starter(hosts, options.starter, request.benchmark, shells)
+    needed = request.benchmark.memory(request.params, max(hosts.layout.slots.values()))
+    for fact in hosts.facts:
+        limits = [fact.memory, *([fact.cgroup_memory] if fact.cgroup_memory else [])]
+        if 0 < min(limits) < needed:
+            raise SpecError(
+                f"{request.benchmark.name} would allocate {format_bytes(needed)} for messages on "
+                f"{fact.host}, which has {format_bytes(min(limits))} of memory.",
+                means="Nothing was started.",
+                remedy="Choose smaller --sizes.",
+            )
     if not hosts.image:
         first = hosts.machines[0]
         check_mca_parameters(condition.variables, first, hosts.facts[0].home, shells[first.name])
-    if request.profile is None:
+    if options.profile is None:
         return hosts, request
     from cluster.orchestration.bench import mpi_profile  # noqa: PLC0415 - few runs are profiled
 
-    variables = mpi_profile.profiled(condition.variables, request.profile, hosts, shells)
+    variables = mpi_profile.profiled(condition.variables, options.profile, hosts, shells)
     condition = msgspec.structs.replace(condition, variables=variables)
-    return hosts, msgspec.structs.replace(request, condition=condition)
+    options = msgspec.structs.replace(options, condition=condition)
+    return hosts, msgspec.structs.replace(request, options=options)
 
 
 def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]) -> JobPlan:
     """Plan a job on hosts that are ready, and make the folder of its run (ClusterError)."""
-    benchmark, machine, at = request.benchmark, hosts.machines[0], time.time()
+    benchmark, machine, now = request.benchmark, hosts.machines[0], time.time()
+    options = request.options
     session = hosts.spec.name
     starter = plugins.load(Starter, hosts.starter or benchmark.starter)
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
     mark = {MARK: machine.folder}  # also on other hosts, where the script's is not known
-    variables = {**benchmark.variables, **request.condition.variables, **mark}
-    program = [*_with_environment(variables), *benchmark.program(request.params)]
-    argv = starter.argv(_with_python(program, bin_, hosts.image), hosts.layout)
-    folder = store.create(request.runs, session, benchmark.name, at)
+    variables = {**benchmark.variables, **options.condition.variables, **mark}
+    program = ["env", *(f"{name}={value}" for name, value in variables.items())]
+    program += benchmark.program(request.params)
+    if hosts.image:  # whose own Python is used
+        program = [posixpath.join(bin_, IN_IMAGE), *program]
+    else:  # mpirun may prepend its folder to PATH
+        program = [posixpath.join(bin_, word) if word == "python3" else word for word in program]
+    argv = starter.argv(program, hosts.layout)
+    folder = store.create(request.runs, session, benchmark.name, now)
     record = msgspec.structs.replace(
-        make_record(hosts.spec, hosts.machines, request, run=folder.name, status="planned", at=at),
+        make_record(
+            hosts.spec, hosts.machines, request, run=folder.name, status="planned", now=now
+        ),
         command=tuple(argv),
         environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
         planned=tuple(benchmark.planned(request.params, hosts.layout.size)),
         notes=tuple(_notes(hosts, request)),
         phases=dict(phases),
-        variables=request.condition.variables,
+        variables=options.condition.variables,
         order=request.order,
     )
     store.write(folder, record)
@@ -217,12 +227,16 @@ def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]
             folder=remote_folder,
             run=str(folder),
             benchmark=benchmark.name,
-            at=at,
+            at=now,
             workdir=request.workdir is not None,
             hosts=tuple(machine.name for machine in hosts.machines),
         ),
         script=script(
-            session, remote_folder, argv, _environment(hosts, starter, bin_), request.timeout
+            session,
+            remote_folder,
+            argv,
+            _environment(hosts, starter, bin_),
+            request.options.timeout,
         ),
         files={f"{benchmark.name}.py": benchmark.source.read_text(), **_peers(hosts, starter)},
         workdir=request.workdir,
@@ -236,15 +250,15 @@ def make_record(
     *,
     run: str,
     status: Status,
-    at: float,
+    now: float,
 ) -> Record:
-    """Make the record of a run that begins `at`, in seconds since the epoch."""
-    benchmark, condition = request.benchmark, request.condition
+    """Make the record of a run that begins `now`, in seconds since the epoch."""
+    benchmark, condition = request.benchmark, request.options.condition
     return Record(
         id=run,
         benchmark=benchmark.name,
         status=status,
-        at=at,
+        at=now,
         spec=spec,
         machines=machines,
         params=msgspec.Raw(msgspec.json.encode(request.params, enc_hook=encode)),
@@ -274,9 +288,9 @@ def _notes(hosts: ReadyHosts, request: JobRequest) -> Iterator[Note | str]:
         named = ", ".join(map(str, order[:NAMED])) + (", ..." if len(order) > NAMED else "")
         changes = list(order) != sorted(order)
         yield Note("order", (named,)) if changes else Note("same_order")
-    if request.profile is not None:
-        yield Note("profiled", (request.profile,))
-    yield from libfabric.notes(hosts.fabric, request.condition.variables)
+    if request.options.profile is not None:
+        yield Note("profiled", (request.options.profile,))
+    yield from libfabric.notes(hosts.fabric, request.options.condition.variables)
 
 
 def in_order(hosts: ReadyHosts, order: tuple[int, ...]) -> ReadyHosts:
@@ -291,34 +305,6 @@ def in_order(hosts: ReadyHosts, order: tuple[int, ...]) -> ReadyHosts:
         machines=machines,
         facts=tuple(facts[place_of(machine)] for machine in distinct(machines)),
     )
-
-
-def _check_memory(benchmark: Benchmark[Any], params: object, hosts: ReadyHosts) -> None:
-    needed = benchmark.memory(params, max(hosts.layout.slots.values()))
-    for fact in hosts.facts:
-        limits = [fact.memory, *([fact.cgroup_memory] if fact.cgroup_memory else [])]
-        if 0 < min(limits) < needed:
-            raise SpecError(
-                f"{benchmark.name} would allocate {format_bytes(needed)} for messages on "
-                f"{fact.host}, which has {format_bytes(min(limits))} of memory.",
-                means="Nothing was started.",
-                remedy="Choose smaller --sizes.",
-            )
-
-
-def _with_python(program: list[str], folder: str, image: str) -> list[str]:
-    """Replace `python3` by the path of the environment's: mpirun may prepend its folder to PATH.
-
-    In an image, the image's own Python is used.
-    """
-    if image:
-        return [posixpath.join(folder, IN_IMAGE), *program]
-    return [posixpath.join(folder, word) if word == "python3" else word for word in program]
-
-
-def _with_environment(variables: Mapping[str, str]) -> list[str]:
-    """Return an `env` command that sets variables for a program, whatever the starter."""
-    return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
 def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
@@ -378,3 +364,94 @@ def _refuse_unknown(checked: Iterable[str], parameters: list[str]) -> None:
             f"Open MPI has no MCA parameter {name!r} on these hosts, so it would have no effect.",
             remedy=f"{similar}List them: ompi_info --param all all --level 9",
         )
+
+
+ANY_MPI = "mpirun"  # the starter of benchmarks that leave the choice to the user
+SRUN = "srun"  # the starter, and the shell of hosts that have no SSH
+LIMIT = 20.0  # seconds for a program to answer
+
+
+def check_starter(requested: str, benchmark: Benchmark[Any]) -> None:
+    """Refuse a starter that cannot start the ranks of a benchmark (SpecError)."""
+    name, colon, variant = requested.partition(":")
+    if not name and not colon:
+        return
+    starter = plugins.find(Starter, name)
+    if colon and (name != SRUN or not variant.replace("_", "").isalnum()):
+        raise SpecError(
+            f"--starter {requested} is not known: only srun takes a PMI.",
+            remedy="Such as: --starter srun:pmix",
+        )
+    if benchmark.starter not in (name, ANY_MPI):
+        raise SpecError(
+            f"{benchmark.name} starts its own processes, and no {name} can.",
+            remedy="Leave --starter out.",
+        )
+    if benchmark.needs_mpi and not starter.starts_mpi:
+        raise SpecError(
+            f"{benchmark.name} needs ranks of MPI, and {name} starts none.",
+            means="Each of its processes would be rank 0 of 1.",
+            remedy="Choose --starter mpirun or srun; torchrun starts programs: cluster run --mpi",
+        )
+
+
+def with_starter(
+    hosts: ReadyHosts, requested: str, benchmark: Benchmark[Any], shells: Mapping[str, Shell]
+) -> ReadyHosts:
+    """Choose the starter, and ask the first host whether it can start ranks (SpecError)."""
+    name, _, variant = requested.partition(":")
+    first = hosts.machines[0]
+    without_ssh = first.shell == SRUN and len(distinct(hosts.machines)) > 1
+    fitting = SRUN if without_ssh and benchmark.starter == ANY_MPI else benchmark.starter
+    name = name or fitting
+    starter = plugins.find(Starter, name)
+    if starter.needs_allocation and not first.job:
+        raise SpecError(
+            f"{name} starts ranks on hosts of an allocation, and {first.name} is in none.",
+            remedy=f"Launch hosts that Slurm lends: cluster up {hosts.spec.name} --provider slurm\n"
+            "Or start the ranks by mpirun: --starter mpirun",
+        )
+    if starter.program:
+        folder = posixpath.join(hosts.facts[0].home, first.bin)
+        result = shells[first.name].run(
+            ["sh", "-c", 'PATH="$1:$PATH" command -v "$2"', "sh", folder, starter.program],
+            timeout=2 * LIMIT,
+        )
+        if result.status:
+            raise SpecError(
+                f"There is no {starter.program} on {first.name}.",
+                means="Nothing was started.",
+                remedy="Put its folder on the PATH there (module load, ~/.profile), or choose "
+                f"another starter: --starter {ANY_MPI}",
+            )
+    chosen = msgspec.structs.replace(hosts, starter=name)
+    if name != SRUN:
+        return chosen
+    pmi = find_pmi(variant, benchmark, hosts.facts[0], shells[first.name])
+    return msgspec.structs.replace(chosen, pmi=pmi)
+
+
+def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell) -> str:
+    """Return srun's `--mpi`, as the user or the MPI has it (SpecError: Slurm does not offer it)."""
+    # ask which PMIs this Slurm offers
+    words = ["timeout", f"{LIMIT:g}", "srun", "--mpi=list"]
+    result = shell.run(words, timeout=2 * LIMIT)
+    offered = mpi.read_list(f"{result.stdout}\n{result.stderr}")
+    if result.status or not offered:
+        answer = (result.stderr.strip() or result.stdout.strip() or "nothing").splitlines()[-1]
+        is_late = result.status == TIMED_OUT
+        problem = f"did not answer within {LIMIT:g} s" if is_late else f"says: {answer}"
+        raise SpecError(
+            f"srun on {first.host} {problem}.",
+            means="It cannot be asked which PMI it offers, and nothing was started.",
+            remedy="Look there: srun --mpi=list; sinfo\nOr choose: --starter mpirun",
+        )
+    if variant:
+        if variant not in offered:
+            raise SpecError(
+                f"This Slurm has no PMI {variant!r}.",
+                means="Nothing was started.",
+                remedy=f"There are: {', '.join(offered)}",
+            )
+        return variant
+    return mpi.choose_pmi(first.mpi or "", offered) if benchmark.needs_mpi else mpi.NONE

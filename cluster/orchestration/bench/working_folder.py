@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.agent.protocol import COPIED, WORKDIR
-from cluster.agent.working_copy import CACHES, sha256
+from cluster.agent.scratch import CACHES, sha256
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
-from cluster.core.units import format_bytes
+from cluster.core.text.units import format_bytes
 
 MOST_BYTES = 32_000_000  # of all files; each host gets a copy
 MOST_FILES = 1_000
@@ -39,7 +39,7 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
 
 
 def find_files(path: str | Path, runs: Path) -> WorkingFolder:
-    """Find the files of a folder that are copied (SpecError: too many files or bytes, say)."""
+    """Find the files of a folder that are copied (SpecError: for example, too many)."""
     top = Path(path).resolve()
     if not str(path) or not top.is_dir():
         raise SpecError(
@@ -47,26 +47,21 @@ def find_files(path: str | Path, runs: Path) -> WorkingFolder:
             remedy="Name one: --workdir FOLDER; or copy nothing: --workdir none",
         )
     with _readable(top):
-        return _measured(top, runs.resolve())
-
-
-def _measured(top: Path, runs: Path) -> WorkingFolder:
-    """Add up the sizes, and open each file, so that errors come before anything starts."""
-    files, size = [], 0
-    for file in _files(top, runs):
-        files.append(file.relative_to(top))
-        with file.open("rb") as opened:
-            size += os.fstat(opened.fileno()).st_size
-        if size > MOST_BYTES or len(files) > MOST_FILES:
-            raise SpecError(
-                f"The working folder {top} is too large to be copied to the hosts.",
-                means=f"At most {MOST_FILES:,} files of {format_bytes(MOST_BYTES)} together are "
-                "copied. Nothing was started.",
-                remedy="Name a smaller folder: --workdir FOLDER; or copy nothing: --workdir none. "
-                "What the program needs goes to the hosts by cluster put NAME FILE PATH, and into "
-                "the command as an absolute path.",
-            )
-    return WorkingFolder(path=top, files=tuple(files), bytes=size)
+        files, size = [], 0
+        for file in _files(top, runs.resolve()):
+            files.append(file.relative_to(top))
+            with file.open("rb") as opened:
+                size += os.fstat(opened.fileno()).st_size
+            if size > MOST_BYTES or len(files) > MOST_FILES:
+                raise SpecError(
+                    f"The working folder {top} is too large to be copied to the hosts.",
+                    means=f"At most {MOST_FILES:,} files of {format_bytes(MOST_BYTES)} together "
+                    "are copied. Nothing was started.",
+                    remedy="Name a smaller folder: --workdir FOLDER; or copy nothing: --workdir "
+                    "none. What the program needs goes to the hosts by cluster put NAME FILE "
+                    "PATH, and into the command as an absolute path.",
+                )
+        return WorkingFolder(path=top, files=tuple(files), bytes=size)
 
 
 def _files(folder: Path, runs: Path) -> Iterator[Path]:
@@ -108,17 +103,14 @@ def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="cluster-") as temporary:
+        to = Path(temporary)
         with _readable(folder.path):
-            _copy(folder, Path(temporary))
-        yield Path(temporary)
-
-
-def _copy(folder: WorkingFolder, to: Path) -> None:
-    copy, digests = to / WORKDIR, {}
-    copy.mkdir()
-    for file in folder.files:
-        target = copy / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(folder.path / file, target)
-        digests[str(file)] = sha256(target)
-    (to / COPIED).write_text(json.dumps(digests))  # ASCII, whatever the names are
+            copy, digests = to / WORKDIR, {}
+            copy.mkdir()
+            for file in folder.files:
+                target = copy / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(folder.path / file, target)
+                digests[str(file)] = sha256(target)
+            (to / COPIED).write_text(json.dumps(digests))  # ASCII, whatever the names are
+        yield to

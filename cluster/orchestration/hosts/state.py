@@ -1,23 +1,26 @@
-"""The state of a cluster: its journal, folded into one frozen value, and that on the disk."""
+"""The state of a cluster: its journal, folded into one frozen value, and the journal on disk."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.journal import Entry
 from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.jobs import NamedJob
-from cluster.core.model.records import JobRecord
 from cluster.core.model.resources import Plan, Price, Receipt
+from cluster.core.model.results.records import JobRecord
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.money import dollars
+from cluster.core.state import journal
+from cluster.core.state.journal import Entry
+from cluster.core.text.units import dollars
+from cluster.providers import Provider, ReportsStates
+from cluster.reports.words.outcomes import outcome_words
 
 
 class ClusterState(Value, frozen=True, kw_only=True):
@@ -36,6 +39,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
     # seconds that each phase of the launch took
     phases: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
     facts: tuple[Facts, ...] = ()
+    owned: journal.Owned | None = None  # by whom, and until when; none where machines cost nothing
+    examined_at: float = 0.0  # when the facts were read, in seconds since the epoch
     proven: journal.Proven | None = None
     is_proven: bool = False  # the machines are those that were, and were not switched off since
     # when each call that creates resources was first sent, by its token, in seconds since the epoch
@@ -71,23 +76,15 @@ class ClusterState(Value, frozen=True, kw_only=True):
     def after(self, entry: Entry) -> ClusterState:
         """Return the state after one more entry of the journal."""
         match entry:
-            case journal.Intended():
-                intended = replace(self, spec=entry.spec, at=entry.at)
-                return replace(
-                    intended,
-                    costs=entry.costs,
-                    price=entry.price,
-                    prices=entry.prices,
-                    ttl=entry.ttl,
-                )
-            case journal.Created():
-                return replace(self, machines=entry.machines, expires=entry.expires)
+            case journal.Intended() | journal.Created():
+                return replace(self, **asdict(entry))
             case journal.LaunchFinished():
                 return replace(self, launched=True)
             case journal.Timed():
                 return replace(self, phases={**self.phases, entry.phase: entry.seconds})
             case journal.Examined():
-                return replace(self, facts=entry.facts)
+                facts = self.facts if entry.facts is None else entry.facts
+                return replace(self, facts=facts, examined_at=entry.at)
         return self._after_job(entry)
 
     def _after_job(self, entry: Entry) -> ClusterState:
@@ -109,21 +106,27 @@ class ClusterState(Value, frozen=True, kw_only=True):
         match entry:
             case journal.Requested(kind=journal.INSTANCES):
                 return replace(self, create_calls={entry.token: entry.at, **self.create_calls})
-            case journal.Answered() if self.machines_to_keep and entry.token in self.create_calls:
-                at = self.create_calls[entry.token]
-                return replace(self, extra_machines=len(entry.ids), extra_since=at)
-            case journal.Answered() if entry.ids and entry.token in self.create_calls:
-                power = self.power or (self.create_calls[entry.token],)
-                before = self.obtained if self.spec.groups else 0  # of other groups, or zones
-                obtained = min(self.spec.hosts, before + len(entry.ids))
-                return replace(self, obtained=obtained, power=power)
+            case journal.Answered() if entry.token in self.create_calls:
+                return self._answered(len(entry.ids), self.create_calls[entry.token])
+            case journal.Owned():
+                return replace(self, owned=entry)
             case journal.Switched():
                 return replace(self, power=(*self.power, entry.at), is_proven=False)
             case journal.Proven():
                 return replace(self, proven=entry, is_proven=True)
         return self
 
-    def _replaced(self, at: float) -> ClusterState:
+    def _answered(self, count: int, timestamp: float) -> ClusterState:
+        """Note how many machines were created, of a call that was sent at a time."""
+        if self.machines_to_keep:
+            return replace(self, extra_machines=count, extra_since=timestamp)
+        if not count:
+            return self
+        before = self.obtained if self.spec.groups else 0  # of other groups, or zones
+        obtained = min(self.spec.hosts, before + count)
+        return replace(self, obtained=obtained, power=self.power or (timestamp,))
+
+    def _replaced(self, timestamp: float) -> ClusterState:
         """Take the machines that were kept, and what is known about each."""
         facts_of, ids = self._known_facts, {machine.id for machine in self.machines_to_keep}
         return replace(
@@ -136,7 +139,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             facts_by_id={},
             is_proven=False,
             extra_machines=0,
-            extra_seconds=self.extra_seconds + self._added_seconds(at),
+            extra_seconds=self.extra_seconds + self._added_seconds(timestamp),
         )
 
     @property
@@ -147,21 +150,20 @@ class ClusterState(Value, frozen=True, kw_only=True):
         own = {machine.id: fact for machine, fact in zip(self.machines, self.facts, strict=True)}
         return {**self.facts_by_id, **own}
 
-    def _added_seconds(self, at: float) -> float:
-        return self.extra_machines * (at - self.extra_since)
+    def _added_seconds(self, timestamp: float) -> float:
+        return self.extra_machines * (timestamp - self.extra_since)
 
-    def after_end(self, at: float, ended: int = 0) -> ClusterState:
-        """Return the state when everything had ended by `at`, in seconds since the epoch.
+    def after_end(self, timestamp: float, ended: int = 0) -> ClusterState:
+        """Return the state when everything had ended by a time, in seconds since the epoch.
 
         `ended` machines had ended before, at an unknown time; they count until `expires`.
         """
         if ended and ended == len(self.machines) and self.expires:
-            at = min(at, self.expires)
-        return replace(self, ended_at=at, jobs=(), ended=ended)
+            timestamp = min(timestamp, self.expires)
+        return replace(self, ended_at=timestamp, jobs=(), ended=ended)
 
     @property
     def name(self) -> str:
-        """The cluster's name."""
         return self.spec.name
 
     @property
@@ -172,14 +174,16 @@ class ClusterState(Value, frozen=True, kw_only=True):
     @property
     def plan(self) -> Plan:
         """The plan of a second launch of the same spec: it creates nothing, at the known price."""
-        price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
         count = len(self.machines)
-        line = f"{self.name} exists already: {count} machine(s){price}; no new ones are created"
+        price = [self.price.hourly * count] if self.price else []
+        line = outcome_words("exists_at" if price else "exists", self.name, count, *price)
         link = next((machine.link for machine in self.machines if machine.link), None)
-        return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl, link=link)
+        return Plan(
+            lines=(line,), costs=self.costs, exists=True, price=self.price, ttl=self.ttl, link=link
+        )
 
     def was_launched_as(self, spec: ClusterSpec) -> bool:
-        """Return whether this spec was launched, and its machines all answered once."""
+        """Return whether this spec was launched, and all its machines have answered."""
         return spec == self.spec and self.launched
 
     def is_unfinished(self, spec: ClusterSpec) -> bool:
@@ -188,26 +192,26 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
     @property
     def is_off(self) -> bool:
-        """Whether the machines were switched off."""
         return bool(self.power) and len(self.power) % 2 == 0
 
-    def has_expired(self, at: float) -> bool:
+    def has_expired(self, timestamp: float) -> bool:
         """Return whether the TTL is over at a time in seconds since the epoch."""
-        return self.expires is not None and 0 < self.expires < at
+        return self.expires is not None and 0 < self.expires < timestamp
 
-    def receipt(self, at: float) -> Receipt | None:
-        """Return the cost of the machines until `at`, in seconds since the epoch."""
-        if not self.power:
+    def receipt(self, timestamp: float) -> Receipt | None:
+        """Return the cost of machines that cost money or were proven, until a time (epoch)."""
+        if not (self.power or self.proven):
             return None
-        times = [*self.power, self.ended_at or at]
+        times = [*(self.power or (self.at,)), self.ended_at or timestamp]
         seconds = sum(off - start for start, off in zip(times[::2], times[1::2], strict=False))
         hosts = len(self.machines) or self.obtained
-        extra = self.extra_seconds + self._added_seconds(self.ended_at or at)
+        extra = self.extra_seconds + self._added_seconds(self.ended_at or timestamp)
+        cost = None if self.price is None else dollars(self.price, 1, hosts * seconds + extra)
         return Receipt(
             hosts=hosts,
             seconds=seconds,
             price=self.price,
-            dollars=None if self.price is None else dollars(self.price, 1, hosts * seconds + extra),
+            dollars=cost if self.power else 0.0,
             final=self.ended_at is not None,
             ended=self.ended,
             proven=self.proven.hosts if self.proven else 0,
@@ -215,27 +219,32 @@ class ClusterState(Value, frozen=True, kw_only=True):
         )
 
 
+def machine_states(provider: Provider, state: ClusterState) -> tuple[str, ...]:
+    """Ask a provider for the state of each machine that costs money (ProvisionError)."""
+    if not (isinstance(provider, ReportsStates) and state.costs and state.machines):
+        return ()
+    return provider.states(state.name, state.machines)
+
+
 class StateOnDisk:
-    """A cluster's journal, and the state folded from it (SpecError: it has no launch).
+    """A cluster's journal, and the state folded from it (SpecError: no launch is in it).
 
     `state` is as of the last entry that this process read or wrote.
     """
 
+    state: ClusterState
+
     def __init__(self, journal_: journal.Journal) -> None:
         self.journal = journal_
-        self.state = self._read()
-
-    def _read(self) -> ClusterState:
-        state = ClusterState.from_entries(self.journal.entries())
-        if state is None:
-            name = self.journal.name
-            raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
-        return state
+        self._version = journal.NO_VERSION
+        self._changing = threading.RLock()  # what one thread reads, another may just write
+        self.refresh()
 
     def record(self, entry: Entry) -> None:
         """Write an entry, and update the state (ClusterError: another took the cluster down)."""
-        self.journal.append(entry)
-        self.state = self.state.after(entry)
+        with self._changing:
+            self._version = self.journal.append(entry, version=self._version)
+            self.state = self.state.after(entry)
 
     def record_if_up(self, entry: Entry) -> None:
         """Update the state by an entry; write it unless another process took the cluster down."""
@@ -244,22 +253,30 @@ class StateOnDisk:
         else:
             self.state = self.state.after(entry)
 
-    def end(self, at: float, ended: int = 0) -> None:
+    def end(self, timestamp: float, ended: int = 0) -> None:
         """Note when the machines were gone, in epoch seconds; the journal goes with them."""
-        self.state = self.state.after_end(at, ended)
+        self.state = self.state.after_end(timestamp, ended)
 
     def note_machines(self, machines: Iterable[Machine]) -> None:
-        """Record machines with changed fields, such as their addresses."""
         self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
 
     def refresh(self) -> ClusterState:
-        """Read what others, such as the provider, wrote into the journal."""
-        self.state = self._read()
-        return self.state
+        """Read what others, such as the provider, have written into the journal."""
+        with self._changing:
+            version = self.journal.version
+            if not any(version) or version != self._version:
+                state = ClusterState.from_entries(self.journal.entries())
+                if state is None:
+                    name = self.journal.name
+                    raise SpecError(
+                        f"There is no cluster {name!r}.", remedy="List them: cluster ls"
+                    )
+                self.state, self._version = state, version
+            return self.state
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from changing the cluster; read their changes (ClusterError)."""
         with self.journal.lock():
-            self.state = self._read()
+            self.refresh()
             yield

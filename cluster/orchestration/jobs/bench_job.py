@@ -1,6 +1,4 @@
-"""A benchmark as a job of its cluster: the verbs of any other; its first host leads the ranks."""
-
-from __future__ import annotations
+"""A benchmark as a job, with the verbs of any other; its first host leads the ranks."""
 
 import queue
 import time
@@ -10,18 +8,18 @@ from functools import partial
 from pathlib import Path
 
 from cluster.agent.task import BEGINS_WITHIN
-from cluster.core import claims
 from cluster.core.errors import ClusterError, JobError, ShellError, Timeout, Unreachable
 from cluster.core.model.hang import HangAnswer
 from cluster.core.model.jobs import NamedJob, State, Task, TaskEnd, TaskSpec, TaskState
-from cluster.core.model.records import JobRecord
-from cluster.orchestration.bench.collect import JobListener, raise_unless_done
+from cluster.core.model.results.records import JobRecord
+from cluster.core.state import claims
+from cluster.orchestration.bench.collect import Listener, raise_unless_done
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.jobs.hang import look_on
-from cluster.orchestration.jobs.job import Job, Line, Lost
+from cluster.orchestration.jobs.job import Job, Line
 from cluster.remote.hosts import Hosts
-from cluster.remote.tasks import HostTasks
-from cluster.remote.threads import start
+from cluster.remote.parallel import start
+from cluster.remote.sessions.tasks import HostTasks
 from cluster.reports.words.outcomes import outcome_words
 from cluster.runs import store
 
@@ -30,29 +28,21 @@ ANSWERS_WITHIN = 5.0  # seconds for its first host to say whether it runs
 ENDS: Mapping[str, State] = {"done": "done", "failed": "failed", "interrupted": "stopped"}
 
 
-class _Lines(JobListener):
+class _Lines(Listener):
     """Puts the lines of the ranks where they are read."""
 
     def __init__(self, put: Callable[[Line], None]) -> None:
         self._put = put
 
     def output(self, line: str) -> None:
-        """Put a line that the ranks printed."""
         self._put(_line(line, "stdout"))
 
     def notice(self, line: str) -> None:
-        """Put what was noticed."""
         self._put(_line(line, "stderr"))
 
 
 class BenchJob(Job):
-    """A benchmark that was started on a cluster.
-
-    Args:
-        bench: what was started.
-        remote: the connections of the cluster.
-        jobs: starts and collects the benchmarks.
-    """
+    """A benchmark that was started on a cluster."""
 
     def __init__(self, bench: JobRecord, remote: Hosts, jobs: Jobs) -> None:
         record = NamedJob(
@@ -66,13 +56,13 @@ class BenchJob(Job):
             by="",
             folder=bench.run,
         )
-        super().__init__(record, remote, _never_again)
+        super().__init__(record, remote, lambda job, _: job.record)  # it has no restarts
         self.bench = bench
         self._jobs = jobs
 
     @property
     def is_kept(self) -> bool:
-        """Whether it has ended, and its results are here."""
+        """Whether the benchmark has ended, and its results are here."""
         return self._jobs.is_collected(self.bench)
 
     def states(self) -> dict[str, TaskState | ClusterError]:
@@ -115,8 +105,8 @@ class BenchJob(Job):
         return state
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until it has ended, and download its results."""
-        ended = start(partial(self.watch, JobListener()))
+        """Wait until the benchmark has ended, and download its results."""
+        ended = start(partial(self.watch, Listener()))
         try:
             ended.result(timeout)
         except TimeoutError as error:
@@ -126,15 +116,15 @@ class BenchJob(Job):
             ) from error
         raise_unless_done(store.read(self.fetch()))
 
-    def watch(self, listener: JobListener) -> int:
-        """Pass what it writes to a listener until it has ended; return its exit status.
+    def watch(self, listener: Listener) -> int:
+        """Pass what the benchmark writes to a listener until it ends; return its exit status.
 
-        JobError: it was lost. Unreachable: its first host does not answer; it may still run there.
+        JobError: the benchmark was lost. Unreachable: its first host does not answer.
         """
         return self._jobs.wait(self.bench, listener)
 
     def stop_on(self, hosts: Collection[str], reason: str) -> None:
-        """End its ranks, which is possible on all hosts only; keep its results."""
+        """End the ranks, which is possible only on all hosts at once; keep the results."""
         del hosts
         if not self.is_kept:
             self._jobs.end(
@@ -142,13 +132,13 @@ class BenchJob(Job):
             )
 
     def fetch(self) -> Path:
-        """Download its results; return the folder of its run (SpecError: it still runs)."""
+        """Download the results; return the run's folder (SpecError: the benchmark still runs)."""
         with suppress(JobError):  # the run says how it failed
             self._jobs.fetch(self.bench)
         return Path(self.bench.run)
 
     def lines(self, *, follow: bool = True) -> Iterator[Line]:
-        """Yield what its ranks print, as it comes; standard error at its end, if it is all."""
+        """Yield what the ranks print, as it comes; if it is nothing, standard error at the end."""
         if not follow or self.is_kept:
             for text in self._jobs.logs(self.bench).splitlines():
                 yield _line(text, "stdout")
@@ -161,21 +151,15 @@ class BenchJob(Job):
         ended.result()
 
     def look_for_hang(self, *, native: bool = False) -> tuple[HangAnswer, Path]:
-        """Return which of its ranks the others wait for, and the folder of the evidence.
+        """Return which rank the others wait for, and the folder of the evidence.
 
-        `native`: read native stacks, too, for which each process is stopped for milliseconds.
-        SpecError: none of its ranks runs.
+        `native` also reads native stacks, for which each process is stopped for milliseconds.
+        SpecError: no rank runs.
         """
         shells = self._remote.shells()
         machines = {machine.name: machine for machine in self._remote.machines}
         folders = dict.fromkeys(shells, self.bench.folder)
         return look_on(shells, machines, folders, Path(self.bench.run), native=native)
-
-
-def _never_again(job: Job, lost: Lost) -> NamedJob:
-    """Return the record as it is: a benchmark has no restarts."""
-    del lost
-    return job.record
 
 
 def _ended(state: State, status: int, reason: str = "") -> TaskState:

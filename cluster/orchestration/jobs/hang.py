@@ -1,9 +1,8 @@
 """Which rank of a running job the others wait for: two looks at all its hosts, and the answer."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec import DecodeError, structs
 
@@ -12,16 +11,11 @@ from cluster.analysis.hang import diagnose
 from cluster.core import decoders
 from cluster.core.errors import ClusterError, ShellError, SpecError, Unreachable
 from cluster.core.model.hang import HangAnswer, HostReport, ProcessState, Snapshot
-from cluster.core.paths import make_private
+from cluster.core.model.hosts import Machine
+from cluster.core.state.files import make_private
 from cluster.remote.parallel import try_each
+from cluster.remote.shells import Shell
 from cluster.runs.dumps import FOLDER, read_dumps, write_answer, write_report
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from cluster.core.model.hosts import Machine
-    from cluster.remote.shells import Shell
 
 WITHIN = 30.0  # seconds for a host's two reports
 BETWEEN = 2.0  # seconds between two looks
@@ -37,16 +31,17 @@ def look_on(
 ) -> tuple[HangAnswer, Path]:
     """Return which rank of a job the others wait for, and the folder of the evidence.
 
-    `folders` are those of the job on its hosts; `folder`, here, gets the evidence. `native`: read
-    native stacks, too, for which each process is stopped for milliseconds. SpecError: no rank of it
-    runs.
+    `folders` are those of the job on its hosts; `folder`, here, gets the evidence. `native` also
+    reads native stacks; each process is stopped for milliseconds for that. SpecError: no rank runs.
     """
 
     def ask(name: str, shell: Shell) -> list[HostReport]:
         look = ("hang", folders[name], str(BETWEEN), *(["native"] if native else []))
         result = shell.run([f"{machines[name].bin}/python3", *AGENT, *look], timeout=WITHIN)
         if result.status != 0 or not result.stdout.strip():
-            raise ShellError(f"{name} cannot say what its ranks do.", means=result.stderr.strip())
+            raise ShellError(
+                f"{name} cannot say what its ranks do.", means=result.stderr.strip(), host=name
+            )
         try:
             return [decoders.decode(line, HostReport) for line in result.stdout.splitlines()]
         except DecodeError as error:
@@ -54,16 +49,14 @@ def look_on(
                 f"{name} does not say what its ranks do in a form that is known.",
                 means=str(error),
                 remedy=f"What a login prints there may be in between: {result.stdout[:60]!r}",
+                host=name,
             ) from error
 
     evidence = folder / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)
     answers = try_each(shells, ask)
     failed = {name: reason for name, reason in answers.items() if isinstance(reason, ClusterError)}
-    looks = {
-        name: answer if isinstance(answer, list) else [HostReport()]
-        for name, answer in answers.items()
-    }
+    looks = {name: a if isinstance(a, list) else [HostReport()] for name, a in answers.items()}
     for name, reports in looks.items():
         for number, report in enumerate(reports):
             write_report(evidence / str(number + 1) / name, report)
@@ -81,7 +74,7 @@ def _absent(
 ) -> HostReport:
     """Return the ranks that no host has: ended, or on a host that does not answer.
 
-    A host that answers and cannot say what its ranks do leaves them unread, which is not absent.
+    Ranks on a host that answers, but cannot say what they do, are unread, and not absent.
     """
     silent = [name for name, error in failed.items() if isinstance(error, Unreachable)]
     if len(silent) < len(failed):
@@ -106,7 +99,7 @@ def _absent(
 
 
 def _hosts_of_ranks(size: int, by_host: Mapping[str, set[int]]) -> dict[int, str]:
-    """Return where the ranks are if they were dealt to hosts in blocks, or in turns."""
+    """Return the hosts of the ranks if these were assigned in blocks, or round-robin."""
     names = list(by_host)
     for share in (size // len(names), 1):
         dealt = {rank: names[rank // share % len(names)] for rank in range(size) if share}

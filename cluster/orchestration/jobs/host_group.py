@@ -1,10 +1,15 @@
-"""`c.hosts[0]`, `c.hosts[1:]`, `c.hosts["worker"]`: hosts as values, with the same verbs on all."""
+"""`c.hosts[0]`, `c.hosts[1:]`, `c.hosts["worker"]`: hosts as values, with the same verbs on all.
+
+Each host runs a set-up script once: a file there marks what ran, by its content.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
 import shlex
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,16 +18,22 @@ from uuid import uuid4
 
 import msgspec
 
-from cluster.core.errors import ClusterError, JobError, ShellError, SpecError, Unreachable
-from cluster.core.model.hosts import Completed, Machine
+from cluster.core.errors import (
+    TAIL_LINES,
+    ClusterError,
+    JobError,
+    ShellError,
+    SpecError,
+    Unreachable,
+)
+from cluster.core.model.hosts import Completed, Machine, group_of
 from cluster.core.model.jobs import TaskSpec
-from cluster.orchestration.files.sync import Sync, SyncReport
-from cluster.orchestration.files.tree import read_tree
 from cluster.orchestration.jobs.job import Job
-from cluster.remote import spread
+from cluster.orchestration.sync import Sync, SyncReport, read_tree
+from cluster.remote.files import spread
 from cluster.remote.hosts import Hosts
-from cluster.remote.leftovers import MARK, end_leftovers
-from cluster.remote.parallel import results, try_each
+from cluster.remote.parallel import on_each, results, try_each
+from cluster.remote.sessions.leftovers import MARK, end_leftovers
 from cluster.remote.shells import Shell
 from cluster.runs.store import root as runs_root
 
@@ -52,24 +63,18 @@ class StartOptions(TypedDict, total=False):
 
 
 class HostGroup(Sequence["Host"]):
-    """Some hosts of a cluster, in the order of their numbers; each verb acts on all in parallel.
-
-    Args:
-        remote: the connections of the cluster.
-        start: starts a job on some hosts; see `Cluster.start`.
-        machines: of the group.
-    """
+    """Some hosts of a cluster, in the order of their numbers; each verb acts on all in parallel."""
 
     def __init__(
         self, remote: Hosts, start: Callable[..., Job], machines: tuple[Machine, ...] | None = None
     ) -> None:
         self._remote = remote
-        self._start = start
+        self._start = start  # a job on some hosts, as `Cluster.start` does
         self._machines = machines
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """Their machines."""
+        """The machines of the hosts, in the order of the ranks."""
         return self._remote.machines if self._machines is None else self._machines
 
     @property
@@ -124,17 +129,17 @@ class HostGroup(Sequence["Host"]):
             command: a line for `sh`, or the words of a command, unquoted. What a line leaves in the
                 background with `&` is not waited for.
             cwd: a folder on the hosts; by default the home folder, on `local` one for each host.
-            env: variables beyond those of the login.
+            env: environment variables, in addition to those of the login.
             timeout: seconds.
             check: raise if the exit status is not 0.
             on_line: called with a machine's name and each line that it prints, as it comes.
 
         Returns:
-            How it ended on each host, by the name of its machine.
+            How the command ended on each host, by the name of its machine.
 
         Raises:
-            JobError: its exit status was not 0 on one host.
-            ShellError: on one host, it could not be started, or did not end in time.
+            JobError: the exit status was not 0 on one host.
+            ShellError: the command could not be started on one host, or did not end in time.
             HostErrors: several hosts failed; each is listed.
         """
         ended = self.try_run(command, cwd=cwd, env=env, timeout=timeout, on_line=on_line)
@@ -173,23 +178,23 @@ class HostGroup(Sequence["Host"]):
             raise
 
     def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
-        """Start a job on these hosts, which goes on without this process; see `Cluster.start`.
+        """Start a job on these hosts that goes on without this process; see `Cluster.start`.
 
         Example: `c.hosts["worker"].start("python train.py", name="train")`
         """
         return self._start(command, hosts=self, **options)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Copy a file or folder to each host; hosts pass what is large on to one another.
+        """Copy a file or folder to each host; hosts pass large ones on to one another.
 
         Example: `c.hosts[1:].put("train.py", "work/")`
 
         Args:
-            to: its path on the hosts, or with a `/` at the end the folder that it goes into.
+            to: the path on the hosts; with a `/` at the end, the folder that it goes into.
                 Nothing there is ever removed; files of the same name are replaced.
 
         Raises:
-            SpecError: it does not exist on this machine.
+            SpecError: there is no such file or folder on this machine.
             ShellError: it could not be read, or could not be written on one host.
             HostErrors: on several.
         """
@@ -213,12 +218,12 @@ class HostGroup(Sequence["Host"]):
         folder of all runs. Example: `print(c.sync(".", "adder"))`
 
         Args:
-            there: the folder on the hosts, which is made; by default, the name of the one here.
+            there: the folder on the hosts, created if missing; by default, named as the one here.
             delete: remove what is there and not here, but nothing that `.gitignore` names.
-            runs: the folder of all runs, if it is another than usual.
+            runs: the folder of all runs, if it is not the usual one.
 
         Returns:
-            What was sent, what was left out, and what changed meanwhile; as text, in words.
+            What was sent, what was left out, and what changed meanwhile; `print` words it.
 
         Raises:
             SpecError: the folder here does not exist or cannot be read.
@@ -246,14 +251,14 @@ class HostGroup(Sequence["Host"]):
             shell.fetch(self.path(name, path), Path(to) / name)
             return Path(to) / name
 
-        return self._each(fetch)
+        return self._on_hosts(fetch)
 
     def write(self, text: str, path: str) -> None:
         """Write a small file on each host, atomically: `c.hosts.write("lr = 0.1", "conf.toml")`.
 
         ShellError: it could not be written on one host; HostErrors: on several.
         """
-        self._each(lambda name, shell: shell.write(text, self.path(name, path)))
+        self._on_hosts(lambda name, shell: shell.write(text, self.path(name, path)))
 
     def read(self, path: str) -> dict[str, str]:
         """Return the text of a small file of each host: `c.hosts["worker"].read("out/loss")`.
@@ -264,14 +269,16 @@ class HostGroup(Sequence["Host"]):
         def read(name: str, shell: Shell) -> str:
             result = shell.run(["cat", "--", self.path(name, path)])
             if result.status != 0:
-                raise ShellError(f"{path} cannot be read on {name}: {result.stderr.strip()}")
+                raise ShellError(
+                    f"{path} cannot be read on {name}: {result.stderr.strip()}", host=name
+                )
             return result.stdout
 
-        return self._each(read)
+        return self._on_hosts(read)
 
     def exists(self, path: str) -> dict[str, bool]:
         """Return whether a path exists, for each host: `all(c.hosts.exists("data").values())`."""
-        return self._each(lambda name, shell: shell.exists(self.path(name, path)))
+        return self._on_hosts(lambda name, shell: shell.exists(self.path(name, path)))
 
     def path(self, name: str, path: str) -> str:
         """Return a path on a host, as its shell takes it: `c.hosts.path("0.mpi.mine", "data")`.
@@ -301,7 +308,7 @@ class HostGroup(Sequence["Host"]):
                 Path(folder).mkdir(parents=True, exist_ok=True)
         return shells
 
-    def _each(self, do: Callable[[str, Shell], T]) -> dict[str, T]:
+    def _on_hosts(self, do: Callable[[str, Shell], T]) -> dict[str, T]:
         return results(self._try_each(do))
 
     def _try_each(self, do: Callable[[str, Shell], T]) -> dict[str, T | ClusterError]:
@@ -316,18 +323,14 @@ class HostGroup(Sequence["Host"]):
 
 
 class Host:
-    """One host of a cluster.
-
-    Args:
-        group: of this host alone.
-    """
+    """One host of a cluster."""
 
     def __init__(self, group: HostGroup) -> None:
-        self.group = group
+        self.group = group  # of this host alone
 
     @property
     def machine(self) -> Machine:
-        """Its machine."""
+        """The machine: its id, its address, and how it is reached."""
         return self.group.machines[0]
 
     @property
@@ -353,7 +356,7 @@ class Host:
         check: bool = True,
         on_line: Callable[[str, str], None] | None = None,
     ) -> Completed:
-        """Run a command here, and wait for it; see `HostGroup.run`.
+        """Run a command on this host, and wait for it; see `HostGroup.run`.
 
         Example: `c.hosts[0].run("nproc").stdout`
         """
@@ -363,7 +366,7 @@ class Host:
         return ended[self.name]
 
     def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
-        """Start a job here, which goes on without this process; see `Cluster.start`.
+        """Start a job on this host that goes on without this process; see `Cluster.start`.
 
         Example: `c.hosts[0].start("tensorboard --logdir logs", name="tb").forward(6006)`
         """
@@ -381,7 +384,7 @@ class Host:
         delete: bool = False,
         runs: str | Path | None = None,
     ) -> SyncReport:
-        """Bring a folder here to the state of one of this machine; see `HostGroup.sync`.
+        """Bring a folder of this host to the state of a local one; see `HostGroup.sync`.
 
         Example: `print(c.hosts[0].sync(".", "adder"))`
         """
@@ -394,7 +397,7 @@ class Host:
         return Path(to)
 
     def read(self, path: str) -> str:
-        """Return the text of a small file here, `c.hosts[0].read("out/loss")` (ShellError)."""
+        """Return the text of a small file: `c.hosts[0].read("out/loss")` (ShellError)."""
         return self.group.read(path)[self.name]
 
     def write(self, text: str, path: str) -> None:
@@ -444,7 +447,7 @@ def check_task(spec: TaskSpec, restarts: int) -> None:
 
 
 def check_seconds(**values: float | None) -> None:
-    """Refuse options that are no seconds above zero (SpecError)."""
+    """Refuse options that are not a positive number of seconds (SpecError)."""
     for name, value in values.items():
         if value is not None and not value > 0:
             raise SpecError(f"{name} is {value:g}; it must be a number of seconds above 0.")
@@ -453,7 +456,7 @@ def check_seconds(**values: float | None) -> None:
 def _checked(
     name: str, command: Command, end: Completed | ClusterError
 ) -> Completed | ClusterError:
-    """Return how a command ended on a host, or the error that it failed."""
+    """Return how a command ended on a host, or the error of its failure."""
     if isinstance(end, ClusterError) or end.status == 0:
         return end
     line = command if isinstance(command, str) else shlex.join(command)
@@ -488,3 +491,76 @@ def _part(names: tuple[str, ...], part: str) -> tuple[str, ...]:
             remedy=f"Name them by number, range or name: 0, 1:, 0:2, {examples}{more}",
         )
     return selected
+
+
+SETUP = "setup"  # of our folder on a host
+# What the script prints goes to one stream, in the order in which it comes.
+RUN_SCRIPT = 'case $(head -c 2 "$1") in "#!") exec "$1" 2>&1;; *) exec sh -e "$1" 2>&1;; esac'
+
+
+def read_script(script: str | Path) -> str:
+    """Return the text of a script, or of the file that it names (SpecError: it is unreadable)."""
+    text = str(script)
+    is_path = isinstance(script, Path) or ("\n" not in text and " " not in text)
+    if is_path and (Path(text).exists() or isinstance(script, Path) or text.endswith(".sh")):
+        try:
+            text = Path(text).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise SpecError(f"The set-up script {script} cannot be read: {reason}.") from error
+    if not text.strip():
+        raise SpecError("The set-up script is empty.", remedy="Leave it out.")
+    return text
+
+
+def repeat_setup(new: HostGroup, hosts: HostGroup) -> None:
+    """Run on a new host the set-up scripts that have run on another of its group."""
+    group = group_of(new.machines[0])
+    neighbours = [m for m in hosts.machines if group_of(m) == group and m.name not in new.names]
+    if neighbours:
+        machine = neighbours[0]
+        shell = hosts.shells()[machine.name]
+        folder = posixpath.join(machine.folder, SETUP, machine.name)
+        names = shell.run(["sh", "-c", 'cd -- "$1" 2> /dev/null && ls -tr', "sh", folder]).stdout
+        keys = [name.removesuffix(".done") for name in names.split() if name.endswith(".done")]
+        scripts = [shell.run(["cat", f"{folder}/{key}"]).stdout for key in keys]
+        for script in scripts:
+            run_once(new, script)
+
+
+def run_once(
+    hosts: HostGroup, text: str, on_line: Callable[[str, str], None] | None = None
+) -> tuple[str, ...]:
+    """Run a script on the hosts that have not run it; return their names (JobError, HostErrors)."""
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    machines = {machine.name: machine for machine in hosts.machines}
+    folders = {n: posixpath.join(machine.folder, SETUP, n) for n, machine in machines.items()}
+
+    result = on_each(hosts.shells(), lambda n, shell: shell.exists(f"{folders[n]}/{key}.done"))
+    waiting = {name: shell for name, shell in hosts.shells().items() if not result[name]}
+
+    def run(name: str, shell: Shell) -> None:
+        path, printed = f"{folders[name]}/{key}", deque[str](maxlen=TAIL_LINES)
+
+        def hear(line: str) -> None:
+            printed.append(line)
+            if on_line is not None:
+                on_line(name, line)
+
+        shell.write(text, path, mode=0o700)
+        words = command_words(
+            machines[name], ["sh", "-c", RUN_SCRIPT, "sh", path], hosts.path(name, ""), {}
+        )
+        ended = shell.run(words, on_line=hear)
+        if ended.status != 0:
+            raise JobError(
+                f"The set-up of {name} ended with exit status {ended.status}.",
+                means="What it did there stays; the next set-up runs it again.",
+                stdout="\n".join(printed),
+                stderr=ended.stderr,
+                host=name,
+            )
+        shell.write("", f"{path}.done")
+
+    on_each(waiting, run)
+    return tuple(waiting)

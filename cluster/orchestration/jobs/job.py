@@ -22,14 +22,13 @@ from cluster.core.model.hang import HangAnswer
 from cluster.core.model.hosts import Machine
 from cluster.core.model.jobs import NamedJob, State, Task, TaskOutput, TaskState
 from cluster.core.model.value import Value
-from cluster.core.paths import make_private
+from cluster.core.state.files import make_private
 from cluster.orchestration.jobs.hang import look_on
-from cluster.remote.forward import Forward
 from cluster.remote.hosts import Hosts
-from cluster.remote.parallel import name_host, on_each, results, try_each
+from cluster.remote.network.forward import Forward
+from cluster.remote.parallel import name_host, on_each, results, start, try_each
+from cluster.remote.sessions.tasks import HostTasks
 from cluster.remote.shells import Shell
-from cluster.remote.tasks import HostTasks
-from cluster.remote.threads import start
 from cluster.reports.words.hang import answer_line
 from cluster.reports.words.outcomes import outcome_words
 
@@ -49,7 +48,7 @@ LISTENS = 'cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -q ":$1 [0-9A-F]
 
 
 class Line(Value, frozen=True, kw_only=True):
-    """A line that a task of a job has printed."""
+    """A line printed by a task of a job."""
 
     host: str  # the name of the machine; empty for a benchmark, whose ranks share one stream
     rank: int  # of the task
@@ -65,20 +64,14 @@ class Line(Value, frozen=True, kw_only=True):
 
 
 class Job:
-    """A job of a cluster, as `Cluster.start` or `Cluster.jobs` gives it.
-
-    Args:
-        record: what was started, and where.
-        remote: the connections of the cluster.
-        restart: starts it again after the loss of hosts.
-    """
+    """A job of a cluster, as `Cluster.start` and `Cluster.jobs` return it."""
 
     def __init__(
         self, record: NamedJob, remote: Hosts, restart: Callable[[Job, Lost], NamedJob]
     ) -> None:
-        self.record = record
+        self.record = record  # what was started, and where
         self._remote = remote
-        self._restart = restart
+        self._restart = restart  # again, after the loss of hosts
         self._ended: dict[int, TaskState] = {}
         self._next_look = 0.0  # for a hang, by the monotonic clock
 
@@ -87,21 +80,21 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the job in its cluster."""
         return self.record.name
 
     @property
     def is_kept(self) -> bool:
-        """Whether it has ended, and its output is here."""
+        """Whether the job has ended, and its output is here."""
         return all(self._output_file(task).exists() for task in self.record.tasks)
 
     @property
     def command(self) -> str:
-        """Its command, as it was typed."""
+        """The command, as it was typed."""
         return self.record.spec.line or shlex.join(self.record.spec.argv)
 
     def states(self) -> dict[str, TaskState | ClusterError]:
-        """Ask each host for the state of its task; one that does not answer has its error.
+        """Ask each host for the state of its task; return the error of one that does not answer.
 
         Example: `job.states()["0.mpi.mine"]`
         """
@@ -112,10 +105,7 @@ class Job:
             lambda name, shell: self._host_tasks(name, shell).states([tasks[name]])[0],
         )
         self._keep(answers)
-        return {
-            task.host: self._ended.get(task.rank) or answers[task.host]
-            for task in self.record.tasks
-        }
+        return {t.host: self._ended.get(t.rank) or answers[t.host] for t in self.record.tasks}
 
     def _kept_states(self) -> dict[str, TaskState]:
         """Return the states of the tasks whose output is here, by the names of their hosts."""
@@ -137,11 +127,11 @@ class Job:
 
     @property
     def state(self) -> State:
-        """The state of its worst task; `unreachable` if a host does not answer."""
+        """The state of the worst task; `unreachable` if a host does not answer."""
         return worst(self.states().values())
 
     def runs_on(self) -> tuple[str, ...]:
-        """Return the names of hosts where it runs, also if it has lost others: `job.runs_on()`."""
+        """Return the hosts where the job runs, even if it has lost others: `job.runs_on()`."""
         answers = self.states().items()
         return tuple(host for host, a in answers if isinstance(a, TaskState) and a.end is None)
 
@@ -180,7 +170,7 @@ class Job:
         results({task.host: self._failure(task) or self for task in self.record.tasks})
 
     def _begin_again(self, states: Lost, *, unreachable: bool) -> bool:
-        """Start the job again everywhere if it has lost hosts and may be; return whether it was."""
+        """Start the job again if it has lost hosts and a restart is left; return whether it was."""
         lost = {
             name: state
             for name, state in states.items()
@@ -202,12 +192,13 @@ class Job:
         return JobError(
             f"{task.host}: the job {self.name} is {state.state}{status}.",
             means=state.end.reason,
+            host=task.host,
             stdout="\n".join(line.text for line in lines if line.stream == "stdout"),
             stderr="\n".join(line.text for line in lines if line.stream == "stderr"),
         )
 
     def stop(self, reason: str = "") -> None:
-        """End all processes of the job: SIGTERM, and after its grace SIGKILL; keep its output.
+        """End all processes of the job, by SIGTERM, then SIGKILL after its grace; keep its output.
 
         Example: `job.stop("The loss is NaN.")`, with a reason for its record.
 
@@ -221,16 +212,16 @@ class Job:
         """End tasks as `stop` does, on some hosts: `job.stop_on(["1.mpi.mine"], "")`."""
         tasks = [task for task in self.record.tasks if task.host in hosts]
         grace = self.record.spec.grace
-        self._keep(self._each(lambda task, host: host.stop(task, grace, reason), tasks))
+        self._keep(self._on_hosts(lambda task, host: host.stop(task, grace, reason), tasks))
         self.fetch()
 
     def look_for_hang(self, *, native: bool = False) -> tuple[HangAnswer, Path]:
-        """Return which of its ranks the others wait for, and the folder of the evidence.
+        """Return which rank the others wait for, and the folder of the evidence.
 
         Example: `answer, evidence = job.look_for_hang()`
 
-        `native`: read native stacks, too, for which each process is stopped for milliseconds.
-        SpecError: none of its ranks runs.
+        `native` also reads native stacks, for which each process is stopped for milliseconds.
+        SpecError: no rank of the job runs.
         """
         tasks = {task.host: task for task in self.record.tasks}
         return look_on(
@@ -244,9 +235,7 @@ class Job:
     def _end_if_hung(self, states: Lost) -> None:
         """End a job that has printed nothing for `hang_after`, unless its ranks go on."""
         after, now = self.record.spec.hang_after, time.monotonic()
-        running = [
-            state for state in states.values() if isinstance(state, TaskState) and not state.end
-        ]
+        running = [s for s in states.values() if isinstance(s, TaskState) and not s.end]
         quiet = min((state.quiet for state in running), default=0.0)
         if after is None or quiet < after or now < self._next_look:
             return
@@ -254,7 +243,7 @@ class Job:
         with suppress(SpecError):
             answer, evidence = self.look_for_hang()
             if answer.verdict not in ("slow", "moving"):
-                self.stop(f"No line for {after:g} s. {answer_line(answer)}. Evidence: {evidence}")
+                self.stop(outcome_words("hung", after, answer_line(answer), evidence))
 
     def _watch_for_hang(self) -> None:
         """Watch until all tasks have ended, beside the process that reads their lines."""
@@ -284,7 +273,7 @@ class Job:
         states = {task.host: self._ended[task.rank] for task in ended}
         (folder / STATES).write_bytes(msgspec.json.encode(states))
         (folder / "job.json").write_bytes(msgspec.json.encode(self.record))
-        self._each(download, ended)
+        self._on_hosts(download, ended)
         return folder
 
     def logs(self) -> str:
@@ -297,7 +286,7 @@ class Job:
         Example: `[line.text for line in job.lines() if line.rank == 0]`
 
         Args:
-            follow: wait for more until all tasks have ended, also those of a restart.
+            follow: wait for more until all tasks have ended, including those of a restart.
 
         Raises:
             ClusterError: a host does not answer any more; its task may still run there.
@@ -380,7 +369,7 @@ class Job:
 
         Raises:
             JobError: the job ended before.
-            Timeout: it does not exist in time.
+            Timeout: the file does not appear in time.
             HostErrors: several of these.
         """
         self._wait_for(lambda task: ["test", "-e", posixpath.join(task.cwd, path)], path, timeout)
@@ -403,15 +392,16 @@ class Job:
                     raise Timeout(
                         f"{task.host}: {awaited} is not there after {timeout:g} s.",
                         remedy=f"Look: cluster logs {self._remote.name} {self.name}",
+                        host=task.host,
                     )
                 time.sleep(POLL)
 
-        self._each(wait)
+        self._on_hosts(wait)
 
     def _task_state(self, task: Task, tasks: HostTasks) -> TaskState:
         return tasks.states([task])[0]
 
-    def _each(
+    def _on_hosts(
         self, do: Callable[[Task, HostTasks], T], tasks: Sequence[Task] | None = None
     ) -> dict[str, T]:
         named = {task.host: task for task in (self.record.tasks if tasks is None else tasks)}
@@ -428,7 +418,6 @@ class Job:
         return next(machine for machine in self._remote.machines if machine.name == name)
 
     def _output_file(self, task: Task) -> Path:
-        """Return the file here with the output of a task that has ended."""
         return Path(self.record.folder, f"{task.host}.output")
 
     def _kept_lines(self, task: Task, offset: int) -> Iterator[Line]:
@@ -443,20 +432,18 @@ class Job:
 
 
 def may_run(state: TaskState | ClusterError) -> bool:
-    """Tell whether a task runs, or may: its host does not answer."""
+    """Tell whether a task runs, or may do so as its host does not answer."""
     return isinstance(state, ClusterError) or state.end is None
 
 
 def worst(states: Iterable[TaskState | ClusterError]) -> State:
     """Return the state of a job: that of its worst task."""
-    kinds = {
-        "unreachable" if isinstance(answer, ClusterError) else answer.state for answer in states
-    }
+    kinds = {"unreachable" if isinstance(a, ClusterError) else a.state for a in states}
     return next(state for state in ORDER if state in kinds)
 
 
 def arrived(output: TaskOutput, task: Task) -> Iterator[Line]:
-    """Read the lines of output that arrives now, with times by the clock of this machine."""
+    """Read the lines of output as it arrives, with times of this machine's clock."""
     if output.dropped:
         yield _note(task, outcome_words("older_output", output.dropped))
     yield from parse(output.text, task, time.time() - output.now)
@@ -469,14 +456,14 @@ def _note(task: Task, text: str) -> Line:
 def parse(text: str, task: Task, ahead: float) -> Iterator[Line]:
     """Read the lines of a task's output; `ahead` is this clock minus the host's, in seconds."""
     for row in text.split("\n"):
-        at, _, rest = row.partition(" ")
+        timestamp, _, rest = row.partition(" ")
         mark, _, words = rest.partition(" ")
         if mark.lower() in STREAMS:
             yield Line(
                 host=task.host,
                 rank=task.rank,
                 stream=STREAMS[mark.lower()],
-                at=float(at) + ahead,
+                at=float(timestamp) + ahead,
                 text=words,
                 whole=mark.islower(),
             )

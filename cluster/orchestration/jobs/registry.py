@@ -1,6 +1,4 @@
-"""The jobs of a cluster by their names: `c.jobs["sender"]`, from any process that knows it."""
-
-from __future__ import annotations
+"""The jobs of a cluster by their names, such as `c.jobs["sender"]`, from any process."""
 
 import re
 import tempfile
@@ -11,11 +9,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from cluster.core import claims, journal
-from cluster.core.errors import ClusterError, InUse, JobError, SpecError, raise_all
+from cluster.core.errors import ClusterError, InUse, JobError, SpecError, collected, raise_all
 from cluster.core.model.hosts import Machine, group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
-from cluster.core.model.records import JobRecord
+from cluster.core.model.results.records import JobRecord
+from cluster.core.state import claims, journal
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.orchestration.jobs.bench_job import PREFIX, BenchJob
@@ -23,8 +21,8 @@ from cluster.orchestration.jobs.host_group import HostGroup
 from cluster.orchestration.jobs.job import Job, Lost, may_run, worst
 from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import on_each
+from cluster.remote.sessions.tasks import HostTasks
 from cluster.remote.shells import Shell
-from cluster.remote.tasks import HostTasks
 from cluster.reports.words.outcomes import outcome_words
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -33,12 +31,7 @@ MASTER_PORT = 29500  # torch's own default (torch.distributed.run)
 
 
 class NamedJobs(Mapping[str, Job]):
-    """The jobs of a cluster, the newest of each name: those of `Cluster.start`, and benchmarks.
-
-    Args:
-        bring_back: replaces hosts that do not answer, or waits for them; returns the new ones.
-        benches: starts and collects the benchmarks.
-    """
+    """The jobs of a cluster, the newest of each name: those of `Cluster.start`, and benchmarks."""
 
     def __init__(
         self,
@@ -51,7 +44,7 @@ class NamedJobs(Mapping[str, Job]):
         self._disk = disk
         self._hosts = hosts
         self._remote = remote
-        self._bring_back = bring_back
+        self._bring_back = bring_back  # replaces silent hosts, or waits; returns the new ones
         self._benches = benches
         self._jobs: dict[str, Job] = {}
 
@@ -119,7 +112,7 @@ class NamedJobs(Mapping[str, Job]):
         """Start a job again everywhere that has lost hosts, by new ones or the same.
 
         A new host gets the job's `cwd` from one that was not lost. If another process does the same
-        meanwhile, its restart is the one. ClusterError: a host cannot be replaced and does not
+        meanwhile, its restart counts. ClusterError: a host cannot be replaced and does not
         answer, or the command cannot be started again.
         """
         record, name = job.record, job.name
@@ -132,9 +125,7 @@ class NamedJobs(Mapping[str, Job]):
             # Tasks go on until there are hosts for all: without, they are not stopped for nothing.
             replaced = self._bring_back(silent) if silent else ()
             job.stop_on(answering, outcome_words("lost_a_host"))
-            job.stop_on(
-                [host for host in silent if host not in replaced], outcome_words("host_lost")
-            )
+            job.stop_on([h for h in silent if h not in replaced], outcome_words("host_lost"))
             if replaced and answering and record.spec.cwd:
                 with tempfile.TemporaryDirectory() as staging:
                     self._hosts[answering[0]][0].get(record.spec.cwd, Path(staging, "cwd"))
@@ -169,7 +160,7 @@ class NamedJobs(Mapping[str, Job]):
     def _same_job(self, name: str, spec: TaskSpec, hosts: HostGroup, restarts: int) -> Job | None:
         """Return the job of this name if it runs and is the same; refuse another (SpecError).
 
-        What a lost task of one that has ended has left behind is ended.
+        What lost tasks of an ended job left behind is ended.
         """
         if name not in self._disk.state.named_jobs:
             return None
@@ -195,12 +186,12 @@ class NamedJobs(Mapping[str, Job]):
         )
 
     def _start(self, record: NamedJob, hosts: HostGroup) -> NamedJob:
-        """Start the tasks, as a record of now; if one cannot be started, none is left.
+        """Start the tasks, with a new record; if one cannot be started, the others are ended.
 
-        JobError: not on one host. ClusterError: it does not answer. HostErrors: several of these.
+        JobError: one cannot be started. ClusterError: its host is silent. HostErrors: several.
         """
-        shells, at = hosts.shells(), time.time()
-        key = f"{record.name}-{int(at * 1000):x}"
+        shells, now = hosts.shells(), time.time()
+        key = f"{record.name}-{int(now * 1000):x}"
         record = structs.replace(
             record,
             tasks=tuple(
@@ -213,7 +204,7 @@ class NamedJobs(Mapping[str, Job]):
                 )
                 for rank, machine in enumerate(hosts.machines)
             ),
-            at=at,
+            at=now,
             folder=str(Path(record.folder).with_name(key)),
         )
         self._disk.record(journal.JobStarted(job=record))
@@ -222,13 +213,31 @@ class NamedJobs(Mapping[str, Job]):
         addresses = [machine.address for machine in hosts.machines]
 
         def begin(name: str, shell: Shell) -> TaskState:
-            task = tasks[name]
-            variables = task_variables(self._remote.name, record, machines[name], task, addresses)
+            task, machine = tasks[name], machines[name]
+            variables = {  # of what it knows of itself and the others, also as torch.distributed
+                "PATH": machine.bin,
+                "PYTHONUNBUFFERED": "1",
+                "CLUSTER_NAME": self._remote.name,
+                "CLUSTER_JOB": record.name,
+                "CLUSTER_NODE_IPS": " ".join(addresses),
+                "CLUSTER_RESTART": str(len(record.attempts)),
+                "CLUSTER_GROUP": group_of(machine),
+                "MASTER_PORT": str(record.port),
+                "LOCAL_RANK": "0",
+                "LOCAL_WORLD_SIZE": "1",
+                **dict.fromkeys(("CLUSTER_HEAD_IP", "MASTER_ADDR"), addresses[0]),
+                **dict.fromkeys(("CLUSTER_NODE_RANK", "NODE_RANK", "RANK"), str(task.rank)),
+                **dict.fromkeys(
+                    ("CLUSTER_NUM_NODES", "NNODES", "WORLD_SIZE"), str(len(record.tasks))
+                ),
+            }
             env = {**variables, **group_variables(self._remote.machines), **record.spec.env}
             spec = structs.replace(record.spec, env=env, cwd=task.cwd)
-            state = HostTasks(machines[name], shell).start(task, spec)
+            state = HostTasks(machine, shell).start(task, spec)
             if state.end is not None and not state.began:
-                raise JobError(f"{name}: {record.name} cannot be started: {state.end.reason}")
+                raise JobError(
+                    f"{name}: {record.name} cannot be started: {state.end.reason}", host=name
+                )
             return state
 
         try:
@@ -241,7 +250,7 @@ class NamedJobs(Mapping[str, Job]):
         return record
 
     def make_room(self, *, replace: bool) -> None:
-        """Refuse to measure beside jobs that run, which would disturb both; or end them (InUse)."""
+        """Refuse to measure beside running jobs, which would disturb both; or end them (InUse)."""
         running = [job for job in self._running() if not isinstance(job, BenchJob)]
         if running and not replace:
             name, first = self._remote.name, running[0].name
@@ -259,7 +268,7 @@ class NamedJobs(Mapping[str, Job]):
         return [job for job in unfinished if job.runs_on()]
 
     def running(self) -> dict[str, tuple[str, ...]]:
-        """Return the jobs that run, by name, with the names of the hosts where (ClusterError)."""
+        """Return the running jobs, by name, with the names of their hosts (ClusterError)."""
         return {job.name: job.runs_on() for job in self._running()}
 
     def end_all(self, reason: str) -> None:
@@ -283,12 +292,10 @@ def check_name(name: str) -> None:
 
 def _stop(jobs: Sequence[Job], reason: str) -> list[ClusterError]:
     """Stop jobs one after the other; return the errors of those that could not be."""
-    errors = []
+    errors: list[ClusterError] = []
     for job in jobs:
-        try:
+        with collected(errors):
             job.stop(reason)
-        except ClusterError as error:
-            errors.append(error)
     return errors
 
 
@@ -296,27 +303,6 @@ def _reason(state: TaskState | ClusterError) -> str:
     if isinstance(state, ClusterError):
         return state.what
     return state.end.reason if state.end else ""
-
-
-def task_variables(
-    cluster: str, job: NamedJob, machine: Machine, task: Task, addresses: Sequence[str]
-) -> dict[str, str]:
-    """Return what a task knows of itself and the others, as one rank of torch.distributed too."""
-    return {
-        "PATH": machine.bin,
-        "PYTHONUNBUFFERED": "1",
-        "CLUSTER_NAME": cluster,
-        "CLUSTER_JOB": job.name,
-        "CLUSTER_NODE_IPS": " ".join(addresses),
-        "CLUSTER_RESTART": str(len(job.attempts)),
-        "CLUSTER_GROUP": group_of(machine),
-        "MASTER_PORT": str(job.port),
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
-        **dict.fromkeys(("CLUSTER_HEAD_IP", "MASTER_ADDR"), addresses[0]),
-        **dict.fromkeys(("CLUSTER_NODE_RANK", "NODE_RANK", "RANK"), str(task.rank)),
-        **dict.fromkeys(("CLUSTER_NUM_NODES", "NNODES", "WORLD_SIZE"), str(len(job.tasks))),
-    }
 
 
 def group_variables(machines: Sequence[Machine]) -> dict[str, str]:

@@ -1,50 +1,51 @@
 """A gate: hosts are proven, bad or undecided within a time, before a job starts on them."""
 
-from __future__ import annotations
-
 import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
-from cluster.core import journal
 from cluster.core.errors import ClusterError, InUse, SpecError, Unreachable
-from cluster.core.model.fleet import Drift, FleetFinding, Part, Reason
-from cluster.core.model.gate import FEWEST, Gate, GateCode
 from cluster.core.model.hosts import SIMULATED, Machine
-from cluster.core.model.steps import NextStep
-from cluster.core.units import parse_seconds
+from cluster.core.model.network.fleet import Drift, FleetFinding, NextStep, Part, Reason
+from cluster.core.model.network.gate import FEWEST, Gate, GateCode
+from cluster.core.state import journal
+from cluster.core.text.units import parse_seconds
+from cluster.fleet.diagnosis import USUAL
 from cluster.fleet.evidence import drifts
-from cluster.fleet.gate import decide
-from cluster.orchestration.bench.listener import Listener
+from cluster.fleet.gate import FALSE_ALARMS, decide
+from cluster.orchestration.bench.collect import Listener
 from cluster.orchestration.bench.plan import LONGEST
-from cluster.orchestration.check.fleet_check import known_groups
-from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.cluster_jobs import GIVE_UP_AFTER
+from cluster.orchestration.cluster_jobs import ANSWERS_WITHIN
+from cluster.orchestration.fleet_check import judge_check, link_limit
 from cluster.orchestration.hosts.setup import examine
-from cluster.orchestration.launch.busy import busy_hosts
+from cluster.orchestration.proximity import ask_topology
+from cluster.orchestration.usage import busy_hosts
 from cluster.remote.hosts import DEAD_AFTER
-from cluster.reports.words.gate import with_words
+from cluster.reports.words.gate import busy_words, with_words
 from cluster.runs import store
 from cluster.runs.run import PAIRS
 
 WITHIN = 60.0  # seconds, by default
 COLLECT_SHARE, COLLECT = 0.04, 1.0  # of the time, and seconds, for collecting and judging the tests
 JUDGE = 1e-3  # seconds that it takes for each host besides
-OVERRUN = 0.04  # of the time, after which the gate answers with what it has
+CHECK_SHARE = 0.5  # of the time: what a gate keeps for its own tests when it waits for a check
+CHECK_POLL = 0.5  # seconds
 # The factor by which more time would probably decide it, and the seconds to which it is rounded up.
 MORE: dict[GateCode, float] = {
     "unconfirmed": 2, "unproven": 2, "few_rounds": 3, "not_ready": 2, "no_time": 3,
 }  # fmt: skip
 ROUNDED = 5.0
+UNCLEAR: tuple[GateCode, ...] = ("unconfirmed", "unproven", "silent_flows")  # all tests have run
+OF_GATES = ("--limit", "--busy")  # flags that a check without --gate does not take
 
 
 class TimeOver(KeyboardInterrupt):
@@ -62,29 +63,27 @@ def prove(
     began: float | None = None,
     typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Gate:
-    """Test hosts for some seconds, and answer whether a job may start on them.
+    """Test hosts for some seconds, and answer whether a job may start on them (SpecError).
 
-    Args:
-        cluster: the hosts.
-        within: the seconds that it may take; it answers in time, also if hosts do not.
-        busy: leave out hosts on which a job runs; without it, nothing is measured beside a job.
-        runs: the folder of all runs.
-        listener: called with the progress of the tests.
-        params: of the benchmark `pairs`, such as `limit`.
-        began: when the time began, by the monotonic clock; now, if it is not given.
-        typed: flags with their values, which the next step repeats.
-
-    Raises:
-        SpecError: the hosts cannot be tested in pairs.
+    It answers in time, also if hosts do not; the time began at `began` of the monotonic clock, or
+    now. `busy` leaves out hosts on which a job runs; without it, nothing is measured beside a job.
+    `params` are of the benchmark `pairs`; the next step repeats the flags in `typed`.
     """
     within = min(parse_seconds(within), LONGEST)  # no timer takes more than some years
     attempt = _Attempt(cluster, within, began or time.monotonic(), runs, listener)
-    gate = attempt.answer(busy=busy, params=params or {})
-    took = round(time.monotonic() - attempt.began, 3)
-    timed = replace(gate, within=within, took=took)
-    return with_words(
-        _with_step(replace(timed, needs=_needs(timed)), cluster.name, typed), cluster.name
-    )
+    return _finished(attempt.answer(busy=busy, params=params or {}), attempt, typed)
+
+
+def prove_nothing(
+    cluster: Cluster,
+    within: float,
+    began: float,
+    params: Mapping[str, Any],
+    typed: Mapping[str, str] = MappingProxyType({}),
+) -> Gate:
+    """Return the answer of a gate that has none in its time, such as while it ends its tests."""
+    attempt = _Attempt(cluster, within, began, None, None)
+    return _finished(attempt.unproven("no_time", "", params), attempt, typed)
 
 
 def compare_hosts(cluster: Cluster) -> tuple[Drift, ...]:
@@ -105,7 +104,8 @@ def _differences(cluster: Cluster) -> tuple[Drift, ...]:
     machines = [cluster.machines[host] for host in present]
     facts = examine(shells, machines, ())
     if len(facts) == len(cluster.machines):
-        cluster.disk.record(journal.Examined(facts=facts))
+        changed = None if facts == cluster.disk.refresh().facts else facts
+        cluster.disk.record(journal.Examined(facts=changed, at=time.time()))
     return drifts(dict(zip(present, facts, strict=True)))
 
 
@@ -122,17 +122,19 @@ class _Attempt(NamedTuple):
         jobs, machines = len(self.cluster.state.jobs), self.cluster.machines
         hosts, dead = len(machines), dict[str, Unreachable]()
         code: GateCode = "not_ready"
-        reason, skip = "", tuple[int, ...]()
+        reason, skip = "", tuple[int, ...]()  # skip: the numbers of the hosts on which a job runs
         try:
             with self._alarm():
                 if machines[0].shell != SIMULATED:
-                    dead = self.cluster.remote.omit_dead(GIVE_UP_AFTER)
+                    dead = self.cluster.remote.omit_dead(ANSWERS_WITHIN)
                 if machines[0].name in dead:
                     raise dead[machines[0].name]
-                skip = self._with_jobs(busy=busy)
-                if hosts - len(skip) >= FEWEST:
+                used = self._used_hosts()
+                skip = tuple(n for n, machine in enumerate(machines) if machine.name in used)
+                _refuse_used(used, hosts if busy else 0)
+                if hosts >= FEWEST:
                     return self._measured(skip, params)
-                code = "in_use" if skip else "too_few"
+                code = "too_few"
         except InUse as error:
             code, reason = "in_use", error.what
         except SpecError:
@@ -143,24 +145,46 @@ class _Attempt(NamedTuple):
             with suppress(ClusterError):
                 run = store.read(Path(self.cluster.state.jobs[-1].run))
                 return decide(judge_check(run), hosts, skip)
-        numbers = tuple(range(hosts))
-        undecided = Gate(verdict="UNDECIDED", code=code, reason=reason, hosts=hosts)
-        lost = tuple(_lost(*host, dead) for host in enumerate(machines) if host[1].name in dead)
-        return replace(undecided, unproven=numbers, suspected=lost)
+        return self.unproven(code, reason, params, skip, dead)
 
-    def _with_jobs(self, *, busy: bool) -> tuple[int, ...]:
-        """Return the numbers of the hosts on which a job runs (InUse: some, and not `busy`)."""
-        jobs = busy_hosts(self.cluster)
-        if jobs and not busy:
-            raise InUse(f"{'; '.join(f'{host}: {job}' for host, job in jobs.items())}.")
-        machines = enumerate(self.cluster.machines)
-        return tuple(number for number, machine in machines if machine.name in jobs)
+    def _used_hosts(self) -> dict[str, str]:
+        """Return the hosts on which a job runs; wait for a check, such as a gate that ends late."""
+        used = busy_hosts(self.cluster)
+        while used and self._check_runs() and self._remaining() > CHECK_SHARE * self.within:
+            time.sleep(CHECK_POLL)
+            used = busy_hosts(self.cluster)
+        return used
+
+    def _check_runs(self) -> bool:
+        newest = self.cluster.disk.refresh().jobs[-1:]
+        is_check = any(job.benchmark == PAIRS for job in newest)
+        return is_check and self.cluster.bench_jobs.user() is not None
+
+    def unproven(
+        self,
+        code: GateCode,
+        reason: str,
+        params: Mapping[str, Any],
+        skip: Sequence[int] = (),
+        dead: Mapping[str, Unreachable] = MappingProxyType({}),
+    ) -> Gate:
+        """Return the answer without a test."""
+        machines = self.cluster.machines
+        unproven = tuple(host for host in range(len(machines)) if host not in skip)
+        lost = tuple(_lost(*host, dead) for host in enumerate(machines) if host[1].name in dead)
+        limit = params.get("limit") or (None if params.get("allreduce") else link_limit(machines))
+        return Gate(
+            verdict="UNDECIDED", code=code, reason=reason, hosts=len(machines), unproven=unproven,
+            skipped=tuple(skip), suspected=lost, limit=limit, share=USUAL,
+            false_alarms=FALSE_ALARMS, simulated=machines[0].shell == SIMULATED,
+        )  # fmt: skip
 
     def _measured(self, skip: tuple[int, ...], params: Mapping[str, Any]) -> Gate:
         """Test the pairs of hosts on which no job runs (ClusterError)."""
         cluster, hosts = self.cluster, len(self.cluster.machines)
         began = time.monotonic()
-        groups = params.get("groups") or known_groups(cluster.spec, cluster.machines)
+        groups = params.get("groups")
+        groups = groups or ask_topology(cluster.spec, cluster.machines).switch_groups
         if cluster.machines[0].shell != SIMULATED:
             _differences(cluster)
         start = time.monotonic() - began  # to begin the tests takes about as long
@@ -190,22 +214,49 @@ class _Attempt(NamedTuple):
             yield
             return
 
+        rang = ended = False
+
         def ring(_signal: int, _frame: FrameType | None) -> None:
-            again = max(0.1, self._remaining() + OVERRUN * self.within)
-            signal.setitimer(signal.ITIMER_REAL, again)
-            raise TimeOver("The time of the gate was over before all tests.")
+            nonlocal rang
+            if ended:
+                return
+            rang = True
+            signal.setitimer(signal.ITIMER_REAL, max(0.1, self._remaining()))
+            _raise_time_over()
 
         before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, max(0.01, self._remaining() - COLLECT / 2))
+        cleanup = max(COLLECT, COLLECT_SHARE * self.within) / 2
+        signal.setitimer(signal.ITIMER_REAL, max(0.01, self._remaining() - cleanup))
         try:
             yield
+        except Exception as error:
+            # Interrupted in the wrong place, Python raises its own: "release unlocked lock".
+            if rang:
+                _raise_time_over(error)
+            raise
         finally:
+            ended = True
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 
 
+def _finished(gate: Gate, attempt: _Attempt, typed: Mapping[str, str]) -> Gate:
+    name, took = attempt.cluster.name, round(time.monotonic() - attempt.began, 3)
+    timed = replace(gate, within=attempt.within, took=took)
+    return with_words(_with_step(replace(timed, needs=_needs(timed)), name, typed), name)
+
+
+def _refuse_used(used: Mapping[str, str], hosts: int) -> None:
+    """Refuse to measure beside jobs where fewer than two of these hosts are free (InUse)."""
+    if used and hosts - len(used) < FEWEST:
+        raise InUse(f"{busy_words(used)}.")
+
+
+def _raise_time_over(cause: Exception | None = None) -> NoReturn:
+    raise TimeOver("The time of the gate was over before all tests.") from cause
+
+
 def _lost(host: int, machine: Machine, dead: Mapping[str, Unreachable]) -> FleetFinding:
-    """Return that a host does not answer, as a test of it does."""
     words = dead[machine.name].what
     return FleetFinding(
         part=f"host:{host}",
@@ -219,9 +270,15 @@ def _lost(host: int, machine: Machine, dead: Mapping[str, Unreachable]) -> Fleet
 
 
 def _needs(gate: Gate) -> float:
-    """Return the seconds in which it would probably be decided; 0 if time alone does not do it."""
-    helps = gate.code in MORE and gate.took >= gate.within / 2
+    """Return the seconds that a decision would probably take; 0 if more time would not help."""
+    helps = gate.code in MORE and gate.took >= gate.within / 2 and not _lacks_hosts(gate)
     return math.ceil(MORE[gate.code] * gate.within / ROUNDED) * ROUNDED if helps else 0.0
+
+
+def _lacks_hosts(gate: Gate) -> bool:
+    """Tell whether no test could begin because the first host, or too many, do not answer."""
+    dead = {finding.place.host for finding in gate.suspected}
+    return gate.code == "not_ready" and (0 in dead or 0 < gate.hosts - len(dead) < FEWEST)
 
 
 def _with_step(gate: Gate, name: str, typed: Mapping[str, str]) -> Gate:
@@ -231,6 +288,8 @@ def _with_step(gate: Gate, name: str, typed: Mapping[str, str]) -> Gate:
         words = (word for flag in flags.items() for word in flag if word)
         return (name, "--gate", "--within", f"{gate.needs or gate.within:g}s", *words)
 
+    flags = (word for flag in typed.items() if flag[0] not in OF_GATES for word in flag if word)
+    thorough = (name, "--confirm", "--rounds", "all", *flags)
     allreduce = {"--metric": "allreduce:64MiB", "--limit": typed.get("--limit", "RATE")}
     hosts = [finding for finding in gate.bad if finding.place.kind in ("host", "nic")]
     arguments: dict[str, tuple[str, ...]] = {
@@ -239,10 +298,15 @@ def _with_step(gate: Gate, name: str, typed: Mapping[str, str]) -> Gate:
         "few_rounds": again(typed if gate.needs else {"--groups": "FILE", **typed}),
         "no_limit": again({**typed, "--limit": "RATE"}),
         "processor": again({**typed, **allreduce}),
-        "in_use": again({**typed, "--busy": ""}),
+        **({} if gate.needs else dict.fromkeys(UNCLEAR, thorough)),
         **dict.fromkeys(("no_values", "too_few", "no_network"), (name,)),
     }
     if gate.code == "proven":
         return gate
-    words = arguments.get(gate.code) or again(typed)
+    if gate.code == "in_use":
+        are_free = gate.hosts - len(gate.skipped) >= FEWEST and "--busy" not in typed
+        wait = NextStep(command="wait", arguments=(name,))
+        busy = NextStep(command="check", arguments=again({**typed, "--busy": ""}))
+        return replace(gate, step=busy if are_free else wait)
+    words = (name,) if _lacks_hosts(gate) else arguments.get(gate.code) or again(typed)
     return replace(gate, step=NextStep(command="check", arguments=words))

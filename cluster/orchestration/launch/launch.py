@@ -3,39 +3,71 @@
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from cluster import providers
-from cluster.core import journal, plugins
-from cluster.core.claims import this_process
+from cluster.core import plugins
 from cluster.core.errors import (
     Capacity,
     ClusterError,
     HostErrors,
     LaunchLeft,
+    ProvisionError,
     SpecError,
     on_failure,
 )
+from cluster.core.model.network.gate import FEWEST, Gate
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, Group, SpecOptions, group_words
-from cluster.core.model.value import StateCallback, ignore
-from cluster.core.options import convert
+from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.state import journal
+from cluster.core.state.claims import this_process
+from cluster.core.text.options import convert
+from cluster.core.text.units import parse_rate, parse_seconds
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.hosts.new_machines import connect
-from cluster.orchestration.jobs.host_setup import read_script
-from cluster.orchestration.launch.proof import Proof, prove_launch, read_proof
+from cluster.orchestration.hosts.machines import can_replace, connect
+from cluster.orchestration.hosts.state import ClusterState, machine_states
+from cluster.orchestration.jobs.host_group import read_script
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
-from cluster.remote.mounts import mount_all
+from cluster.remote.files.mounts import mount_all
 from cluster.remote.parallel import connect_all
 from cluster.reports.words.outcomes import outcome_words
+from cluster.runs import store
+from cluster.runs.run import PAIRS, Run
 
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
 PAIR = 2  # hosts if the user gives no number, so that there is a pair to measure
 REBUILT = "Rebuild it; what is on its hosts is lost: cluster bench or cluster up with --replace"
+
+
+class Proof(Value, frozen=True, kw_only=True):
+    """The gate that the hosts of a launch pass before a job starts on them."""
+
+    within: float  # seconds; with hosts replaced, there are two gates
+    limit: float = 0.0  # bytes per second that a link should carry; 0: what the provider says
+
+    def check(self, spec: ClusterSpec, plan: Plan) -> None:
+        """Refuse what no gate can prove, before anything is made (SpecError)."""
+        is_alone = spec.hosts < FEWEST
+        if is_alone or spec.provider == "local":
+            reason = "one host is no pair" if is_alone else "no network is between them"
+            raise SpecError(
+                f"The hosts of {spec.name} cannot be proven: {reason}.",
+                means="Nothing was made.",
+                remedy="Leave --prove out.",
+            )
+        if not plan.link and not self.limit:
+            raise SpecError(
+                f"The hosts of {spec.name} cannot be proven: what their links carry is not known "
+                "before a test.",
+                means="Nothing was made.",
+                remedy=f"Say it behind the time, such as {self.within:g}s,100gbit",
+            )
 
 
 def launch(  # noqa: PLR0913 - each is an option of its own
@@ -70,7 +102,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     Args:
         name: Name of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
         provider: Where the machines come from.
-        hosts: How many machines; 2, or as many as the provider finds named.
+        hosts: How many machines; by default, 2, or as many as the options name.
         ranks_per_host: MPI processes on each.
         placement: In a placement group.
         instance: The provider's machine type.
@@ -126,7 +158,7 @@ def make_spec(name: str, fields: Mapping[str, object]) -> ClusterSpec:
         named = _groups(groups)
         hosts = sum(group.hosts for group in named.values())
         values = {"hosts": hosts, **values, "groups": named}
-    spec = convert({**values, "name": name}, ClusterSpec, "option of launch")
+    spec = convert({**values, "name": name}, ClusterSpec, "option", "launch")
     if "hosts" in values:
         return spec
     return structs.replace(spec, hosts=default_hosts(spec.provider, spec.options))
@@ -141,7 +173,7 @@ def _groups(groups: object) -> dict[str, Group]:
         if isinstance(group, int):
             specs[name] = Group(hosts=group)
         elif isinstance(group, Mapping):
-            specs[name] = convert(group, Group, f"option of the group {name!r}")
+            specs[name] = convert(group, Group, "option", f"the group {name!r}")
         elif isinstance(group, Group):
             specs[name] = group
         else:
@@ -154,11 +186,9 @@ def _groups(groups: object) -> dict[str, Group]:
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     """Return the number of machines that a provider makes by default (SpecError)."""
-    plugin = plugins.load(providers.Provider, provider)
-    convert(options, plugin.Options, f"option of the provider {provider!r}")
-    return (
-        plugin.default_hosts(dict(options)) if isinstance(plugin, providers.CountsHosts) else PAIR
-    )
+    kind = plugins.find(providers.Provider, provider)
+    convert(options, kind.Options, "option", f"the provider {provider!r}")
+    return kind().default_hosts(dict(options)) if issubclass(kind, providers.CountsHosts) else PAIR
 
 
 def launch_spec(
@@ -175,15 +205,14 @@ def launch_spec(
     rebuilds a cluster of this name that cannot be used as it is.
     """
     began = time.monotonic()
-    provider, plan = plan_spec(spec, proof)
+    cluster_journal = journal.for_cluster(spec.name)
+    provider, plan = plan_spec(spec, proof, cluster_journal)
     if confirm:
         confirm(plan)
-    cluster_journal = journal.for_cluster(spec.name)
+    if cluster_journal.is_launching():
+        raise cluster_journal.busy_error()
     resuming = False
-    if cluster_journal.entries():
-        if cluster_journal.is_launching():
-            raise cluster_journal.busy_error()
-        existing = attach(spec.name)
+    if existing := _find(cluster_journal):
         resuming = isinstance(provider, providers.Resumes) and existing.state.is_unfinished(spec)
         if existing.state.launched:
             if _is_usable(existing, spec, replace=replace):
@@ -207,18 +236,26 @@ def launch_spec(
     return cluster
 
 
+def _find(cluster_journal: journal.Journal) -> Cluster | None:
+    """Return the cluster of a journal; None if no launch is in it, or not any more."""
+    try:
+        return Cluster(cluster_journal)
+    except SpecError:
+        return None
+
+
 def _differing_flags(running: ClusterSpec, wanted_spec: ClusterSpec) -> str:
-    """Say how a running cluster differs from the one that is asked for, in flags."""
+    """Name the flags in which a running cluster differs from a wanted one."""
     old, new = _flags(running), _flags(wanted_spec)
-    has = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
+    own = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
     flags = " ".join(flag for name, flag in new.items() if old.get(name) != flag)
-    if not has:
+    if not own:
         return f"without {flags}"
-    return f"with {has}, not with {flags}" if flags else f"with {has}, which was not asked for"
+    return f"with {own}, not with {flags}" if flags else f"with {own}, which was not asked for"
 
 
 def _flags(spec: ClusterSpec) -> dict[str, str]:
-    """Write what a spec asks for as flags, by their names; provider first."""
+    """Write a spec as flags, by their names; provider first."""
     flags = {f"--option {key}": f"--option {key}={value}" for key, value in spec.options.items()}
     for name, group in spec.groups.items():
         flags[f"--group {name}"] = f"--group {group_words(name, group)}"
@@ -261,7 +298,7 @@ def _why_unusable(cluster: Cluster) -> str:
         reason = outcome_words("no_python", cluster.name, machines[0].bin)
     elif isinstance(provider, providers.RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
         return revoked
-    elif ended := _ended(cluster):
+    elif ended := _ended(provider, cluster.state):
         return ended
     else:
         try:
@@ -277,7 +314,7 @@ def _why_unusable(cluster: Cluster) -> str:
 
 
 def _revoked(provider: providers.Provider, cluster: Cluster) -> str:
-    """Say why the machines are not ours any more; empty while they are, or if it is not known."""
+    """Say why the machines were reclaimed; empty if they were not, or if it is not known."""
     if not isinstance(provider, providers.Revocable):
         return ""
     reason = provider.revocation_reason(cluster.spec, cluster.machines)
@@ -311,13 +348,13 @@ def _make(
         while True:
             with cluster_journal.lock():
                 machines = provider.create(spec, cluster_journal, on_state)
-                owned = [e for e in cluster_journal.entries() if isinstance(e, journal.Owned)]
-                expires = owned[-1].expires if owned else plan.ttl and time.time() + plan.ttl
-                cluster_journal.append(journal.Created(machines=machines, expires=expires))
-            cluster = Cluster(cluster_journal)
+                cluster = Cluster(cluster_journal)
+                owned = cluster.state.owned
+                expires = owned.expires if owned else plan.ttl and time.time() + plan.ttl
+                cluster.disk.record(journal.Created(machines=machines, expires=expires))
             began = time.monotonic()
             try:
-                connect(cluster.disk, cluster.remote, cluster.machines, on_state)
+                connect(cluster.disk, cluster.remote, machines, on_state)
                 break
             except Capacity as error:
                 cluster.close()
@@ -325,7 +362,7 @@ def _make(
                     raise
                 for machine in machines:
                     on_state(machine.name, error.what)
-        if cluster.costs:
+        if plan.costs:
             cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
         cluster.disk.record(journal.LaunchFinished())
     return cluster
@@ -345,50 +382,109 @@ def _take_down(name: str) -> None:
             if isinstance(member, ClusterError) and Path(member.file).is_relative_to(folder):
                 member.remedy = "The machines and their files here are gone: type the same again."
         if isinstance(error, ClusterError):
-            _add_cost(error, failed)
+            receipt = failed.receipt()
+            if receipt and receipt.dollars is not None:
+                existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
+                error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 
 
-def _add_cost(error: ClusterError, cluster: Cluster) -> None:
-    receipt = cluster.receipt()
-    if receipt and receipt.dollars is not None:
-        existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
-        error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
+def plan_spec(
+    spec: ClusterSpec, proof: Proof | None = None, cluster_journal: journal.Journal | None = None
+) -> tuple[providers.Provider, Plan]:
+    """Ask a provider whether it can create the machines of a spec, to be proven (SpecError).
 
-
-def plan_spec(spec: ClusterSpec, proof: Proof | None = None) -> tuple[providers.Provider, Plan]:
-    """Ask a provider whether it can create the machines of a spec, to be proven (SpecError)."""
+    If this cluster exists already, none are created, and the cloud is not asked: it would count the
+    existing machines against the quota again.
+    """
+    entries = (cluster_journal or journal.for_cluster(spec.name)).entries()
+    state = ClusterState.from_entries(entries)
     provider = plugins.load(providers.Provider, spec.provider)
-    convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
+    convert(spec.options, provider.Options, "option", f"the provider {spec.provider!r}")
     mounts = tuple(mount.line for mount in providers.mounts_of(provider, spec))
-    plan = _plan_of_existing(spec) or provider.plan(spec)
+    if state and state.costs and state.was_launched_as(spec):
+        plan, ended = state.plan, _ended(provider, state)
+        plan = structs.replace(plan, lines=(ended,)) if ended else plan
+    else:
+        plan = provider.plan(spec)
     if proof:
         proof.check(spec, plan)
     return provider, structs.replace(plan, lines=(*plan.lines, *mounts)) if mounts else plan
 
 
-def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
-    """Return the plan of a cluster that exists already and costs money.
-
-    The cloud is not asked: it would count the existing machines against the quota again.
-    """
-    if not journal.for_cluster(spec.name).entries():
-        return None
-    cluster = attach(spec.name)
-    if not cluster.costs or not cluster.state.was_launched_as(spec):
-        return None
-    plan = cluster.state.plan
-    ended = _ended(cluster)
-    return structs.replace(plan, lines=(ended,)) if ended else plan
-
-
-def _ended(cluster: Cluster) -> str:
+def _ended(provider: providers.Provider, state: ClusterState) -> str:
     """Say which machines do not exist any more; empty if none, or if the cloud does not say."""
     try:
-        states = cluster.machine_states()
+        states = machine_states(provider, state)
     except ClusterError:  # then it is found out whether each machine answers
         return ""
     ended, total = states.count(providers.ENDED), len(states)
     if not ended:
         return ""
-    rest = "what else it had may still be there" if ended == total else "the others cost money"
-    return outcome_words("machines_ended", ended, total, cluster.name, rest)
+    if ended == total:
+        return outcome_words("all_ended", ended, state.name)
+    return outcome_words("some_ended", ended, total, state.name)
+
+
+def read_proof(typed: str | float | None) -> Proof | None:
+    """Read seconds, `60s`, or `60s,100gbit` with what a link should carry (SpecError)."""
+    if typed is None:
+        return None
+    if isinstance(typed, bool) or not isinstance(typed, str | int | float):
+        raise SpecError(
+            f"prove is {typed!r}, and no time.", remedy='Write 60, "60s" or "60s,100gbit".'
+        )
+    span, comma, rate = typed.partition(",") if isinstance(typed, str) else (typed, "", "")
+    return Proof(within=parse_seconds(span), limit=parse_rate(rate) if comma else 0.0)
+
+
+def prove_launch(
+    cluster: Cluster, proof: Proof, on_state: StateCallback = ignore, *, keep: bool = False
+) -> Gate:
+    """Prove the hosts of a launch, and replace bad ones once where the provider can.
+
+    ProvisionError: they are not proven; a new cluster is taken down, unless `keep`.
+    """
+    from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
+    from cluster.reports.words.gate import with_words  # noqa: PLC0415 - as above
+
+    is_new = bool(cluster.launch_phases) and not keep
+    with on_failure(cluster.down if is_new else cluster.close):
+        params = {"limit": proof.limit}
+        gate = prove(cluster, proof.within, params=params)
+        replaced = _replaced(cluster, gate, on_state)
+        if replaced:
+            gate = prove(cluster, proof.within, params=params)
+        if gate.verdict != "PROVEN":
+            if is_new:  # nothing can be typed about a cluster that is gone
+                gate = with_words(replace(gate, step=None), cluster.name)
+            raise ProvisionError(
+                f"{cluster.name} was launched, and its hosts are not proven. {gate.answer}",
+                means="It was taken down." if is_new else "It stays up.",
+                remedy="Launch it on other hosts, or with --keep to look at these."
+                if is_new
+                else f"Look at them: cluster check {cluster.name}",
+            )
+        cluster.disk.record(
+            journal.Proven(at=time.time(), hosts=gate.proven, replaced=replaced, took=gate.took)
+        )
+    return gate
+
+
+def _replaced(cluster: Cluster, gate: Gate, on_state: StateCallback) -> int:
+    """Replace the hosts that a gate found to be bad; return how many were."""
+    from cluster.orchestration.launch import replacement  # noqa: PLC0415 - slow: numpy
+
+    if gate.code != "faults" or not can_replace(cluster.disk):
+        return 0
+    run = store.read(Path(gate.run))
+    if run.fleet is None:
+        return 0
+
+    def test(pairs: Sequence[tuple[int, int]]) -> Run:
+        return cluster.bench(PAIRS, pairs=tuple(f"{source}-{target}" for source, target in pairs))
+
+    bad = replacement.bad_hosts(run, run.fleet, test)
+    if not bad:
+        return 0
+    result = replacement.replace_hosts(cluster, run.fleet, bad, test, on_state)
+    return sum(bool(host.new) for host in result)

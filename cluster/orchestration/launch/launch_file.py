@@ -1,57 +1,32 @@
 """`cluster launch FILE.toml`: a cluster, its set-up, files and jobs, in one file."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from cluster.core.errors import ClusterError, SpecError, on_failure, raise_all
-from cluster.core.model.jobs import TaskSpec
+from cluster.core.errors import ClusterError, SpecError, collected, on_failure, raise_all
+from cluster.core.model.jobs import FileJob, LaunchStep
 from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.core.options import convert
-from cluster.core.units import parse_seconds
+from cluster.core.text.options import convert
+from cluster.core.text.units import parse_seconds
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.jobs.host_group import check_task, select
-from cluster.orchestration.jobs.host_setup import read_script
+from cluster.orchestration.jobs.host_group import check_task, read_script, select
 from cluster.orchestration.jobs.job import Job
 from cluster.orchestration.jobs.registry import check_name
-from cluster.orchestration.launch.launch import launch_spec, make_spec
-from cluster.orchestration.launch.proof import Proof, prove_launch, read_proof
+from cluster.orchestration.launch.launch import (
+    Proof,
+    launch_spec,
+    make_spec,
+    prove_launch,
+    read_proof,
+)
 from cluster.reports.words.outcomes import outcome_words
 
-END = "take the cluster down, also if a job failed"
 MOST_PORT = 65535
-
-
-class FileJob(Value, frozen=True, kw_only=True):
-    """A job of a launch file: a command, and the options of `Cluster.start`."""
-
-    command: str  # for `sh`
-    on: str = ""  # the hosts, such as `0`, `1:` or a group; all, if empty
-    cwd: str = ""  # a folder on the hosts
-    env: dict[str, str] = {}  # noqa: RUF012 - msgspec copies an empty default
-    timeout: float | None = None  # seconds
-    hang_after: float | None = None  # seconds
-    grace: float = 10.0  # seconds
-    restarts: int = 0
-    after: str = ""  # a job above that has to end first, or as JOB:PORT, to listen there
-
-    @property
-    def task(self) -> TaskSpec:
-        """What runs on each host, as it is checked."""
-        return TaskSpec(
-            argv=("sh", "-c", self.command),
-            cwd=self.cwd,
-            env=self.env,
-            timeout=self.timeout,
-            hang_after=self.hang_after,
-            grace=self.grace,
-        )
 
 
 class FileKeys(SpecOptions, frozen=True, kw_only=True):
@@ -71,7 +46,7 @@ class FileKeys(SpecOptions, frozen=True, kw_only=True):
 
 
 class LaunchFile(Value, frozen=True, kw_only=True):
-    """What a launch file asks for, checked; paths begin at its folder."""
+    """The checked content of a launch file; relative paths begin at its folder."""
 
     spec: ClusterSpec
     proof: Proof | None = None  # how its hosts are proven
@@ -83,7 +58,7 @@ class LaunchFile(Value, frozen=True, kw_only=True):
 
     @property
     def awaited(self) -> tuple[str, ...]:
-        """The jobs that end: no other one waits for a port of theirs; none if nothing follows."""
+        """The jobs to wait for: no other one waits for their ports; none if nothing follows."""
         servers = {job.after.partition(":")[0] for job in self.jobs.values() if ":" in job.after}
         return tuple(n for n in self.jobs if n not in servers) if self.fetch or self.down else ()
 
@@ -92,26 +67,21 @@ class LaunchFile(Value, frozen=True, kw_only=True):
         names = tuple(self.spec.machine_name(number) for number in range(self.spec.hosts))
         return select(names, hosts) if hosts else names
 
-    def steps(self) -> tuple[str, ...]:
-        """Return what follows the launch, for a person to read."""
-        count = len(self.setup.splitlines())
-        setup = f"set-up: a script of {count} line(s), once on each host"
-        jobs = (
-            f"job {name} on {len(self.hosts_of(job.on))} host(s){f' ({job.on})' if job.on else ''}"
-            f"{f', in {job.cwd}' if job.cwd else ''}"
-            f"{f', after {job.after}' if job.after else ''}: {job.command}"
-            for name, job in self.jobs.items()
+    def steps(self) -> tuple[LaunchStep, ...]:
+        """Return what follows the launch."""
+        lines, within = len(self.setup.splitlines()), self.proof.within if self.proof else 0.0
+        return (
+            *([LaunchStep(kind="prove", seconds=within)] if self.proof else []),
+            *([LaunchStep(kind="set_up", count=lines)] if self.setup else []),
+            *(LaunchStep(kind="send", source=a, target=b) for a, b in self.files.items()),
+            *(
+                LaunchStep(kind="job", names=(name,), job=job, count=len(self.hosts_of(job.on)))
+                for name, job in self.jobs.items()
+            ),
+            *([LaunchStep(kind="wait", names=self.awaited)] if self.awaited else []),
+            *(LaunchStep(kind="fetch", source=a, target=b) for a, b in self.fetch.items()),
+            *([LaunchStep(kind="down")] if self.down else []),
         )
-        copies = (
-            f"send what changed in {source} to {target}" for source, target in self.files.items()
-        )
-        within = self.proof.within if self.proof else 0
-        first = (f"all hosts are proven, within {within:g} s", self.proof), (setup, self.setup)
-        awaited = f"wait for {', '.join(self.awaited)}"
-        fetches = (f"fetch {source} to {here}" for source, here in self.fetch.items())
-        last = (awaited, self.awaited), *((line, True) for line in fetches), (END, self.down)
-        steps = (*first, *((line, True) for line in (*copies, *jobs)), *last)
-        return tuple(line for line, value in steps if value)
 
 
 def read_launch_file(path: str | Path) -> LaunchFile:
@@ -135,7 +105,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
     names = ("groups", "options", "files", "jobs", "fetch")
     groups, options, files, jobs, fetch = (_table(keys, key, path) for key in names)
     checked = {
-        name: convert(_job(name, job), FileJob, f"key of the job {name!r}")
+        name: convert(_job(name, job), FileJob, "key", f"the job {name!r}")
         for name, job in jobs.items()
     }
     keys = {
@@ -149,7 +119,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
             if isinstance(span := keys.get(key), str | int | float)
         },
     }
-    values = convert(keys, FileKeys, f"key of {path.name}")
+    values = convert(keys, FileKeys, "key", path.name)
     own = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}
     script = path.parent / values.setup
     is_file = "\n" not in values.setup and (script.is_file() or values.setup.endswith(".sh"))
@@ -180,21 +150,15 @@ def _check_folders_and_jobs(launch: LaunchFile, path: Path) -> None:
             error.what = f"The job {name!r}: {error.what}"
             raise
         launch.hosts_of(job.on)
-        _check_order(name, job, [*launch.jobs][:number])
-
-
-def _check_order(name: str, job: FileJob, above: list[str]) -> None:
-    """Refuse a job that is to start after one that is not above it (SpecError)."""
-    before, colon, port = job.after.partition(":")
-    if job.after and (before not in above or (colon and not _is_port(port))):
-        raise SpecError(
-            f"The job {name!r} is to start after {job.after!r}, which is no job above it.",
-            remedy='Such as: after = "ps:2222" (it listens), after = "prepare" (it ended)',
-        )
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and 0 < int(text) <= MOST_PORT
+        before, colon, port = job.after.partition(":")
+        if job.after and (
+            before not in [*launch.jobs][:number]
+            or (colon and not (port.isascii() and port.isdecimal() and 0 < int(port) <= MOST_PORT))
+        ):
+            raise SpecError(
+                f"The job {name!r} is to start after {job.after!r}, which is no job above it.",
+                remedy='Such as: after = "ps:2222" (it listens), after = "prepare" (it ended)',
+            )
 
 
 def _table(keys: Mapping[str, object], key: str, path: Path) -> dict[str, object]:
@@ -250,7 +214,11 @@ def launch_file(
     is_new = bool(cluster.launch_phases) and not keep
     undo = cluster.down if is_new else cluster.close
     with on_failure(undo):
-        _prepare(cluster, plan, on_step)
+        if plan.setup:
+            ran = cluster.setup(plan.setup)
+            on_step(outcome_words("set_up", len(ran), len(cluster.hosts)))
+        for source, target in plan.files.items():
+            on_step(str(cluster.sync(source, target)))
     try:
         with _staying_up(cluster, on_step):
             jobs = tuple(_start_jobs(cluster, plan, on_step))
@@ -267,28 +235,19 @@ def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> 
 
     A failure does not keep the rest from being done; Ctrl-C leaves the cluster up.
     """
-    errors = []
+    errors: list[ClusterError] = []
     for name in plan.awaited:
-        on_step(_waiting(cluster, name))
-        try:
-            with _staying_up(cluster, on_step):
-                cluster.jobs[name].wait()
-        except ClusterError as error:
-            errors.append(error)
+        on_step(outcome_words("waits", name, cluster.name, name))
+        with collected(errors), _staying_up(cluster, on_step):
+            cluster.jobs[name].wait()
     for source, here in plan.fetch.items():
-        try:
-            where, _, there = source.rpartition(":")
-            (cluster.hosts[where] if where else cluster.hosts).get(there, here)
-        except ClusterError as error:
-            errors.append(error)
+        hosts, _, there = source.rpartition(":")
+        with collected(errors):
+            (cluster.hosts[hosts] if hosts else cluster.hosts).get(there, here)
     if plan.down:
         cluster.down()
         on_step(outcome_words("is_down", cluster.name))
     raise_all(errors, "steps failed")
-
-
-def _waiting(cluster: Cluster, job: str, port: str = "") -> str:
-    return f"waits for {port}{job}: cluster logs {cluster.name} {job} -f"
 
 
 @contextmanager
@@ -301,25 +260,16 @@ def _staying_up(cluster: Cluster, on_step: Callable[[str], None]) -> Iterator[No
         raise
 
 
-def _prepare(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> None:
-    """Do what comes before the jobs of a cluster that was launched."""
-    if plan.setup:
-        ran = cluster.setup(plan.setup)
-        on_step(f"set-up: ran on {len(ran)} of {len(cluster.hosts)} host(s)")
-    for source, target in plan.files.items():
-        on_step(str(cluster.sync(source, target)))
-
-
 def _start_jobs(
     cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]
 ) -> Iterator[Job]:
     for name, job in plan.jobs.items():
         before, _, port = job.after.partition(":")
         if port:
-            on_step(_waiting(cluster, before, f"port {port} of "))
+            on_step(outcome_words("waits_for_port", port, before, cluster.name, before))
             cluster.jobs[before].wait_for_port(int(port))
         elif before:
-            on_step(_waiting(cluster, before))
+            on_step(outcome_words("waits", before, cluster.name, before))
             cluster.jobs[before].wait()
         yield cluster.start(
             job.command,

@@ -2,18 +2,21 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import replace
 
 from cluster.agent import scratch
-from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, ProvisionError, SpecError, raise_all
-from cluster.core.model.resources import RemoteCluster, Resource
+from cluster.core import plugins
+from cluster.core.errors import ClusterError, ProvisionError, SpecError, collected, raise_all
+from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
+from cluster.core.state import journal
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.hosts.machines import destroy
 from cluster.orchestration.hosts.state import ClusterState
-from cluster.orchestration.hosts.teardown import destroy
 from cluster.orchestration.launch.replacement import finish_replacement, is_half_replaced
 from cluster.providers import NeedsCredentials, Provider, Regional, Replaces, Searchable, in_regions
 from cluster.reports.words.outcomes import outcome_words
@@ -24,12 +27,19 @@ FAILED = "clusters or providers failed"
 THIS_MACHINE = "this machine"  # in place of a provider's name
 
 
+OrphanReason = Literal[
+    "job_over", "half_replaced", "expired", "unfinished", "unknown", "launched_on", "expired_on"
+]
+
+
 class Orphan(Value, frozen=True, kw_only=True):
     """Resources of a cluster that is no longer in use."""
 
     name: str  # of the cluster, or of the run whose job left files in this machine's shared memory
     provider: str  # its name, or `this machine`
-    why: str
+    reason: OrphanReason
+    host: str = ""  # that launched it, if no journal here knows of it
+    why: str = ""  # the reason in words
     resources: tuple[Resource, ...]
     regions: tuple[str, ...] = ()
 
@@ -45,7 +55,7 @@ class Search(Value, frozen=True, kw_only=True):
 def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     """Find unfinished launches, expired clusters, and clusters that no journal knows.
 
-    It also finds files that ended jobs left in this machine's shared memory. The result has an
+    Files that ended jobs left in this machine's shared memory are found, too. The result has an
     error for each cluster or provider that could not be searched; a cluster that is being launched
     right now is no orphan.
     """
@@ -53,25 +63,25 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     errors: list[ClusterError] = []
     searched = [journals_searched()]
 
-    def ask(find: Callable[[], Iterable[Orphan]]) -> list[Orphan]:
-        try:
-            return list(find())
-        except ClusterError as error:
-            errors.append(error)
-            return []
-
-    orphans = [orphan for name in recorded for orphan in ask(partial(_half_made, name))]
+    orphans: list[Orphan] = []
+    for name in recorded:
+        with collected(errors):
+            orphans += [*_half_made(name)]
     for kind in plugins.names(Provider):
-        unknown = ask(partial(_of_provider, kind, tuple(regions), searched, everywhere=everywhere))
-        orphans += [orphan for orphan in unknown if orphan.name not in recorded]
-    return Search(orphans=(*orphans, *_in_memory()), errors=tuple(errors), searched=tuple(searched))
-
-
-def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
-    """Find orphans as `search` does, and raise its errors."""
-    result = search(regions, everywhere=everywhere)
-    raise_all(result.errors, FAILED)
-    return result.orphans
+        with collected(errors):
+            unknown = [*_of_provider(kind, tuple(regions), searched, everywhere=everywhere)]
+            orphans += [orphan for orphan in unknown if orphan.name not in recorded]
+    orphans += [  # files that ended jobs left in this machine's shared memory
+        Orphan(
+            name=scratch.job_of(path).name,
+            provider=THIS_MACHINE,
+            reason="job_over",
+            resources=(Resource(kind="shared memory", id=str(path)),),
+        )
+        for path in scratch.orphaned()
+    ]
+    worded = (replace(o, why=outcome_words(o.reason, o.host)) for o in orphans)
+    return Search(orphans=tuple(worded), errors=tuple(errors), searched=tuple(searched))
 
 
 def remove(orphan: Orphan) -> None:
@@ -85,7 +95,7 @@ def remove(orphan: Orphan) -> None:
                     means="Somebody uses it, or something in it is not yours.",
                     remedy=f"Look at it: ls -la {path}",
                 )
-    elif orphan.name in journal.names():
+    elif journal.exists(orphan.name):
         cluster = attach(orphan.name)
         if is_half_replaced(cluster.state):
             finish_replacement(cluster)
@@ -101,17 +111,14 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     searched: dict[str, bool] = {}  # what was searched, and whether something was found there
     errors: list[ClusterError] = []
     for kind in plugins.names(Provider):
-        try:
+        # a provider unusable here created nothing here; the others are searched all the same
+        with collected(errors), contextlib.suppress(SpecError):
             provider = in_regions(plugins.find(Provider, kind), tuple(regions))
             exists = _appears(provider, name, wait=bool(regions))
             if exists:
                 destroy(provider, name, again=AGAIN)
             if scope := searched_by(provider, name):
                 searched[scope] = exists
-        except SpecError:  # a provider unusable here created nothing here
-            continue
-        except ClusterError as error:  # the others are searched all the same
-            errors.append(error)
     raise_all(errors, FAILED)
     if not any(searched.values()):
         raise not_found(name, tuple(searched))
@@ -163,16 +170,14 @@ def searched_by(provider: Provider, name: str = "") -> str:
     searched = provider.searched(name) if isinstance(provider, Searchable) else ""
     if searched or not isinstance(provider, NeedsCredentials):
         return searched
-    return f"not {provider.name}: this machine has no credentials, or no region, for it"
+    return outcome_words("no_credentials", provider.name)
 
 
 def searched_lines(searched: Sequence[str]) -> str:
-    """Return what was searched, a line each."""
     return "\n".join(["Searched:", *(f"  {place}" for place in searched)])
 
 
 def journals_searched() -> str:
-    """Return where the journals of this machine are."""
     return f"journals: {journal.root()}"
 
 
@@ -190,7 +195,7 @@ def _half_made(name: str) -> Iterator[Orphan]:
         yield Orphan(
             name=name,
             provider=state.spec.provider,
-            why="the replacement of its hosts was interrupted; the others stay",
+            reason="half_replaced",
             resources=provider.list_except(name, state.machines_to_keep)
             if isinstance(provider, Replaces)
             else (),
@@ -202,7 +207,7 @@ def _half_made(name: str) -> Iterator[Orphan]:
     yield Orphan(
         name=name,
         provider=state.spec.provider,
-        why="its time to live is over" if expired else "its launch was never finished",
+        reason="expired" if expired else "unfinished",
         resources=provider.find(name),
     )
 
@@ -220,36 +225,24 @@ def _of_provider(
         searched += [scope] if (scope := searched_by(used)) else []
 
 
-def _in_memory() -> Iterator[Orphan]:
-    """Find files that ended jobs left in this machine's shared memory."""
-    for path in scratch.orphaned():
-        yield Orphan(
-            name=scratch.job_of(path).name,
-            provider=THIS_MACHINE,
-            why="its job is over",
-            resources=(Resource(kind="shared memory", id=str(path)),),
-        )
-
-
 def _orphans_of(provider: Provider) -> Iterator[Orphan]:
     if not isinstance(provider, Searchable):
         return
     live = provider.live()
     by_name = {machine.name: machine for machine in live}
     for name in dict.fromkeys([*by_name, *provider.names()]):
+        cluster = by_name.get(name)
+        host = cluster.host if cluster else ""
+        reason: OrphanReason = "unknown"
+        if cluster and host:
+            reason = "expired_on" if cluster.expires < time.time() else "launched_on"
         regions = tuple(machine.region for machine in live if machine.name == name)
         regional = in_regions(type(provider), regions)
         yield Orphan(
             name=name,
             provider=provider.name,
-            why=_orphan_reason(by_name.get(name)),
+            reason=reason,
+            host=host,
             resources=regional.find(name),
             regions=regions,
         )
-
-
-def _orphan_reason(cluster: RemoteCluster | None) -> str:
-    if cluster is None or not cluster.host:
-        return "no journal knows of it"
-    ended = "; its time to live is over" if cluster.expires < time.time() else ""
-    return f"no journal here knows of it; it was launched on {cluster.host}{ended}"

@@ -1,10 +1,8 @@
-"""Bad hosts of a cluster are replaced: new machines, tests of these alone, the end of the bad ones.
+"""Replace bad hosts: create machines, test only those, terminate the bad ones.
 
 The journal names the machines to keep before any is created or ended, so the next process after a
 crash ends all others: `finish`.
 """
-
-from __future__ import annotations
 
 import os
 import platform
@@ -13,21 +11,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from cluster.core import journal, plugins
+from cluster.core import plugins
 from cluster.core.errors import SpecError, on_failure
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
+from cluster.core.model.network.fleet import FleetFinding, FleetVerdict, HostReplacement
 from cluster.core.model.resources import Plan
 from cluster.core.model.value import StateCallback
-from cluster.core.money import price_line
-from cluster.core.units import format_seconds
+from cluster.core.state import journal
+from cluster.core.text.units import price_line
+from cluster.fleet.evidence import confirmations
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.replacement import hosts_at_fault, judge_new_hosts, pairs_to_test
-from cluster.orchestration.check.fleet_check import confirmations
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.hosts.new_machines import create_in_places, end_all_but_kept
+from cluster.orchestration.hosts.machines import create_in_places, end_all_but_kept
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.providers import Cordons, ExistingHosts, HintsReplacement, Provider
-from cluster.reports.words.fleet import new_host_words
+from cluster.reports.words.fleet import fault_label, new_host_words, replacement_plan_words
+from cluster.reports.words.outcomes import outcome_words
 from cluster.runs.run import Run
 
 TestPairs: TypeAlias = "Callable[[Sequence[tuple[int, int]]], Run]"
@@ -55,10 +54,10 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
 
 
 def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[HostReplacement, ...]:
-    """Say for bad hosts that cannot be replaced what to type instead; nothing is run."""
+    """Return what to type instead for bad hosts that cannot be replaced; nothing is run."""
     provider = _provider(cluster)
     machines = tuple(cluster.machines[host] for host in bad)
-    own = f"Take it down, and launch it again on other hosts: cluster down {cluster.name}"
+    own = outcome_words("other_hosts", cluster.name)
     if isinstance(provider, HintsReplacement):
         own = provider.replacement_hint(cluster.spec, machines)
     in_slurm = SLURM in os.environ and isinstance(provider, ExistingHosts)
@@ -67,7 +66,8 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[Ho
             part=f"host:{host}",
             name=cluster.machines[host].name,
             old=cluster.machines[host].id,
-            evidence=f"the provider {provider.name!r} cannot replace hosts",
+            reason="irreplaceable",
+            evidence=outcome_words("irreplaceable", provider.name),
             command=_drain(_node(cluster, host), finding) if in_slurm else own,
         )
         for host, finding in bad.items()
@@ -91,7 +91,7 @@ def cordon_nodes(
     """Cordon the nodes of bad hosts, at most this share of all nodes (SpecError, ClusterError)."""
     provider = cordoning_provider(cluster)
     machines = tuple(cluster.machines[host] for host in bad)
-    labels = [f"{b.kind} {b.direction}".strip() for b in bad.values()]
+    labels = [fault_label(finding) for finding in bad.values()]
     reason = "; ".join(f"{m.name}: {label}" for m, label in zip(machines, labels, strict=True))
     nodes = provider.cordon(machines, run, reason, share)
     return tuple(
@@ -99,6 +99,7 @@ def cordon_nodes(
             part=f"host:{host}",
             name=machine.name,
             old=machine.id,
+            reason="cordoned",
             evidence=label,
             node=node,
             command=f"cluster more uncordon {run}",
@@ -129,25 +130,16 @@ def replacement_plan(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> Plan:
             remedy=f"Take it down: cluster down {cluster.name}",
         )
     seconds_left = state.expires - now if state.expires else None
-    count = len(bad)
-    ends = f"; they end with the others, in {format_seconds(seconds_left)}" if seconds_left else ""
+    findings = [(cluster.machines[host], finding) for host, finding in bad.items()]
     return Plan(
         lines=(
-            *(_line(cluster, host, finding) for host, finding in bad.items()),
-            f"make {count} x {cluster.spec.instance or 'new host'}, like the others{ends}",
-            "test these alone, then end the bad",
-            *([price_line(state.price, count, seconds_left)] if seconds_left else []),
+            *replacement_plan_words(findings, cluster.spec.instance, seconds_left),
+            *([price_line(state.price, len(bad), seconds_left)] if seconds_left else []),
         ),
         costs=state.costs,
         price=state.price,
         ttl=seconds_left,
     )
-
-
-def _line(cluster: Cluster, host: int, finding: FleetFinding) -> str:
-    machine = cluster.machines[host]
-    label = f"{finding.kind} {finding.direction}".strip()
-    return f"replace host:{host} ({machine.name}, {machine.id}): {label}, {finding.evidence}"
 
 
 def replace_hosts(
@@ -157,7 +149,7 @@ def replace_hosts(
     test: TestPairs,
     on_state: StateCallback,
 ) -> tuple[HostReplacement, ...]:
-    """Create a new machine for each bad host, test the new ones, and end those that are bad.
+    """Create a machine for each bad host, test only the new ones, and terminate the bad ones.
 
     A bad host whose new machine is bad, too, stays. Where creation or tests fail, the cluster stays
     as it was (ProvisionError, ClusterError); without a good host to test with, a SpecError.
@@ -179,16 +171,15 @@ def replace_hosts(
             to_keep = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))
             cluster.disk.record(journal.Replacing(kept=tuple(to_keep)))
         end_all_but_kept(cluster.disk, cluster.remote)
-    words = {host: new_host_words(new_host, verdict) for host, new_host in judged.items()}
     return tuple(
         HostReplacement(
             part=f"host:{host}",
             name=before[host].name,
             old=before[host].id,
             new=new[host].id if host in good else "",
-            evidence=f"it {words[host]}"
-            if host in good
-            else f"its new machine {new[host].id} is bad, too, and was ended: {words[host]}",
+            reason="replaced" if host in good else "new_is_bad",
+            evidence=new_host_words(judged[host], new[host].id, verdict),
+            tests=judged[host],
             run=str(run.folder),
         )
         for host in bad
@@ -204,7 +195,7 @@ def is_half_replaced(state: ClusterState) -> bool:
 
 
 def finish_replacement(cluster: Cluster) -> None:
-    """End all machines besides those to keep (SpecError: a process replaces now)."""
+    """End all machines but those to keep (SpecError: another process is replacing hosts)."""
     if cluster.state.machines_to_keep:
         with cluster.disk.journal.in_use():
             end_all_but_kept(cluster.disk, cluster.remote)

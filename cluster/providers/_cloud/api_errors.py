@@ -5,9 +5,13 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal, TypeVar
 
+import msgspec
+
 from cluster.core.errors import Capacity, ProvisionError, Timeout
+from cluster.core.model.value import Value
 
 Kind = Literal[
     "capacity",  # the zone has no room: try another zone, or later
@@ -23,8 +27,9 @@ Kind = Literal[
     "exists",  # a resource of that name already exists
     "other",
 ]
-PASSING: frozenset[Kind] = frozenset({"throttled", "lost", "foreign"})
-UNLISTED: frozenset[Kind] = PASSING | {"missing"}
+Kinds = frozenset[Kind]
+PASSING: Kinds = frozenset({"throttled", "lost", "foreign"})
+UNLISTED: Kinds = PASSING | {"missing"}
 PATIENCE = 60.0  # seconds for which a failing call is repeated
 PAGE_PATIENCE = 10.0  # seconds for which one is repeated that a proxy or portal answers
 PAGE_LENGTH = 100  # most characters of its page in a message
@@ -57,6 +62,28 @@ class Failure(Exception):
         self.code = code
         self.message = message
         self.request = request
+
+
+class LoginAdvice(Value, frozen=True, kw_only=True):
+    codes: str  # separated by blanks
+    means: str
+    remedy: str
+
+
+class ErrorCodes(Value, frozen=True, kw_only=True):
+    """The error codes of a cloud, as the file `errors.toml` beside a module lists them."""
+
+    kinds: dict[Kind, str]  # codes, separated by blanks
+    logins: tuple[LoginAdvice, ...]
+
+
+def read_codes(module: str) -> tuple[dict[str, Kind], dict[str, tuple[str, str]]]:
+    """Return the kind of each code; of those of a login, what they mean and what to type."""
+    text = Path(module).with_name("errors.toml").read_text(encoding="utf-8")
+    listed = msgspec.toml.decode(text, type=ErrorCodes)
+    kinds = {code: kind for kind, codes in listed.kinds.items() for code in codes.split()}
+    logins = {c: (item.means, item.remedy) for item in listed.logins for c in item.codes.split()}
+    return kinds, logins
 
 
 def usual_advice(cloud: str, account: str, address: str) -> dict[Kind, Advice]:
@@ -93,8 +120,8 @@ def usual_advice(cloud: str, account: str, address: str) -> dict[Kind, Advice]:
 def explained(failure: Failure, cloud: str, advice: Advice, remains: str) -> ProvisionError:
     """Return the error for the user of a failure; `remains` says what exists after it."""
     error, means, remedy = advice
-    did = "did not answer" if failure.kind in ("lost", "foreign") else "refused"
-    prefix = f"{cloud} {did} {failure.operation}: " if failure.operation else ""  # a machine ended
+    verb = "did not answer" if failure.kind in ("lost", "foreign") else "refused"
+    prefix = f"{cloud} {verb} {failure.operation}: " if failure.operation else ""  # a machine ended
     request = f", request {failure.request}" if failure.request else ""
     return error(
         f"{prefix}{failure.message.rstrip('.')}.",
@@ -113,9 +140,7 @@ class NotTheCloudError(Exception):
 
     def failure(self, operation: str) -> Failure:
         words = NO_TEXT.sub(" ", self.body[:10_000].decode(errors="replace")).split()
-        text = "".join(character for character in " ".join(words) if character.isprintable())[
-            :PAGE_LENGTH
-        ]
+        text = "".join(c for c in " ".join(words) if c.isprintable())[:PAGE_LENGTH]
         page = f"the page '{text}'" if text else "an empty page"
         return Failure(
             "foreign",
@@ -125,23 +150,28 @@ class NotTheCloudError(Exception):
         )
 
 
-def retry(call: Callable[[], T], *, kinds: frozenset[Kind] = PASSING) -> T:
-    """Repeat a call, which must be idempotent, until it succeeds.
+def retry(call: Callable[[], T], *, kinds: Kinds = PASSING) -> T:
+    """Repeat a call, which must be idempotent, until it succeeds (Failure: see `pause_after`)."""
+    began, failed = time.monotonic(), 0
+    while True:
+        try:
+            return call()
+        except Failure as failure:
+            pause_after(failure, failed := failed + 1, began, kinds)
+
+
+def pause_after(failure: Failure, failed: int, began: float, kinds: Kinds = PASSING) -> None:
+    """Wait before a call is repeated that `failed` so often since it `began` (monotonic time).
 
     Pauses double, with random jitter so that callers do not collide again (M. Brooker,
     "Exponential backoff and jitter", AWS architecture blog, 2015). Failure: of another kind, or the
     last one after `PATIENCE` seconds.
     """
-    began, pause = time.monotonic(), FIRST_PAUSE
-    while True:
-        try:
-            return call()
-        except Failure as failure:
-            limit = min(PATIENCE, PAGE_PATIENCE) if failure.kind == "foreign" else PATIENCE
-            if failure.kind not in kinds or time.monotonic() + pause > began + limit:
-                raise
-        time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - nothing secret
-        pause = min(2 * pause, LONGEST_PAUSE)
+    pause = min(FIRST_PAUSE * 2 ** (failed - 1), LONGEST_PAUSE)
+    limit = min(PATIENCE, PAGE_PATIENCE) if failure.kind == "foreign" else PATIENCE
+    if failure.kind not in kinds or time.monotonic() + pause > began + limit:
+        raise failure
+    time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - nothing secret
 
 
 @contextmanager

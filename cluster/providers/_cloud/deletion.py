@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from cluster.core import journal
 from cluster.core.errors import ProvisionError
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
+from cluster.core.state import journal
 from cluster.providers._cloud.api_errors import PASSING, Failure
 from cluster.providers._cloud.tags import Selection, Tags
 
@@ -19,8 +19,6 @@ FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two rounds
 
 
 class CloudResource(Value, frozen=True, kw_only=True):
-    """A resource in a cloud that cluster created."""
-
     kind: str  # for a person, such as `volume`
     id: str  # for a person; it identifies the resource in the cloud's console
     state: str = ""  # as the cloud calls it; empty if it has none
@@ -50,7 +48,7 @@ class Deletion(ABC, Generic[R]):
         self._client = client
         self._selection = selection
         self._entries = entries
-        self._where = self.place.format(client.name)
+        self._place = self.place.format(client.name)
         self._refused_at: float | None = None
 
     @abstractmethod
@@ -66,10 +64,7 @@ class Deletion(ABC, Generic[R]):
         """Start to delete resources; those still in use are deleted in a later round."""
 
     def resources(self) -> tuple[R, ...]:
-        return (
-            *self._machines(),
-            *(resource for type_ in self.types for resource in self._listed(type_)),
-        )
+        return (*self._machines(), *(r for type_ in self.types for r in self._listed(type_)))
 
     @abstractmethod
     def _unlisted(self) -> tuple[Resource, ...]:
@@ -82,14 +77,13 @@ class Deletion(ABC, Generic[R]):
     def delete(self) -> None:
         """Delete all selected resources, and repeat until none is listed.
 
-        ProvisionError: something is left. Failure: a call was refused; what does not need it is
-        gone.
+        ProvisionError: something is left. Failure: a call was refused; all else is gone.
         """
-        delete_until_gone(lambda: self._round() or self._unlisted(), self._where)
+        delete_until_gone(lambda: self._round() or self._unlisted(), self._place)
 
     def delete_machines(self) -> None:
         """Delete the machines, and wait until they are gone (ProvisionError, Failure)."""
-        delete_until_gone(self._attempt_machines, self._where)
+        delete_until_gone(self._attempt_machines, self._place)
 
     def list_except(self, keep: Collection[str]) -> Sequence[R]:
         return [machine for machine in self._machines() if machine.id not in keep]
@@ -100,7 +94,7 @@ class Deletion(ABC, Generic[R]):
         ProvisionError: some are left. Failure: the cloud refused a call.
         """
         delete_until_gone(
-            lambda: self._attempt(self.list_except(keep)) or self._unlisted(), self._where
+            lambda: self._attempt(self.list_except(keep)) or self._unlisted(), self._place
         )
         self._delete(self._unused())
 
@@ -149,7 +143,7 @@ def listing_delay() -> float:
     return float(os.environ.get("CLUSTER_LATE", "30"))
 
 
-def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
+def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], place: str) -> None:
     """Repeat a round of deletion until nothing is left, also if calls are throttled or lost.
 
     A page of a proxy, which each call has waited for to pass, ends it. ProvisionError: something is
@@ -168,7 +162,7 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
                 return
             if time.monotonic() > deadline:
                 raise ProvisionError(
-                    f"{len(remaining)} resource(s) were not seen to be gone in {where}: "
+                    f"{len(remaining)} resource(s) were not seen to be gone in {place}: "
                     + ", ".join(f"{resource.kind} {resource.id}" for resource in remaining),
                     means="Deletion was retried, and the cloud still lists them.",
                     remedy="Try again: cluster more gc -y",

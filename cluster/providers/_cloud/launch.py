@@ -3,8 +3,6 @@
 So a launch that is continued after a crash, by any process, sends the same calls.
 """
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -13,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from cluster.core import journal, ssh_keys
+import msgspec
+
+from cluster.core import decoders
 from cluster.core.errors import (
     Capacity,
     ClusterError,
@@ -23,11 +23,12 @@ from cluster.core.errors import (
     Timeout,
     tail,
 )
-from cluster.core.model.hosts import Access, Link, Machine, machine_name
+from cluster.core.model.hosts import Access, Link, Machine
 from cluster.core.model.resources import Price
-from cluster.core.model.spec import SpecPart
+from cluster.core.model.spec import SpecPart, machine_name
 from cluster.core.model.value import StateCallback, Value
-from cluster.providers._cloud import capacity_cache
+from cluster.core.state import files, journal, ssh_keys
+from cluster.core.state.files import make_private
 from cluster.providers._cloud.api_errors import PASSING, Failure, Kind, retry
 from cluster.providers._cloud.deletion import Deletion
 from cluster.providers._cloud.options import CloudOptions
@@ -37,6 +38,8 @@ NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another
 POLL = 1.0  # seconds between two checks
 ATTEMPTS = 3  # at a site that fails with an internal error of the cloud
 PAUSE = 1.0  # seconds between two of them
+SHORTAGES = "shortages.jsonl"  # trying these zones again at once wastes time and calls
+REMEMBERED = 180.0  # seconds; as Karpenter does (pkg/cache/cache.go, UnavailableOfferingsTTL)
 M = TypeVar("M")
 
 
@@ -150,14 +153,14 @@ class EndedMachine(Value, frozen=True, kw_only=True):
 
 ClientT = TypeVar("ClientT", bound=Client)
 OptionsT = TypeVar("OptionsT", bound=CloudOptions)
-Offer = TypeVar("Offer", bound=CloudOffer)
+OfferT = TypeVar("OfferT", bound=CloudOffer)
 
 
-class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
+class Intent(Value, Generic[OfferT], frozen=True, kw_only=True):
     """Everything that determines the calls of a launch."""
 
     tags: Tags  # of all its resources
-    offers: dict[str, Offer]  # what the launch creates, by groups of hosts
+    offers: dict[str, OfferT]  # what the launch creates, by groups of hosts
     # the numbers of the hosts that the machines are to be, if a cluster gets new ones
     places: tuple[int, ...] = ()
 
@@ -210,17 +213,16 @@ class LaunchJournal:
             raise
 
     def timed(self, phase: str, seconds: float) -> None:
-        """Record how many seconds a phase took, such as `running`."""
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
     def resume_at(self, tokens: Sequence[str]) -> int:
         """Return which of some calls a resumed launch goes on with: the last one that was sent."""
         entries = self._cluster_journal.entries()
         requested = {entry.token for entry in entries if isinstance(entry, journal.Requested)}
-        return max((at for at, token in enumerate(tokens) if token in requested), default=0)
+        return max((index for index, token in enumerate(tokens) if token in requested), default=0)
 
 
-class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
+class CloudLaunch(ABC, Generic[ClientT, OptionsT, OfferT, M]):
     """What a cloud does for a group of hosts; `create_machines` decides what is done when."""
 
     provider: ClassVar[str]
@@ -238,7 +240,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         part: SpecPart,
         options: OptionsT,
         cluster_journal: journal.Journal,
-        intent: Intent[Offer],
+        intent: Intent[OfferT],
         on_state: StateCallback,
     ) -> None:
         spec = part.spec
@@ -315,37 +317,30 @@ AnyLaunch = CloudLaunch[Any, Any, Any, M]
 def create_machines(launches: Sequence[AnyLaunch[M]]) -> tuple[Machine, ...]:
     """Create all machines at the first site that has room for them, and wait until they run.
 
-    Failure: of a kind that another site does not change, or all sites have failed. ProvisionError:
-    a machine did not start. The launches of all groups have the same sites.
+    A site at which the cloud itself fails is tried again. The launches of all groups have the same
+    sites. Failure: of a kind that another site does not change, or all sites have failed.
+    ProvisionError: a machine did not start.
     """
     first = launches[0]
     sites = first.offer.sites
     resumed = first.journal.resume_at([first.token(site) for site in sites])
     for site in sites[resumed:]:
-        try:
-            return _persist_at(launches, site)
-        except Failure as failure:
-            if failure.kind not in NEXT_ZONE:
-                raise
-            if site == sites[-1]:
-                raise with_places(failure, [item.zone for item in sites]) from failure
-        first.delete()
+        for attempt in range(ATTEMPTS):
+            try:
+                return _create_at(launches, site, attempt)
+            except Failure as failure:
+                is_internal = failure.kind == "internal" and attempt < ATTEMPTS - 1
+                if not is_internal and failure.kind not in NEXT_ZONE:
+                    raise
+                if not is_internal and site == sites[-1]:
+                    raise with_places(failure, [item.zone for item in sites]) from failure
+            first.delete()
+            if not is_internal:
+                break
+            time.sleep(PAUSE)
         for launch in launches:
             launch.leave(site)
     raise AssertionError("an offer has a site")
-
-
-def _persist_at(launches: Sequence[AnyLaunch[M]], site: Site) -> tuple[Machine, ...]:
-    """Create all machines at a site; start again after an internal error of the cloud."""
-    for attempt in range(ATTEMPTS - 1):
-        try:
-            return _create_at(launches, site, attempt)
-        except Failure as failure:
-            if failure.kind != "internal":
-                raise
-        launches[0].delete()
-        time.sleep(PAUSE)
-    return _create_at(launches, site, ATTEMPTS - 1)
 
 
 def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tuple[Machine, ...]:
@@ -354,7 +349,14 @@ def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tu
     ids = []
     for launch in launches:
         with _noting_capacity(launch, site):
-            ids.append(_request(launch, site, launch.token(site, attempt)))
+            token = launch.token(site, attempt)
+            with launch.journal.requesting(journal.INSTANCES, token):
+                created = retry(partial(launch.create, site, token), kinds=launch.passing)
+            launch.journal.record_created(token, *created)
+            if len(created) < launch.hosts:
+                outcome = f"gave {len(created)} of {launch.hosts} machines"
+                raise too_few_machines(launch.operation, site.zone, outcome)
+            ids.append(created)
     launches[0].journal.timed("create", time.monotonic() - began)
     machines: list[Machine] = []
     began = time.monotonic()
@@ -373,18 +375,36 @@ def _noting_capacity(launch: AnyLaunch[M], site: Site) -> Iterator[None]:
         yield
     except Failure as failure:
         if failure.kind == "capacity" and not launch.offer.reservation:
-            capacity_cache.note(site.zone, launch.instance)
+            note_shortage(site.zone, launch.instance)
         raise
 
 
-def _request(launch: AnyLaunch[M], site: Site, token: str) -> tuple[str, ...]:
-    with launch.journal.requesting(journal.INSTANCES, token):
-        ids = retry(partial(launch.create, site, token), kinds=launch.passing)
-    launch.journal.record_created(token, *ids)
-    if len(ids) < launch.hosts:
-        did = f"gave {len(ids)} of {launch.hosts} machines"
-        raise too_few_machines(launch.operation, site.zone, did)
-    return ids
+class Shortage(Value, frozen=True, kw_only=True):
+    zone: str  # of the cloud
+    instance: str  # the machine type
+    at: float  # when, in seconds since the epoch
+
+
+def note_shortage(zone: str, instance: str) -> None:
+    path = _shortages()
+    make_private(path.parent)
+    entry = Shortage(zone=zone, instance=instance, at=time.time())
+    files.append(path, msgspec.json.encode(entry) + b"\n")
+
+
+def zones_without_capacity(instance: str) -> frozenset[str]:
+    """Return the zones that had no capacity within the last three minutes."""
+    since = time.time() - REMEMBERED
+    try:
+        text = _shortages().read_bytes()
+    except OSError:
+        return frozenset()
+    shortages = (decoders.decode(line, Shortage) for line in files.complete_lines(text))
+    return frozenset(s.zone for s in shortages if s.instance == instance and s.at > since)
+
+
+def _shortages() -> Path:
+    return journal.root() / SHORTAGES
 
 
 def _wait(
@@ -402,19 +422,15 @@ def _wait(
         if len(listed) == launch.hosts and not late:
             return listed
         if late and seconds > launch.options.wait:
-            raise _late(launch, late, seconds)
+            slowest = late[0]
+            last_lines = tail(launch.client.console(slowest.view.id))
+            raise Timeout(
+                f"{launch.name(slowest.number)} ({slowest.view.id}) is not ready after "
+                f"{seconds:.0f} s: {slowest.state} ({len(late)} of {launch.hosts} are late).",
+                means=f"Its console:\n{last_lines}" if last_lines else "Its console is empty.",
+                remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
+            )
         time.sleep(POLL)
-
-
-def _late(launch: AnyLaunch[M], late: Sequence[ListedMachine[M]], seconds: float) -> ProvisionError:
-    slowest = late[0]
-    last_lines = tail(launch.client.console(slowest.view.id))
-    return Timeout(
-        f"{launch.name(slowest.number)} ({slowest.view.id}) is not ready after {seconds:.0f} s: "
-        f"{slowest.state} ({len(late)} of {launch.hosts} are late).",
-        means=f"Its console:\n{last_lines}" if last_lines else "Its console is empty.",
-        remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
-    )
 
 
 def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:
@@ -433,9 +449,9 @@ def with_places(failure: Failure, places: list[str]) -> Failure:
     )
 
 
-def too_few_machines(operation: str, where: str, problem: str) -> Failure:
+def too_few_machines(operation: str, place: str, problem: str) -> Failure:
     """Return the failure (capacity) of a zone that `gave 3 of 4 machines`."""
-    message = f"{where} {problem}; a partial launch is useless, so its machines were terminated"
+    message = f"{place} {problem}; a partial launch is useless, so its machines were terminated"
     return Failure("capacity", operation=operation, code="too few machines", message=message)
 
 

@@ -71,18 +71,18 @@ def requested_zones(first: str, text: str, prefix: str) -> list[str]:
     return list(dict.fromkeys([*filter(None, [first]), *named]))
 
 
-def not_offered_error(machine: str, where: str, zones: Sequence[str], otherwise: str) -> SpecError:
+def not_offered_error(machine: str, place: str, zones: Sequence[str], otherwise: str) -> SpecError:
     """Return the error for machines that only other zones have; `otherwise` if none has them."""
     return SpecError(
-        f"{machine} is not offered in {where}.",
+        f"{machine} is not offered in {place}.",
         remedy=f"It is in: {', '.join(zones)}; use --zone {zones[0]}" if zones else otherwise,
     )
 
 
-def name_taken_error(name: str, where: str, region: str = "") -> SpecError:
+def name_taken_error(name: str, place: str, region: str = "") -> SpecError:
     """Return the error for a name that a launch from another machine already uses."""
     return SpecError(
-        f"There is a cluster {name!r} of yours in {where} already.",
+        f"There is a cluster {name!r} of yours in {place} already.",
         means="It was launched from another machine, or its journal is gone; it is left as it is.",
         remedy=f"Choose another name, or take it down: cluster down {name}"
         f"{f' --region {region}' if region else ''}",

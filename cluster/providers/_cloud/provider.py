@@ -7,52 +7,78 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from difflib import get_close_matches
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from cluster import providers
-from cluster.core import decoders, journal, ssh_keys
+from cluster.core import decoders
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError, on_failure
 from cluster.core.model.hosts import Machine, group_of
-from cluster.core.model.placement import NetworkLayer, ProviderTopology
-from cluster.core.model.resources import Plan, RemoteCluster, Resource
-from cluster.core.model.spec import ClusterSpec, SpecPart
+from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
+from cluster.core.model.resources import Plan, Price, RemoteCluster, Resource
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
-from cluster.core.money import lifetime
-from cluster.providers._cloud import regions
+from cluster.core.state import journal, ssh_keys
+from cluster.core.text.units import lifetime, price_line
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import Deletion, Entries, listing_delay
 from cluster.providers._cloud.launch import (
-    Client,
+    NEXT_ZONE,
+    ClientT,
     CloudLaunch,
     CloudOffer,
     Demand,
     EndedMachine,
     Intent,
     LaunchJournal,
+    OfferT,
+    OptionsT,
     create_machines,
     intent_file,
     with_places,
 )
 from cluster.providers._cloud.options import TTL, CloudOptions, words
 from cluster.providers._cloud.public_address import open_lines
-from cluster.providers._cloud.regions import (
-    Choice,
-    Choices,
-    in_region,
-    mean_price,
-    regional_specs,
-)
 from cluster.providers._cloud.tags import Selection, Tags, new_tags, timestamp
 
-ClientT = TypeVar("ClientT", bound=Client)
-OptionsT = TypeVar("OptionsT", bound=CloudOptions)
-OfferT = TypeVar("OfferT", bound=CloudOffer)
 PlaceT = TypeVar("PlaceT")
 T = TypeVar("T")
 ENDING = "shutting-down"  # Amazon's state of a machine that was terminated
+NEXT_REGION = (*NEXT_ZONE, "quota")  # kinds of failures after which another region is tried
 SHORTEST = 60.0  # seconds that a machine is created for: Google's least is 30
+
+
+class Choice(NamedTuple, Generic[OfferT]):
+    """A region in which a launch may create its machines."""
+
+    spec: ClusterSpec  # for this region alone
+    offers: dict[str, OfferT]  # by groups of hosts
+
+    @property
+    def offer(self) -> OfferT:
+        return next(iter(self.offers.values()))
+
+    @property
+    def cost(self) -> str:
+        price = mean_price(self.spec, self.offers)
+        return price_line(price, self.spec.hosts, self.offer.ttl)
+
+    @property
+    def lines(self) -> list[str]:
+        return [
+            f"{name}: {line}" if self.spec.groups else line
+            for name, offer in self.offers.items()
+            for line in offer.lines
+        ]
+
+
+class Choices(NamedTuple, Generic[OfferT]):
+    """The regions to try one after another, and lines of the plan about all but the first."""
+
+    possible: tuple[Choice[OfferT], ...]
+    lines: tuple[str, ...] = ()
 
 
 class CloudProvider(
@@ -176,7 +202,7 @@ class CloudProvider(
                 try:
                     return self._create_in(choice, journal, on_state)
                 except Failure as failure:
-                    if failure.kind not in regions.NEXT_REGION:
+                    if failure.kind not in NEXT_REGION:
                         raise
                     if choice is possible[-1]:
                         places = [item.offer.region for item in possible]
@@ -195,10 +221,20 @@ class CloudProvider(
 
         def clean_up() -> None:
             self.abandon_intent(journal)
-            self._clean_up(client, this_launch, journal, intent)
+            entries = journal.entries()
+            remains = what_remains(journal.name, entries, intent)
+            with self.translating_errors(remains):
+                try:
+                    self.launch.deletion(client, this_launch, entries).delete()
+                except ProvisionError as error:
+                    means = f"{error.means} {remains}"
+                    raise type(error)(error.what, means=means, remedy=error.remedy) from error
 
         parts = spec.parts
-        launches = [self._launch(client, part, journal, intent, on_state) for part in parts]
+        launches = [
+            self.launch(client, part, self.options_of(part.spec), journal, intent, on_state)
+            for part in parts
+        ]
         with on_failure(clean_up):
             launches[0].prepare()
             for launch in launches:
@@ -235,7 +271,8 @@ class CloudProvider(
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
             host_spec = msgspec.structs.replace(part.spec, hosts=len(places))
             part = msgspec.structs.replace(part, spec=host_spec)
-            launch = self._launch(client, part, journal, intent, on_state)
+            options = self.options_of(part.spec)
+            launch = self.launch(client, part, options, journal, intent, on_state)
             launch.prepare()
             launch.prepare_group(launch)
             return create_machines([launch])
@@ -274,7 +311,7 @@ class CloudProvider(
         """Return why a machine ended; none if all exist, or if the cloud does not answer."""
         ends: dict[str, EndedMachine] = {}
         try:
-            entries = journal.for_cluster(spec.name).entries()
+            entries = journal.entries_of(spec.name)
             for client in self.clients_of(entries):
                 ends |= self.ended(client, self.selection(client, spec.name, entries), machines)
         except (Failure, ClusterError):  # who does not answer does not say that it is over
@@ -287,7 +324,7 @@ class CloudProvider(
         return error.what.rstrip(".") if error else ""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-        entries = journal.for_cluster(spec.name).entries()
+        entries = journal.entries_of(spec.name)
         if not entries:
             return ProviderTopology(reason="the machines do not exist any more")
         with self.translating_errors("The machines are as they were."):
@@ -315,7 +352,7 @@ class CloudProvider(
         ]
 
     def search_scope(self, name: str) -> str:
-        return self._scope(journal.for_cluster(name).entries())
+        return self._scope(journal.entries_of(name))
 
     def _scope(self, entries: Entries) -> str:
         places = ", ".join(self._places(entries))
@@ -323,14 +360,14 @@ class CloudProvider(
         return f"{deletion.kinds} in {deletion.place.format(places)}" if places else ""
 
     def searched(self, name: str) -> str:
-        entries = journal.for_cluster(name).entries()
+        entries = journal.entries_of(name)
         with self.translating_errors(what_remains(name, entries)):
             clients = self.clients_of(entries)
             if not clients:
                 return ""
             account = clients[0].account
-            where = "" if account == clients[0].name else f" in the account {account}"
-            return f"{self._scope(entries)}, as {clients[0].owner}{where}"
+            place = "" if account == clients[0].name else f" in the account {account}"
+            return f"{self._scope(entries)}, as {clients[0].owner}{place}"
 
     def listing_delay(self) -> float:
         return listing_delay()
@@ -365,7 +402,7 @@ class CloudProvider(
 
     def console(self, machine: Machine) -> str:
         name = machine.name.rpartition(".")[2]
-        clients = self.clients_of(journal.for_cluster(name).entries())
+        clients = self.clients_of(journal.entries_of(name))
         return "".join(client.console(machine.id) for client in clients)
 
     def placed(self, spec: ClusterSpec) -> ClusterSpec:
@@ -382,20 +419,21 @@ class CloudProvider(
         An interrupted launch continues with the offer in its intent. To decide again would count
         its own machines against the account's limits, and refuse the names of its own groups.
         """
-        key = msgspec.json.encode(spec)
-        if key not in self._planned or self._begun(spec):
-            specs = regional_specs(spec, self.options_of(spec))
-            if names := words(self.options_of(spec).regions):
+        key, begun = msgspec.json.encode(spec), self._begun(spec)
+        if key not in self._planned or begun:
+            options = self.options_of(spec)
+            specs = regional_specs(spec, options)
+            if names := words(options.regions):
                 with suppress(Failure):  # without permission to list them, they are tried
-                    regions.check_names(names, self.region_names(spec))
+                    check_region_names(names, self.region_names(spec))
             answers: list[dict[str, OfferT] | ClusterError] = []
-            if begun := self._begun(spec):
+            if begun:
                 offer = next(iter(begun.values()))
                 come_to = [spec.zone in (offer.region, offer.sites[0].zone) for spec in specs]
                 specs = specs[come_to.index(True) if any(come_to) else 0 :]
                 answers.append(begun)
             answers += in_each(specs[len(answers) :], self._try_plan)
-            self._planned[key] = regions.choose(specs, answers)
+            self._planned[key] = choose(specs, answers)
         return self._planned[key]
 
     def _try_plan(self, spec: ClusterSpec) -> dict[str, OfferT] | ClusterError:
@@ -415,9 +453,9 @@ class CloudProvider(
     def _begun(self, spec: ClusterSpec) -> dict[str, OfferT] | None:
         """Return the offers of an interrupted launch of the same spec; none if there is none."""
         cluster = journal.for_cluster(spec.name)
-        is_same = specs_of(cluster.entries())[-1:] == (spec,)
-        is_recorded = is_same and intent_file(cluster, self.name).exists()
-        return self._intent_of(cluster).offers if is_recorded else None
+        is_recorded = intent_file(cluster, self.name).exists()
+        is_same = is_recorded and specs_of(cluster.entries())[-1:] == (spec,)
+        return self._intent_of(cluster).offers if is_same else None
 
     def _record_intent(
         self, client: ClientT, choice: Choice[OfferT], cluster: journal.Journal
@@ -434,20 +472,10 @@ class CloudProvider(
         journal.remember_region(self.name, client.name)
         return intent
 
-    def _launch(
-        self,
-        client: ClientT,
-        part: SpecPart,
-        cluster: journal.Journal,
-        intent: Intent[OfferT],
-        on_state: StateCallback,
-    ) -> CloudLaunch[Any, Any, Any, Any]:
-        return self.launch(client, part, self.options_of(part.spec), cluster, intent, on_state)
-
     @contextmanager
     def _deletions(self, name: str) -> Iterator[tuple[Deletion[Any], ...]]:
         """Yield the deletion of a cluster's resources in every place where it may have some."""
-        entries = journal.for_cluster(name).entries()
+        entries = journal.entries_of(name)
         with self.translating_errors(what_remains(name, entries)):
             chosen = [(c, self.selection(c, name, entries)) for c in self.clients_of(entries)]
             yield tuple(self.launch.deletion(*place, entries) for place in chosen)
@@ -463,23 +491,6 @@ class CloudProvider(
         intent: Intent[OfferT] = decoders.decode(path.read_bytes(), self.intent)
         return intent
 
-    def _clean_up(
-        self,
-        client: ClientT,
-        this_launch: Selection,
-        cluster: journal.Journal,
-        intent: Intent[OfferT],
-    ) -> None:
-        """Delete what a failed launch created, or say what may be left of it, and until when."""
-        entries = cluster.entries()
-        remains = what_remains(cluster.name, entries, intent)
-        with self.translating_errors(remains):
-            try:
-                self.launch.deletion(client, this_launch, entries).delete()
-            except ProvisionError as error:
-                means = f"{error.means} {remains}"
-                raise type(error)(error.what, means=means, remedy=error.remedy) from error
-
     def _places(self, entries: Entries) -> tuple[str, ...]:
         if entries:
             used = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
@@ -488,32 +499,87 @@ class CloudProvider(
 
     def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
         """Select a cluster's resources in a place (Denied: they are of another user's launch)."""
-        owned = (owned_entry for owned_entry in entries if isinstance(owned_entry, journal.Owned))
-        regional = [
-            owned_entry
-            for owned_entry in owned
-            if (owned_entry.provider, owned_entry.region) == (self.name, client.name)
-        ]
-        for owned_entry in regional:
-            if (owned_entry.account, owned_entry.owner) != (client.account, client.owner):
-                raise not_yours(name, owned_entry, client)
+        owned = (entry for entry in entries if isinstance(entry, journal.Owned))
+        regional = [e for e in owned if (e.provider, e.region) == (self.name, client.name)]
+        for entry in regional:
+            if (entry.account, entry.owner) != (client.account, client.owner):
+                raise Denied(
+                    f"The cluster {name} was launched by {entry.owner} in the account "
+                    f"{entry.account}; you are {client.owner} in the account {client.account}.",
+                    means="Your login cannot see what is left of it, so nothing was searched or "
+                    "deleted: it may still run, and cost money.",
+                    remedy=f"Log in as {entry.owner}, and type the same again.",
+                )
         if not regional:
             return Selection(owner=client.owner, name=name)
         return Selection(launches=tuple(dict.fromkeys(entry.launch for entry in regional)))
 
 
+def in_region(spec: ClusterSpec, region: str) -> ClusterSpec:
+    options = {key: value for key, value in spec.options.items() if key != "regions"}
+    return msgspec.structs.replace(spec, zone=region, options=options)
+
+
+def check_region_names(names: Sequence[str], all_names: Sequence[str]) -> None:
+    """Refuse names that no region of the cloud has, with the nearest ones (SpecError)."""
+    unknown = [name for name in names if name not in all_names]
+    if unknown and all_names:
+        nearest = (get_close_matches(name, all_names, 1, 0.0)[0] for name in names)
+        raise SpecError(
+            f"--option regions={','.join(names)} names {', '.join(unknown)}, which is no region.",
+            remedy=f"Use --option regions={','.join(dict.fromkeys(nearest))}",
+        )
+
+
+def regional_specs(spec: ClusterSpec, options: CloudOptions) -> tuple[ClusterSpec, ...]:
+    """Return a spec for each region that the options name, or the spec as it is (SpecError)."""
+    regions = tuple(dict.fromkeys(words(options.regions)))
+    if regions and (spec.zone or options.zones):
+        raise SpecError(
+            "A launch tries regions or zones, not both.",
+            means="In each of the regions, all zones that offer the type are tried.",
+            remedy="Leave --zone and --option zones= out, or --option regions=",
+        )
+    return tuple(in_region(spec, region) for region in regions) or (spec,)
+
+
+def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | None:
+    """Return the price of a machine, on average over the groups; none if one is not known."""
+    prices = [(part.spec.hosts, offers[part.group].price) for part in spec.parts]
+    priced = [(hosts, price) for hosts, price in prices if price is not None]
+    if len(priced) < len(prices):
+        return None
+    hourly = sum(hosts * price.hourly for hosts, price in priced) / spec.hosts
+    return msgspec.structs.replace(priced[0][1], hourly=hourly)
+
+
+def choose(
+    specs: Sequence[ClusterSpec], answers: Sequence[Mapping[str, OfferT] | ClusterError]
+) -> Choices[OfferT]:
+    """Return the regions that have what a launch needs (ClusterError: none has)."""
+    pairs = list(zip(specs, answers, strict=True))
+    lacking = [(spec.zone, answer) for spec, answer in pairs if isinstance(answer, ClusterError)]
+    possible = tuple(Choice(spec, dict(a)) for spec, a in pairs if not isinstance(a, ClusterError))
+    if not possible:
+        error = lacking[0][1]
+        if len(lacking) == 1:
+            raise error
+        means = "\n".join(f"{region}: {error.what}" for region, error in lacking)
+        raise type(error)("No region can be used.", means=means, remedy=error.remedy) from error
+    rest = (f"else {item.spec.zone}: {item.offer.lines[0]}; {item.cost}" for item in possible[1:])
+    unavailable = (f"not in {region}: {error.what}" for region, error in lacking)
+    return Choices(possible, (*rest, *unavailable))
+
+
 def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:
     """Say, without any call, what may be left of a cluster, its cost and end, and the command."""
-    launches = [entry_ for entry_ in entries if isinstance(entry_, journal.Intended)]
+    launches = [entry for entry in entries if isinstance(entry, journal.Intended)]
     if not launches:
         return "It may still exist."
-    ids = [id_ for entry_ in entries if isinstance(entry_, journal.Answered) for id_ in entry_.ids]
+    ids = [id_ for entry in entries if isinstance(entry, journal.Answered) for id_ in entry.ids]
     named = f": {', '.join(dict.fromkeys(ids))}" if ids else ""
-    requests = [
-        entry_.at
-        for entry_ in entries
-        if isinstance(entry_, journal.Requested) and entry_.kind == journal.INSTANCES
-    ]
+    requested = (entry for entry in entries if isinstance(entry, journal.Requested))
+    requests = [entry.at for entry in requested if entry.kind == journal.INSTANCES]
     if not requests:
         return (
             f"No machine was requested; what else the launch had made may still exist{named}, and "
@@ -522,10 +588,10 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
     spec = launches[-1].spec
     price = mean_price(spec, intent.offers) if intent else launches[-1].price
     mean = " on average" if spec.groups else ""
-    each = f"cost ${price.hourly:.2f} an hour each{mean}, and " if price else ""
+    cost = f"cost ${price.hourly:.2f} an hour each{mean}, and " if price else ""
     ends = intent.tags.expires if intent else requests[-1] + (launches[-1].ttl or TTL)
     return (
-        f"What the launch had made may still exist{named}, and cost money. Its machines {each}"
+        f"What the launch had made may still exist{named}, and cost money. Its machines {cost}"
         f"end by themselves at {timestamp(expiry(entries) or ends)}; all else, such as reserved "
         f"addresses, stays until you type: cluster down {name}"
     )
@@ -585,36 +651,20 @@ def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
         return list(pool.map(do, places))
 
 
-def not_yours(name: str, owned: journal.Owned, client: Client) -> Denied:
-    return Denied(
-        f"The cluster {name} was launched by {owned.owner} in the account {owned.account}; you are "
-        f"{client.owner} in the account {client.account}.",
-        means="Your login cannot see what is left of it, so nothing was searched or deleted: "
-        "it may still run, and cost money.",
-        remedy=f"Log in as {owned.owner}, and type the same again.",
-    )
-
-
 def network_layers(
     names: Sequence[str], locations: Sequence[Sequence[str]], *, machines: int = 0
 ) -> tuple[NetworkLayer, ...]:
     """Group hosts by the layers that the cloud names; a location may be empty or cut off."""
     layers = []
     for depth, name in enumerate(names):
-        groups = _numbered([_node(location, depth) for location in locations])
+        numbers: dict[tuple[str, ...], int] = {}  # by a node and those above: ids repeat elsewhere
+        groups = tuple(
+            numbers.setdefault(tuple(location[: depth + 1]), len(numbers))
+            if depth < len(location) and location[depth]
+            else None
+            for location in locations
+        )
         if any(group is not None for group in groups):
             switch = depth < len(names) - machines
             layers.append(NetworkLayer(name=name, groups=groups, switch=switch))
     return tuple(reversed(layers))
-
-
-def _node(location: Sequence[str], depth: int) -> tuple[str, ...] | None:
-    """Return the node of a host with all nodes above it: its id may be unique only below these."""
-    if depth >= len(location) or not location[depth]:
-        return None
-    return tuple(location[: depth + 1])
-
-
-def _numbered(nodes: Sequence[tuple[str, ...] | None]) -> tuple[int | None, ...]:
-    numbers: dict[tuple[str, ...], int] = {}
-    return tuple(None if node is None else numbers.setdefault(node, len(numbers)) for node in nodes)

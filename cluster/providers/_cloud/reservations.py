@@ -4,25 +4,20 @@ A launch names it. Type and zone must be its own, and it has a placement group o
 (EC2 user guide, "On-Demand Capacity Reservations"; Compute Engine, "Consume reservations").
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.units import format_seconds
-from cluster.providers._cloud import capacity_cache
+from cluster.core.text.units import format_seconds
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.launch import Demand
+from cluster.providers._cloud.launch import Demand, zones_without_capacity
 
 ACTIVE = "active"
 LEAST = 600.0  # seconds that are worth a launch
 
 
 class Reservation(Value, frozen=True, kw_only=True):
-    """Instances that are reserved."""
-
     id: str
     instance: str
     zone: str
@@ -87,11 +82,6 @@ def choose_named(
             means="They are in the group of their reservation, if it has one.",
             remedy=f"Leave --placement out; which hosts are near: cluster check {spec.name} --near",
         )
-    _check_fit(chosen, instance, spec.hosts, now)
-    return chosen
-
-
-def _check_fit(chosen: Reservation, instance: str, hosts: int, now: float) -> None:
     if chosen.instance != instance:
         raise SpecError(
             f"{chosen.id} is of {chosen.instance}, and --instance is {instance}.",
@@ -105,22 +95,23 @@ def _check_fit(chosen: Reservation, instance: str, hosts: int, now: float) -> No
             means="Instances can be launched into an active one only.",
             remedy="Wait for it, or name another one: cluster up NAME --plan lists them.",
         )
-    if chosen.free < hosts:
+    if chosen.free < spec.hosts:
         raise SpecError(
-            f"{chosen.id} has {chosen.free} of {chosen.total} instances free; {hosts} were asked "
-            "for.",
+            f"{chosen.id} has {chosen.free} of {chosen.total} instances free; {spec.hosts} were "
+            "asked for.",
             remedy=f"Use --hosts {chosen.free}, or end what runs there."
             if chosen.free
             else "End what runs there: cluster ls",
         )
+    return chosen
 
 
-def remaining(chosen: Reservation, now: float, margin: float = 0.0) -> float | None:
+def remaining(chosen: Reservation | None, now: float, margin: float = 0.0) -> float | None:
     """Return after how many seconds the cloud begins to end the machines; None if it does not.
 
     SpecError: that is too soon to be of use. It begins `margin` seconds before the end.
     """
-    if chosen.end is None:
+    if chosen is None or chosen.end is None:
         return None
     seconds = chosen.end - margin - now
     if seconds < LEAST:
@@ -135,7 +126,7 @@ def remaining(chosen: Reservation, now: float, margin: float = 0.0) -> float | N
 def zones_to_try(zones: Sequence[str], instance: str, chosen: Reservation | None) -> list[str]:
     """Return the zones not recently out of capacity; only that of a reservation (SpecError)."""
     if chosen is None:
-        full = capacity_cache.zones(instance)
+        full = zones_without_capacity(instance)
         return [zone for zone in zones if zone not in full] or list(zones)
     if chosen.zone not in zones:
         raise SpecError(

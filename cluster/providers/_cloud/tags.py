@@ -30,7 +30,6 @@ class Tags(Value, frozen=True, kw_only=True):
 
     @property
     def as_dict(self) -> dict[str, str]:
-        """The tags by their keys."""
         return {
             **({USER: self.user} if self.user else {}),
             CLUSTER: self.name,
@@ -83,9 +82,9 @@ def parse_tags(tags: dict[str, str]) -> Tags | None:
     )
 
 
-def timestamp(at: float) -> str:
+def timestamp(seconds: float) -> str:
     """Format seconds since the epoch as ISO 8601 in UTC, such as `2026-11-21T16:00:00Z`."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def parse_timestamp(text: str) -> float:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from cluster.core import journal
 from cluster.core.errors import ClusterError, ProvisionError, SpecError, Timeout
 from cluster.core.model.mounts import Mount, in_region
-from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.network.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster
 from cluster.core.model.value import StateCallback, ignore
-from cluster.core.ssh_keys import KNOWN
+from cluster.core.state import journal
+from cluster.core.state.ssh_keys import KNOWN
 from cluster.providers import Credentials, NeedsCredentials, Stops, refuse
 from cluster.providers._cloud.launch import EndedMachine, Intent, Site, machine
 from cluster.providers._cloud.options import TTL, CloudOptions, region_in, words
@@ -31,6 +31,7 @@ from cluster.providers.aws.instances import (
     filters_of,
     instance_view,
     instances,
+    price,
     primary,
     state_of,
     tags_of,
@@ -38,7 +39,6 @@ from cluster.providers.aws.instances import (
 )
 from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.plan import make_offer
-from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import InstanceTopologyTypeDef, InstanceTypeDef
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.api_errors import Failure
     from cluster.providers._cloud.deletion import Entries
     from cluster.providers.aws.api import Region
-
 
 ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
 REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
@@ -84,7 +83,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        named = (spec.zone or "", *words(self.options_of(spec).zones))
+        named = (spec.zone or "", *words(spec.options.get("zones", "")))
         if region := region_in(named, ZONE, REGION):
             return region
         if spec.zone:
@@ -121,8 +120,9 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
 
     def mounts(self, spec: ClusterSpec) -> tuple[Mount, ...]:
         """Return what every host mounts; EFS has a name of its region."""
-        region = self.place_of(self.placed(spec))
-        return tuple(in_region(mount, region) for mount in super().mounts(spec))
+        mounts = super().mounts(spec)
+        region = self.place_of(self.placed(spec)) if mounts else ""
+        return tuple(in_region(mount, region) for mount in mounts)
 
     def plan(self, spec: ClusterSpec) -> Plan:
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
@@ -189,7 +189,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
         """Stop the instances; their disks remain, and still cost money."""
         with self.translating_errors("They go on."):
-            region, filters = self._locate(name, journal.for_cluster(name).entries())
+            region, filters = self._locate(name, journal.entries_of(name))
             region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
             _wait(region, filters, machines, lambda instance: state_of(instance) == "stopped")
 
@@ -197,7 +197,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         self, name: str, machines: tuple[Machine, ...], on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Start the instances; their TTL starts again."""
-        entries = journal.for_cluster(name).entries()
+        entries = journal.entries_of(name)
         spec = specs_of(entries)[-1]
         options = self.options_of(spec)
 
@@ -215,8 +215,8 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
             running = _wait(region, filters, machines, ready, on_state)
         known_hosts = journal.for_cluster(name).folder / KNOWN
         return tuple(
-            machine(was.name, instance_view(instance), options, known_hosts, was.link)
-            for was, instance in zip(machines, running, strict=True)
+            machine(old.name, instance_view(instance), options, known_hosts, old.link)
+            for old, instance in zip(machines, running, strict=True)
         )
 
     def ended(
@@ -225,11 +225,7 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         """Return the machines that Amazon lists as ended; it lists them for about an hour."""
         ids = {machine.id: machine.name for machine in machines}
         listed = instances(client, filters_of(selection))
-        ends = (
-            (ids[instance["InstanceId"]], ended_machine(instance))
-            for instance in listed
-            if instance["InstanceId"] in ids
-        )
+        ends = ((ids[i["InstanceId"]], ended_machine(i)) for i in listed if i["InstanceId"] in ids)
         return {host: end for host, end in ends if end}
 
     def locate(
@@ -241,13 +237,21 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
         """
         by_id: dict[str, InstanceTopologyTypeDef] = {}
         for first in range(0, len(ids), MOST):
-            some = list(ids[first : first + MOST])
-            named = client.all("describe_instance_topology", "Instances", InstanceIds=some)
+            batch = list(ids[first : first + MOST])
+            named = client.all("describe_instance_topology", "Instances", InstanceIds=batch)
             by_id |= {instance["InstanceId"]: instance for instance in named}
         locations = [by_id[id_].get("NetworkNodes", ()) if id_ in by_id else () for id_ in ids]
         layers = range(1, 1 + max(map(len, locations), default=0))
         if not layers:
-            return ProviderTopology(reason=_no_topology_reason(by_id))
+            kinds = ", ".join(
+                sorted(
+                    {kind for instance in by_id.values() if (kind := instance.get("InstanceType"))}
+                )
+            )
+            return ProviderTopology(
+                reason=f"Amazon names no network nodes for {kinds or 'these instances'}: it does "
+                "so for some types only, such as hpc7a, p5 or trn1, while they run"
+            )
         return ProviderTopology(
             layers=network_layers([f"network node {layer}" for layer in layers], locations)
         )
@@ -255,16 +259,6 @@ class AwsProvider(CloudProvider["Region", AwsOptions, AwsOffer], NeedsCredential
     def _locate(self, name: str, entries: Entries) -> tuple[Region, Filters]:
         region = self.clients_of(entries)[0]
         return region, filters_of(self.selection(region, name, entries))
-
-
-def _no_topology_reason(by_id: dict[str, InstanceTopologyTypeDef]) -> str:
-    kinds = ", ".join(
-        sorted({kind for instance in by_id.values() if (kind := instance.get("InstanceType"))})
-    )
-    return (
-        f"Amazon names no network nodes for {kinds or 'these instances'}: it does so for some "
-        "types only, such as hpc7a, p5 or trn1, while they run"
-    )
 
 
 def _wait(

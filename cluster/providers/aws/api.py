@@ -2,17 +2,19 @@
 
 import os
 import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from cluster.core.extras import require
-from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
+from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, pause_after
 from cluster.providers.aws.errors import LOGINS, kind_of
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 20  # seconds
@@ -25,10 +27,11 @@ SIGNS = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
 PAGE = 1000  # most resources in one answer
+AT_ONCE = 4  # dry runs in flight
+PERMITTED = "DryRunOperation"  # the code of a dry run whose call would have succeeded
 
 
 def is_set_up() -> bool:
-    """Tell whether this machine is set up for Amazon, without any call."""
     if any(os.environ.get(sign) for sign in SIGNS):
         return True
     files = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
@@ -107,7 +110,12 @@ class Region:
 
         Each of its answers has `key`. Failure: it was refused, or did not succeed in time.
         """
-        return retry(partial(self.once, operation, key, **params))
+        began, failed = time.monotonic(), 0
+        while True:
+            try:
+                return self.once(operation, key, **params)
+            except Failure as failure:
+                pause_after(failure, failed := failed + 1, began)
 
     def once(
         self,
@@ -121,8 +129,7 @@ class Region:
 
         boto3 reads any well-formed XML, such as the page of a proxy, as an answer without entries.
         So an answer counts only with a request id and its key, which botocore gives also to an
-        empty list: `<reservationSet/>`. Failure: it was refused, its reply was lost, or something
-        else answered.
+        empty list: `<reservationSet/>`. Failure: it was refused, or its reply was lost or is none.
         """
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with boto3
         from botocore.parsers import ResponseParserError  # noqa: PLC0415
@@ -132,12 +139,17 @@ class Region:
             answer: Mapping[str, Any] = getattr(self._client(service), operation)(**params)
         except ClientError as error:
             self._check(operation, error.response)
+            if error.response.get("Error", {}).get("Code") == PERMITTED:
+                return error.response
             raise _failure(operation, error) from error
         except (BotoCoreError, ResponseParserError, KeyError) as error:  # KeyError: STS's parser
             self._check(operation, {})
             raise _failure(operation, error) from error
         self._check(operation, answer, key)
-        self._note_clock(answer)
+        date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date:
+            server_time = parsedate_to_datetime(date).timestamp()
+            self._skew = server_time - datetime.now(UTC).timestamp()
         return answer
 
     def _check(self, operation: str, answer: Mapping[str, Any], key: str = "") -> None:
@@ -151,13 +163,10 @@ class Region:
         if not answer.get("ResponseMetadata", {}).get("RequestId") or (key and key not in answer):
             raise NotTheCloudError(raw["status_code"], raw["body"]).failure(_name_of(operation))
 
-    def permits(self, operation: str, **params: Any) -> None:  # noqa: ANN401
-        """Check with a dry run that the caller may call an operation (Failure)."""
-        try:
-            self.call(operation, DryRun=True, **params)
-        except Failure as failure:
-            if failure.code != "DryRunOperation":
-                raise
+    def check_permissions(self, calls: Mapping[str, Mapping[str, Any]]) -> None:
+        """Check with dry runs that the caller may make these calls (Failure)."""
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            list(pool.map(lambda name: self.call(name, DryRun=True, **calls[name]), calls))
 
     def all(self, operation: str, key: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """List resources over all pages, as boto3's dictionaries: `types_boto3_ec2` (Failure)."""
@@ -171,7 +180,6 @@ class Region:
             token = {"NextToken": page["NextToken"]}
 
     def console(self, machine: str) -> str:
-        """Read the console of an instance; empty if there is none, or it cannot be read."""
         for latest in (True, False):  # older types have only the output of the boot
             with suppress(Failure):
                 answer = self.call("get_console_output", InstanceId=machine, Latest=latest)
@@ -200,12 +208,6 @@ class Region:
 
     def _note_response(self, response_dict: dict[str, Any], **_: object) -> None:
         self._last.response = response_dict
-
-    def _note_clock(self, answer: Mapping[str, Any]) -> None:
-        date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
-        if date:
-            server_time = parsedate_to_datetime(date).timestamp()
-            self._skew = server_time - datetime.now(UTC).timestamp()
 
 
 def _has_passing_session(arn: str) -> bool:

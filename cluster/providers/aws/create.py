@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout
-from cluster.providers._cloud import cloud_init
+from cluster.core.state import ssh_keys
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, Kind, ignoring, retry
-from cluster.providers._cloud.launch import CloudLaunch, ListedMachine, Site
+from cluster.providers._cloud.launch import CloudLaunch, LaunchJournal, ListedMachine, Site
 from cluster.providers._cloud.options import name_taken_error
-from cluster.providers._cloud.tags import LAUNCH
+from cluster.providers._cloud.tags import LAUNCH, Tags
 from cluster.providers.aws import instances
 from cluster.providers.aws.api import Region
-from cluster.providers.aws.delete import RESOURCE_TYPES, AwsDeletion
-from cluster.providers.aws.elastic_ips import ElasticIps
+from cluster.providers.aws.delete import ELASTIC_IP_REQUEST, RESOURCE_TYPES, AwsDeletion
 from cluster.providers.aws.options import AwsOffer, AwsOptions
-from cluster.providers.aws.request import interfaces, request, tag_specifications
+from cluster.providers.aws.request import interfaces, request, tag_specifications, user_data
 
 if TYPE_CHECKING:
-    from types_boto3_ec2.type_defs import InstanceTypeDef
+    from types_boto3_ec2.type_defs import AddressTypeDef, InstanceTypeDef
 
-PROVIDER = "aws"
 NOWHERE: Mapping[str, str] = MappingProxyType({})
 CIDR = "10.0.0.0/16"  # of a VPC that the launch creates
 RUNNING = "running"
@@ -33,7 +31,7 @@ TYPES = {resource_type.requested: resource_type for resource_type in RESOURCE_TY
 
 
 class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
-    provider: ClassVar[str] = PROVIDER
+    provider: ClassVar[str] = "aws"
     operation: ClassVar[str] = "RunInstances"
     passing: ClassVar[frozenset[Kind]] = UNLISTED
     deletion: ClassVar[type[AwsDeletion]] = AwsDeletion
@@ -50,13 +48,38 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         self._vpc = self.offer.vpc or self._new_vpc()
         self._elastic = ElasticIps(self.client, self._tags, self.journal)
         if self._added:
-            self._group = self._group_of_cluster()
+            groups = self._named_so("security-group", self._tags.label)
+            if not groups:
+                raise ProvisionError(
+                    f"The security group {self._tags.label} does not exist any more.",
+                    means="Somebody deleted it. The cluster is as it was.",
+                    remedy=f"Take it down, and launch it again: cluster down {self._tags.name}",
+                )
+            self._group = str(groups[0]["GroupId"])
             return
         label, description = self._tags.label, f"cluster {self._tags.name}"
         self._group = self._named(
             "security-group", GroupName=label, Description=description, VpcId=self._vpc
         )
-        self._open()
+        # SSH from the caller and all traffic within the group; nothing else
+        group = self._group
+        inside = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+        ssh = {
+            "IpProtocol": "tcp",
+            "FromPort": 22,
+            "ToPort": 22,
+            "IpRanges": [
+                {"CidrIp": self.offer.allow, "Description": "the address that launched it"}
+            ],
+        }
+        self.journal.note("security-group-rules", group)
+        self._unless_there(
+            "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
+        )
+        if self.offer.interfaces:  # EFA traffic needs a rule that names the group, also outbound
+            self._unless_there(
+                "authorize_security_group_egress", GroupId=group, IpPermissions=[inside]
+            )
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
         material = login.public.encode()
         self._named("key-pair", "import", KeyName=label, PublicKeyMaterial=material)
@@ -78,9 +101,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
                 "Instances",
                 **request(self._spec, self.options, offer, self._tags, self._near),
                 ClientToken=token,
-                UserData=cloud_init.user_data(
-                    self._spec, self._first_key(), offer.ttl, offer.packages
-                ),
+                UserData=user_data(self._spec, self._first_key(), offer.ttl, offer.packages),
                 NetworkInterfaces=interfaces(self.options, offer, self._subnet(site), self._group),
             )
         except Failure as failure:
@@ -164,29 +185,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def _first_key(self) -> ssh_keys.SshKeyPair:
         return ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
 
-    # What machines need.
-
-    def _open(self) -> None:
-        """Allow SSH from the caller and all traffic within the group; nothing else."""
-        group = self._group
-        inside = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
-        ssh = {
-            "IpProtocol": "tcp",
-            "FromPort": 22,
-            "ToPort": 22,
-            "IpRanges": [
-                {"CidrIp": self.offer.allow, "Description": "the address that launched it"}
-            ],
-        }
-        self.journal.note("security-group-rules", group)
-        self._unless_there(
-            "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
-        )
-        if self.offer.interfaces:  # EFA traffic needs a rule that names the group, also outbound
-            self._unless_there(
-                "authorize_security_group_egress", GroupId=group, IpPermissions=[inside]
-            )
-
     @property
     def _near(self) -> str:
         return f"{self._tags.label}{self.suffix}"
@@ -210,7 +208,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         number, chosen = next((n, s) for n, s in enumerate(self.offer.sites) if s.zone == site.zone)
         return chosen.subnet or self._own(
             "subnet",
-            where={"availability-zone": site.zone},
+            extra={"availability-zone": site.zone},
             VpcId=self._vpc,
             CidrBlock=f"10.0.{16 * number}.0/20",
             AvailabilityZone=site.zone,
@@ -236,13 +234,13 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             raise name_taken_error(self._spec.name, self.client.name, self.client.name)
         return self._record_created(kind, token, resource)
 
-    def _own(self, kind: str, *, where: Mapping[str, str] = NOWHERE, **params: str) -> str:
+    def _own(self, kind: str, *, extra: Mapping[str, str] = NOWHERE, **params: str) -> str:
         """Create a resource without a name, once: after a lost reply it is found by its tags."""
-        token = "/".join((kind, self._tags.label, *where.values()))
+        token = "/".join((kind, self._tags.label, *extra.values()))
         self.journal.note(kind, token)
         filters = [
             {"Name": name, "Values": [value]}
-            for name, value in ((f"tag:{LAUNCH}", self._tags.launch), *where.items())
+            for name, value in ((f"tag:{LAUNCH}", self._tags.launch), *extra.items())
         ]
 
         def attempt() -> Mapping[str, Any]:
@@ -260,18 +258,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return id_
 
     def _named_so(self, kind: str, name: str) -> tuple[Mapping[str, Any], ...]:
-        """List the resources of a kind that have a name of this launch."""
         field = "key-name" if kind == "key-pair" else "group-name"
         return self._listed(kind, [{"Name": field, "Values": [name]}])
-
-    def _group_of_cluster(self) -> str:
-        if groups := self._named_so("security-group", self._tags.label):
-            return str(groups[0]["GroupId"])
-        raise ProvisionError(
-            f"The security group {self._tags.label} does not exist any more.",
-            means="Somebody deleted it. The cluster is as it was.",
-            remedy=f"Take it down, and launch it again: cluster down {self._tags.name}",
-        )
 
     def _listed(self, kind: str, filters: instances.Filters) -> tuple[Mapping[str, Any], ...]:
         return self.client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)
@@ -292,3 +280,67 @@ def _only(listed: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
             "missing", operation="Describe", code="", message="What was just made is not listed."
         )
     return listed[0]
+
+
+class ElasticIps:
+    """The Elastic IPs of a launch, with its tags; its journal has each before its request.
+
+    Machines with several network interfaces get no other public address.
+    """
+
+    def __init__(self, region: Region, tags: Tags, launch_journal: LaunchJournal) -> None:
+        self._region = region
+        self._tags = tags
+        self._journal = launch_journal
+        self._count = 0
+        self._free: list[str] = []  # allocation ids of unused addresses
+        self._addressed: set[str] = set()  # ids of the interfaces that have an address
+
+    def allocate(self, count: int) -> None:
+        """Allocate more; those of a call without a reply are found by their tags (Failure)."""
+        allocated: set[str] = set()
+        self._count += count
+
+        def attempt() -> tuple[AddressTypeDef, ...]:
+            while len({item["AllocationId"] for item in self._listed()} | allocated) < self._count:
+                token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
+                with self._journal.requesting(ELASTIC_IP_REQUEST, token):
+                    tagged = tag_specifications(self._tags, "elastic-ip")
+                    answer = self._region.once(
+                        "allocate_address", "AllocationId", Domain="vpc", TagSpecifications=tagged
+                    )
+                id_ = str(answer["AllocationId"])
+                self._journal.record_created(token, id_)
+                allocated.add(id_)
+            addresses = self._listed()
+            if not allocated <= {address["AllocationId"] for address in addresses}:
+                raise Failure(
+                    "missing",
+                    operation="DescribeAddresses",
+                    code="",
+                    message="An address that was just allocated is not listed",
+                )
+            return addresses
+
+        addresses = retry(attempt, kinds=UNLISTED)
+        self._free = [a["AllocationId"] for a in addresses if not a.get("NetworkInterfaceId")]
+        self._addressed = {nic for a in addresses if (nic := a.get("NetworkInterfaceId"))}
+
+    def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
+        """Associate an address with the first interface of each machine that has none (Failure)."""
+        first = [instances.primary(machine).get("NetworkInterfaceId", "") for machine in machines]
+        bare = [interface for interface in first if interface and interface not in self._addressed]
+        for interface, address in zip(bare, tuple(self._free), strict=False):
+            call = partial(
+                self._region.once,
+                "associate_address",
+                AllocationId=address,
+                NetworkInterfaceId=interface,
+            )
+            retry(call, kinds=UNLISTED)
+            self._free.remove(address)
+            self._addressed.add(interface)
+
+    def _listed(self) -> tuple[AddressTypeDef, ...]:
+        filters = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
+        return self._region.all("describe_addresses", "Addresses", Filters=filters)

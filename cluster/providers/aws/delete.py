@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
+from cluster.core.state import journal
 from cluster.providers._cloud.api_errors import Failure, ignoring
 from cluster.providers._cloud.deletion import CloudResource, Deletion, Entries, listing_delay
 from cluster.providers._cloud.tags import Selection, parse_tags
@@ -44,9 +44,7 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
         """Return the ids of a kind that were created but that the tags do not find, sorted."""
-        return sorted(
-            {resource.id for resource in self.created if resource.kind == kind} - {*tagged}
-        )
+        return sorted({r.id for r in self.created if r.kind == kind} - {*tagged})
 
     def missing(self, resources: set[Resource]) -> tuple[Resource, ...]:
         """Return the resources that may still appear in a list; none, once all must be listed."""
@@ -59,15 +57,13 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
         ]
         late += [
             Resource(kind=kind, id="of a call whose reply never came")
-            for kind, until in self.until.items()
-            if now < until
+            for kind, deadline in self.until.items()
+            if now < deadline
         ]
         return tuple(late)
 
 
 class AwsResourceType(Value, frozen=True, kw_only=True):
-    """A type of resource, and how Amazon lists and deletes it."""
-
     kind: str  # for a person
     describe: str  # the call that lists resources of the type
     key: str  # of the list in its answer
@@ -124,8 +120,6 @@ LISTS = (
 
 
 class AwsResource(CloudResource, frozen=True, kw_only=True):
-    """A resource at Amazon that cluster created."""
-
     type: AwsResourceType | None = None  # of the resource; none for an instance
     in_use: bool = False  # it is attached, and is deleted together with what it is attached to
     networks: tuple[str, ...] = ()  # ids of the virtual networks that a gateway is attached to
@@ -159,9 +153,7 @@ class AwsDeletion(Deletion[AwsResource]):
         ):
             by_id = [{"Name": "instance-id", "Values": untagged}]
             listed += instances(self._region, by_id)
-        self._ended |= {
-            instance["InstanceId"] for instance in listed if state_of(instance) in GOING
-        }
+        self._ended |= {i["InstanceId"] for i in listed if state_of(i) in GOING}
         alive = [instance for instance in listed if state_of(instance) not in GONE]
         self._alive = {instance["InstanceId"] for instance in alive}
         return [_instance(instance) for instance in alive]
@@ -210,20 +202,25 @@ class AwsDeletion(Deletion[AwsResource]):
         return [address for address in self._listed(addresses) if not address.in_use]
 
     def _delete(self, listed: Sequence[AwsResource]) -> None:
-        self._terminate_all([resource for resource in listed if resource.type is None])
-        for resource in listed:
-            if resource.type is not None and not resource.in_use:
-                with ignoring("missing", "in use"):
-                    self._delete_one(resource, resource.type)
-
-    def _terminate_all(self, listed: list[AwsResource]) -> None:
         doomed = [
             resource.id
             for resource in listed
+            if resource.type is None
             if resource.state not in GOING and resource.id not in self._terminated
         ]
         for start in range(0, len(doomed), AT_ONCE):
             self._terminate(doomed[start : start + AT_ONCE])
+        for resource in listed:
+            if resource.type is not None and not resource.in_use:
+                with ignoring("missing", "in use"):
+                    for network in resource.networks:
+                        with ignoring("missing"):
+                            self._region.call(
+                                "detach_internet_gateway",
+                                InternetGatewayId=resource.id,
+                                VpcId=network,
+                            )
+                    self._region.call(resource.type.delete, **{resource.type.param: resource.id})
 
     def _terminate(self, ids: list[str]) -> None:
         """Terminate instances; if Amazon refuses all because it lacks one, then one by one."""
@@ -236,14 +233,6 @@ class AwsDeletion(Deletion[AwsResource]):
                 self._terminate([id_])
             return
         self._terminated |= set(ids)
-
-    def _delete_one(self, resource: AwsResource, type_: AwsResourceType) -> None:
-        for network in resource.networks:
-            with ignoring("missing"):
-                self._region.call(
-                    "detach_internet_gateway", InternetGatewayId=resource.id, VpcId=network
-                )
-        self._region.call(type_.delete, **{type_.param: resource.id})
 
 
 def _unlisted(entries: Entries, region: str) -> AwsUnlisted:

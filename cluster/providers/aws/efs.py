@@ -58,7 +58,19 @@ def _with_target(region: Region, id_: str, vpc: str, sites: tuple[Site, ...]) ->
             remedy=f"Use --zone {zone}" if zone else f"Create one: {create} --subnet-id SUBNET",
         )
     for site in usable:
-        _check_port(region, id_, targets[site.zone], site)
+        words = {"service": "efs", "MountTargetId": targets[site.zone]}
+        named = region.call("describe_mount_target_security_groups", "SecurityGroups", **words)
+        ids: list[str] = named["SecurityGroups"]
+        groups = region.all("describe_security_groups", "SecurityGroups", GroupIds=ids)
+        [subnet] = region.all("describe_subnets", "Subnets", SubnetIds=[site.subnet])
+        network = IPv4Network(subnet["CidrBlock"])
+        if not any(admits(rule, network) for group in groups for rule in group["IpPermissions"]):
+            allow = f"aws ec2 authorize-security-group-ingress --region {region.name} --group-id"
+            raise SpecError(
+                f"{id_} in {site.zone} admits no traffic from {network} at port {PORT}.",
+                means=f"No rule of its mount target's security groups does: {', '.join(ids)}.",
+                remedy=f"{allow} {ids[0]} --protocol tcp --port {PORT} --cidr {network}",
+            )
     return usable
 
 
@@ -77,22 +89,6 @@ def _targets(region: Region, id_: str) -> Sequence[Mapping[str, Any]]:
             remedy=f"See which there are: aws efs describe-file-systems --region {region.name}",
         ) from failure
     return rows
-
-
-def _check_port(region: Region, id_: str, target: str, site: Site) -> None:
-    words = {"service": "efs", "MountTargetId": target}
-    named = region.call("describe_mount_target_security_groups", "SecurityGroups", **words)
-    ids: list[str] = named["SecurityGroups"]
-    groups = region.all("describe_security_groups", "SecurityGroups", GroupIds=ids)
-    [subnet] = region.all("describe_subnets", "Subnets", SubnetIds=[site.subnet])
-    network = IPv4Network(subnet["CidrBlock"])
-    if not any(admits(rule, network) for group in groups for rule in group["IpPermissions"]):
-        allow = f"aws ec2 authorize-security-group-ingress --region {region.name} --group-id"
-        raise SpecError(
-            f"{id_} in {site.zone} admits no traffic from {network} at port {PORT}.",
-            means=f"No rule of its mount target's security groups does: {', '.join(ids)}.",
-            remedy=f"{allow} {ids[0]} --protocol tcp --port {PORT} --cidr {network}",
-        )
 
 
 def admits(rule: IpPermissionTypeDef, network: IPv4Network) -> bool:

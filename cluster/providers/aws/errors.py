@@ -6,35 +6,15 @@ Source: docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 import re
 
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota
-from cluster.providers._cloud.api_errors import Advice, Failure, Kind, explained, usual_advice
+from cluster.providers._cloud.api_errors import (
+    Advice,
+    Failure,
+    Kind,
+    explained,
+    read_codes,
+    usual_advice,
+)
 
-CODES: dict[Kind, str] = {
-    "capacity": """
-        InsufficientInstanceCapacity InsufficientHostCapacity
-        InsufficientReservedInstanceCapacity InsufficientCapacity
-        InsufficientFreeAddressesInSubnet ReservationCapacityExceeded SpotMaxPriceTooLow
-    """,
-    "throttled": """
-        RequestLimitExceeded Throttling ThrottlingException ThrottledException
-        TooManyRequestsException EC2ThrottledException RequestThrottled
-        RequestThrottledException PriorRequestNotComplete
-    """,
-    "denied": """
-        UnauthorizedOperation AccessDenied AccessDeniedException AuthFailure
-        AuthFailure.ServiceLinkedRoleCreationNotPermitted AuthorizationError Blocked
-        ExpiredToken ExpiredTokenException InvalidClientTokenId NotAuthorized OptInRequired
-        PendingVerification RequestExpired RequestTimeTooSkewed SignatureDoesNotMatch
-        UnrecognizedClientException
-    """,
-    "unsupported": "Unsupported UnsupportedOperation UnsupportedHostConfiguration",
-    "lost": """
-        InternalError InternalFailure InternalServerError ServiceUnavailable Unavailable
-    """,
-    "in use": "DependencyViolation VolumeInUse IncorrectState IncorrectInstanceState",
-    "missing": "ParameterNotFound InvalidPlacementGroup.Unknown Gateway.NotAttached",
-    "exists": "Resource.AlreadyAssociated RouteAlreadyExists",
-    "quota": "MaxSpotInstanceCountExceeded",
-}
 ENDINGS: tuple[tuple[str, Kind], ...] = (
     (".NotFound", "missing"),
     (".InUse", "in use"),
@@ -42,7 +22,7 @@ ENDINGS: tuple[tuple[str, Kind], ...] = (
     ("LimitExceeded", "quota"),  # all but RequestLimitExceeded, which is above
 )
 PASSING_STATUSES = (500, 502, 503, 504)  # a failing server, or a proxy in front of it
-KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes.split()}
+KINDS, LOGINS = read_codes(__file__)
 ERRORS: dict[Kind, Advice] = {
     **usual_advice("Amazon", "account", "https://sts.amazonaws.com"),
     "quota": (
@@ -89,69 +69,7 @@ RESERVATIONS = {  # EC2 API reference, "Error codes": what a launch into one is 
     "InvalidCapacityReservationState": "It is not active any more",
     "InvalidCapacityReservationId.NotFound": "It does not exist any more",
 }
-PROFILE = "export AWS_PROFILE=NAME"
-LOG_IN = "Log in: aws sso login (with --profile NAME, if you use one)"
-KEY = "Look at your key: aws configure; who it says you are: aws sts get-caller-identity"
-SPOT_ROLE = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
-SIGN_UP = "https://portal.aws.amazon.com/billing/signup"
-SUPPORT = "https://console.aws.amazon.com/support"
-CLOCK = "This machine's clock is wrong", "Set it: sudo timedatectl set-ntp true"
-EXPIRED = "The credentials have expired", LOG_IN
-STRANGE_KEY = "Amazon does not know this key, or the region is not enabled for its account", KEY
 NO_CREDENTIALS = "NoCredentialsError"  # of boto3, which then sent no call
-LOGINS: dict[str, tuple[str, str]] = {  # by code or boto3's class: what it means, what to type
-    # EC2's code for a session token that has expired, too (aws/aws-sdk-go, pull request 253)
-    "RequestExpired": (
-        f"The credentials have expired, or {CLOCK[0][0].lower()}{CLOCK[0][1:]}",
-        f"{LOG_IN}; or {CLOCK[1][0].lower()}{CLOCK[1][1:]}",
-    ),
-    "RequestTimeTooSkewed": CLOCK,
-    "ExpiredToken": EXPIRED,
-    "ExpiredTokenException": EXPIRED,
-    "UnauthorizedSSOTokenError": ("The login has expired", LOG_IN),
-    "SSOTokenLoadError": ("Nobody has logged in on this machine yet", LOG_IN),
-    "SSOError": ("The login is not valid", LOG_IN),
-    "TokenRetrievalError": ("The login has expired, or nobody has logged in yet", LOG_IN),
-    "LoginRefreshRequired": ("The login has expired", "Log in: aws login"),
-    "LoginTokenLoadError": ("Nobody has logged in on this machine yet", "Log in: aws login"),
-    "NoCredentialsError": (
-        "There are no credentials of Amazon on this machine",
-        f"Give a key: aws configure; or log in: aws configure sso; or choose a profile: {PROFILE}",
-    ),
-    "PartialCredentialsError": (
-        "Only one half of a key is there",
-        "Set both: export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...",
-    ),
-    "ProfileNotFound": (
-        "AWS_PROFILE names a profile that is not in the configuration",
-        f"See which there are: aws configure list-profiles; choose one: {PROFILE}",
-    ),
-    "InvalidConfigError": (
-        "The profile is not complete",
-        "Look at it: aws configure list; it is in ~/.aws/config",
-    ),
-    "CredentialRetrievalError": (
-        "What the profile names as the source of its credentials gave none",
-        "Try it alone: aws sts get-caller-identity; its source is in ~/.aws/config",
-    ),
-    "AuthFailure": STRANGE_KEY,
-    "InvalidClientTokenId": STRANGE_KEY,
-    "UnrecognizedClientException": STRANGE_KEY,
-    "SignatureDoesNotMatch": ("The secret access key does not match the access key ID", KEY),
-    "PendingVerification": (
-        "Amazon is still verifying the account for this region, which may take hours",
-        f"Wait for its e-mail, or ask: {SUPPORT}",
-    ),
-    "OptInRequired": (
-        "The account is not signed up for this service, or not for this region",
-        f"Finish it: {SIGN_UP}; enable the region: aws account enable-region --region-name REGION",
-    ),
-    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": (
-        "The account has never had a spot instance, and you may not make the role that those need",
-        f"An administrator types once: {SPOT_ROLE}",
-    ),
-    "Blocked": ("Amazon has blocked the account", f"Ask why: {SUPPORT}"),
-}
 MAY_NOT = (
     "Your credentials do not permit it",
     "docs/aws-policy.json has all that is needed; who you are: aws sts get-caller-identity",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
@@ -48,7 +47,7 @@ def choose(
     decide.
     SpecError: there is no such image, or it is for another architecture.
     """
-    architectures = _architectures(kind)
+    architectures = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
     if requested == PYTORCH:
         chosen, image_id = requested, _newest_pytorch(region, kind)
     else:
@@ -118,24 +117,15 @@ def _check_open_driver(kind: InstanceTypeInfoTypeDef) -> None:
 
 
 def _architecture(kind: InstanceTypeInfoTypeDef) -> str:
-    supported = _architectures(kind)
+    supported = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
     return next((architecture for architecture in CANONICAL if architecture in supported), "x86_64")
 
 
-def _architectures(kind: InstanceTypeInfoTypeDef) -> Sequence[str]:
-    return kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-
-
-def disk_size(image: ImageTypeDef) -> int:
-    sizes = {
-        disk.get("DeviceName", ""): disk.get("Ebs", {}).get("VolumeSize", 0)
-        for disk in image.get("BlockDeviceMappings", ())
-    }
-    return sizes.get(root_device(image), 0)
-
-
-def root_device(image: ImageTypeDef) -> str:
-    return image.get("RootDeviceName", "/dev/sda1")
+def root_disk(image: ImageTypeDef) -> tuple[str, int]:
+    """Return the device of an image's root disk, and its size in GiB; 0 if that is not known."""
+    root, disks = image.get("RootDeviceName", "/dev/sda1"), image.get("BlockDeviceMappings", ())
+    own = [disk.get("Ebs", {}) for disk in disks if disk.get("DeviceName") == root]
+    return root, own[-1].get("VolumeSize", 0) if own else 0
 
 
 def _own(kind: InstanceTypeInfoTypeDef, *, efa: bool) -> str:

@@ -1,10 +1,14 @@
-"""Instances as Amazon lists them: right after its creation, one may lack most of its fields."""
+"""Instances as Amazon lists them, new ones without most fields, and prices: never estimated."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from cluster.core.model.resources import Price
+from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import EndedMachine, InstanceView
 from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection
 
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
         InstanceNetworkInterfaceTypeDef,
         InstanceTypeDef,
         ReservationTypeDef,
+        SpotPriceTypeDef,
     )
 
     from cluster.providers.aws.api import Region
@@ -40,9 +45,7 @@ def instances(region: Region, filters: Filters) -> tuple[InstanceTypeDef, ...]:
     reservations: tuple[ReservationTypeDef, ...] = region.all(
         "describe_instances", "Reservations", Filters=filters, MaxResults=1000
     )
-    return tuple(
-        instance for reservation in reservations for instance in reservation.get("Instances", ())
-    )
+    return tuple(i for r in reservations for i in r.get("Instances", ()))
 
 
 def tags_of(resource: Mapping[str, Any], field: str = "Tags") -> dict[str, str]:
@@ -87,4 +90,55 @@ def ended_machine(instance: InstanceTypeDef) -> EndedMachine | None:
         state=state,
         why=message if code in message else f"{code}: {message}".strip(": "),
         reclaimed=any(mark in code for mark in TAKEN),
+    )
+
+
+def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | None:
+    """Read the price of one instance for an hour; none if it cannot be read."""
+    try:
+        return _spot(region, instance, zone) if spot else _on_demand(region, instance)
+    except (Failure, ValueError, LookupError, TypeError, AttributeError):  # or it has another form
+        return None
+
+
+def _on_demand(region: Region, instance: str) -> Price | None:
+    terms = {
+        "instanceType": instance,
+        "regionCode": region.name,
+        "operatingSystem": "Linux",
+        "tenancy": "Shared",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+    }
+    filters = [{"Type": "TERM_MATCH", "Field": k, "Value": v} for k, v in terms.items()]
+    answer = region.call(
+        "get_products", "PriceList", service="pricing", ServiceCode="AmazonEC2", Filters=filters
+    )
+    for text in answer["PriceList"]:
+        for term in json.loads(text)["terms"].get("OnDemand", {}).values():
+            for dimension in term["priceDimensions"].values():
+                hourly = float(dimension["pricePerUnit"].get("USD") or 0)
+                if hourly > 0:
+                    day = datetime.fromisoformat(term["effectiveDate"]).date().isoformat()
+                    return Price(hourly=hourly, at=day, source="AWS Pricing, on demand")
+    return None
+
+
+def _spot(region: Region, instance: str, zone: str) -> Price | None:
+    answer = region.call(
+        "describe_spot_price_history",
+        "SpotPriceHistory",
+        InstanceTypes=[instance],
+        ProductDescriptions=["Linux/UNIX"],
+        AvailabilityZone=zone,
+        MaxResults=10,
+    )
+    prices: list[SpotPriceTypeDef] = answer["SpotPriceHistory"]
+    if not prices:
+        return None
+    newest = max(prices, key=lambda price_: price_["Timestamp"])
+    return Price(
+        hourly=float(newest["SpotPrice"]),
+        at=newest["Timestamp"].date().isoformat(),
+        source=f"spot price in {zone}",
     )

@@ -1,8 +1,12 @@
 """The options of the provider `aws`, and the offer of a launch."""
 
+from typing import Literal
+
+from cluster.core.model.value import Value
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
-from cluster.providers.aws.network_cards import CardInterface
+
+InterfaceKind = Literal["interface", "efa", "efa-only"]
 
 
 class AwsOptions(CloudOptions, frozen=True, kw_only=True):
@@ -23,6 +27,18 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
     reservation: str = ""
     block: str = ""
     user: str = "ubuntu"
+
+
+class CardInterface(Value, frozen=True, kw_only=True):
+    """A network interface of a machine, on one of its cards."""
+
+    card: int
+    device: int
+    kind: InterfaceKind
+
+    @property
+    def has_address(self) -> bool:
+        return self.kind != "efa-only"
 
 
 class AwsOffer(CloudOffer, frozen=True, kw_only=True):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
 from cluster.core.model.mounts import parse_mounts
-from cluster.core.money import lifetime, price_line
-from cluster.core.units import format_seconds
+from cluster.core.state import journal
+from cluster.core.text.units import format_seconds, lifetime, price_line
 from cluster.providers import idle_lines
 from cluster.providers._cloud import public_address
 from cluster.providers._cloud.api_errors import Failure
@@ -23,17 +22,23 @@ from cluster.providers._cloud.options import (
     not_offered_error,
     requested_zones,
 )
-from cluster.providers._cloud.reservations import reservation_lines, zones_to_try
-from cluster.providers._cloud.tags import Tags, new_tags
-from cluster.providers.aws import efs, images, network_cards, quotas, reservations
-from cluster.providers.aws.delete import LISTS
-from cluster.providers.aws.elastic_ips import HOURLY
-from cluster.providers.aws.options import AwsOffer, AwsOptions
-from cluster.providers.aws.prices import price
-from cluster.providers.aws.request import interfaces, request, tag_specifications
+from cluster.providers._cloud.reservations import (
+    Reservation,
+    choose_named,
+    remaining,
+    reservation_lines,
+    zones_to_try,
+)
+from cluster.providers._cloud.tags import new_tags
+from cluster.providers.aws import efs, images, quotas
+from cluster.providers.aws.instances import price
+from cluster.providers.aws.options import AwsOffer, AwsOptions, CardInterface, InterfaceKind
+from cluster.providers.aws.request import dry_runs
 
 if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import (
+        CapacityReservationTypeDef,
+        ImageTypeDef,
         InstanceTypeInfoTypeDef,
         InstanceTypeOfferingTypeDef,
         NetworkCardInfoTypeDef,
@@ -41,14 +46,13 @@ if TYPE_CHECKING:
     )
 
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers._cloud.reservations import Reservation
     from cluster.providers.aws.api import Region
-
 
 GBIT = 1e9 / 8  # bytes per second
 MTU = 9001  # bytes, of an interface in a VPC (EC2 user guide, "Network MTU")
 IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # limit of one flow (EC2 user guide, "Network bandwidth")
 SUGGESTED = 6  # names in a message
+HOURLY = 0.005  # US dollars per public address (aws.amazon.com/vpc/pricing, since 2024-02-01)
 LISTS_RESERVATIONS = "ec2:DescribeCapacityReservations"
 NO_CARD: NetworkCardInfoTypeDef = {}
 
@@ -56,56 +60,50 @@ NO_CARD: NetworkCardInfoTypeDef = {}
 def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
     """Decide everything that a launch would create, or refuse it (SpecError, Quota)."""
     _check_name_is_free(region, spec)
-    offer = _possible_offer(region, spec, options)
-    tags = new_tags(spec.name, region.owner, region.now() + offer.ttl, user=region.user)
-    check_permissions(region, spec, options, offer, tags)
-    return offer
-
-
-def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
-    reserved = reservations.choose(region, spec, options)
+    reserved = choose_reservation(region, spec, options)
     zones = _zones(region, spec, options, reserved)
-    interfaces = network_cards.efa_layout(kind) if options.efa else ()
+    interfaces = efa_layout(kind) if options.efa else ()
     addresses = sum(interface.has_address for interface in interfaces) or 1
     vpc, sites, demands = _sites(region, spec, options, zones, addresses)
     sites, unknown = efs.reachable(region, parse_mounts(options.mount, "aws"), vpc, sites)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
-    reservations.check_platform(reserved, image)
+    root, size = images.root_disk(image)
+    check_platform(reserved, image)
     is_block = reserved is not None and reserved.is_block
     vcpus, counted = quotas.check(region, kind, spec.hosts, spot=spec.spot, is_block=is_block)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
-    ttl = lifetime(spec, cost, TTL)
-    ends = reservations.block_end(reserved, region.now()) if reserved else None
+    ttl, now = lifetime(spec, cost, TTL), region.now()
+    ends = block_end(reserved, now)
     ttl = ttl if ends is None else min(ttl, ends)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
-    now, read = region.now(), partial(reservations.list_reservations, region)
+    read = partial(list_reservations, region)
     notes = reservation_lines(read, spec.instance or "", now, LISTS_RESERVATIONS, reserved)
     lines = (
         _description(spec, options, sites, vpc, allow),
         f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
-        *([network_cards.layout_line(interfaces)] if interfaces else []),
+        *([layout_line(interfaces)] if interfaces else []),
         vcpus,
         *([_score_line(region, spec)] if spec.spot else []),
         *unknown,
         *notes,
-        reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
+        _end_line(ttl, reserved if ttl == ends else None),
         *idle_lines(spec),
         "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),
         *([_elastic_line(spec.hosts)] if options.elastic_ip else []),
     )
-    return AwsOffer(
+    offer = AwsOffer(
         region=region.name,
         vpc=vpc,
         sites=sites,
         demands=(*demands, *counted, *([reserved.demand(spec.hosts)] if reserved else [])),
         image=image["ImageId"],
-        root=images.root_device(image),
-        disk=max(options.disk, images.disk_size(image)),
+        root=root,
+        disk=max(options.disk, size),
         cores=kind["VCpuInfo"].get("DefaultCores", 0),
         interfaces=interfaces,
         reservation=reserved.id if reserved else "",
@@ -118,6 +116,9 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         lines=lines,
         gpus=sum(gpu.get("Count", 0) for gpu in kind.get("GpuInfo", {}).get("Gpus", ())),
     )
+    tags = new_tags(spec.name, region.owner, now + offer.ttl, user=region.user)
+    region.check_permissions(dry_runs(spec, options, offer, tags))
+    return offer
 
 
 def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) -> Link | None:
@@ -128,10 +129,8 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
     sends a message over many paths (L. Shalev et al., "A cloud-optimized transport protocol for
     elastic and scalable HPC", IEEE Micro 2020); `fabric` marks that.
     """
-    adapters = [
-        card for card in network_cards.cards_of(kind) if efa and network_cards.adapter_of(card)
-    ]
-    card = next(iter(adapters or network_cards.cards_of(kind)), NO_CARD)
+    adapters = [c for c in cards_of(kind) if efa and adapter_of(c)]
+    card = next(iter(adapters or cards_of(kind)), NO_CARD)
     rate = card.get("PeakBandwidthInGbps") or card.get("BaselineBandwidthInGbps")
     if not rate:
         return None
@@ -141,14 +140,12 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
         flow=IN_GROUP if grouped else OUTSIDE,
         source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
         fabric="efa" if efa else "",
-        adapters=sum(item.kind != "interface" for item in network_cards.efa_layout(kind))
-        if efa
-        else 0,
+        adapters=sum(item.kind != "interface" for item in efa_layout(kind)) if efa else 0,
     )
 
 
 def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
-    if journal.for_cluster(spec.name).entries():
+    if journal.entries_of(spec.name):
         return
     filters = [
         {"Name": "tag:cluster", "Values": [spec.name]},
@@ -199,7 +196,7 @@ def _check_kind(
             "An Elastic IP is a public address, and these machines are to have none.",
             remedy="Leave --option elastic_ip=1 out, or --option public=0 and jump=.",
         )
-    cards = len(network_cards.efa_layout(kind)) if options.efa else 1
+    cards = len(efa_layout(kind)) if options.efa else 1
     if cards > 1 and options.is_public and not options.elastic_ip:
         raise SpecError(
             f"{name} with {cards} network interfaces does not get a public address of its own.",
@@ -249,9 +246,9 @@ def _zones(
     requested = requested_zones(first, options.zones, region.name)
     chosen = [zone for zone in requested if zone in offered_zones] if requested else offered_zones
     if not chosen:
-        where = ", ".join(requested) or region.name
+        place = ", ".join(requested) or region.name
         otherwise = "Choose another region, or another --instance."
-        raise not_offered_error(name, where, offered_zones, otherwise)
+        raise not_offered_error(name, place, offered_zones, otherwise)
     return zones_to_try(chosen, name, reserved)
 
 
@@ -334,10 +331,10 @@ def _description(
         else "1 virtual network (there is no default one: 5 more calls that change something), "
     )
     rest = f" (else {', '.join(site.zone for site in sites[1:])})" if sites[1:] else ""
-    where = "public" if options.is_public else "private"
+    place = "public" if options.is_public else "private"
     return (
         f"make {spec.hosts} x {spare}{spec.instance} in {sites[0].zone}{rest}, {network}{group}"
-        f"1 security group (SSH from {allow} only), 1 key pair; {where} addresses"
+        f"1 security group (SSH from {allow} only), 1 key pair; {place} addresses"
     )
 
 
@@ -359,11 +356,13 @@ def _score_line(region: Region, spec: ClusterSpec) -> str:
     return f"spot placement score: {score} (Amazon scores a single type low)"
 
 
-def _end_line(ttl: float) -> str:
+def _end_line(ttl: float, ending: Reservation | None) -> str:
     """Say when machines end, by a timer in the machine: one at Amazon would need an IAM role."""
-    return (
-        f"ends by itself {format_seconds(ttl)} after its start (--ttl), by a timer in the machine: "
-        "one whose system hangs stays until `cluster down` or `cluster more gc`"
+    return f"ends by itself {format_seconds(ttl)} after its start " + (
+        f"at the latest: Amazon ends the machines of {ending.id} before the block does"
+        if ending
+        else "(--ttl), by a timer in the machine: one whose system hangs stays until "
+        "`cluster down` or `cluster more gc`"
     )
 
 
@@ -391,47 +390,133 @@ def _network_line(kind: InstanceTypeInfoTypeDef, link: Link | None, spec: Cluste
     if link is None or link.flow is None:
         performance = kind.get("NetworkInfo", {}).get("NetworkPerformance", "unknown")
         return f"network: {performance}; no limit is known"
-    base = network_cards.cards_of(kind)[0].get("BaselineBandwidthInGbps")
+    base = cards_of(kind)[0].get("BaselineBandwidthInGbps")
     bursts = f" ({base:g} for long)" if base and base * GBIT < link.rate else ""
-    where = "in a placement group" if spec.placement else "outside a placement group"
+    place = "in a placement group" if spec.placement else "outside a placement group"
     return (
         f"network: {link.rate / GBIT:g} Gbit/s{bursts}, one connection at most "
-        f"{min(link.flow, link.rate) / GBIT:g} Gbit/s {where}"
+        f"{min(link.flow, link.rate) / GBIT:g} Gbit/s {place}"
     )
 
 
-AT_ONCE = 4  # calls in flight
-# Any valid key will do: a dry run imports nothing.
-KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+# Which network interfaces a machine gets on which card, from Amazon's description of its type.
+# EC2 user guide, "Maximize network bandwidth on accelerated instances": the primary interface is an
+# ENA one at device 0 of the first card; an EFA-only interface at device 1 beside it, and at device
+# 0 of each other card. EFA-only interfaces take no IP address; a type with one card keeps one `efa`
+# interface, which is both.
+NAMES: dict[InterfaceKind, str] = {"interface": "ENA", "efa": "EFA", "efa-only": "EFA-only"}
 
 
-def check_permissions(
-    region: Region, spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
-) -> None:
-    """Check with dry runs that a launch, and the lists of its teardown, are permitted (Failure).
+def cards_of(kind: InstanceTypeInfoTypeDef) -> Sequence[NetworkCardInfoTypeDef]:
+    return kind.get("NetworkInfo", {}).get("NetworkCards", ())
 
-    Calls that need the id of a resource that does not exist yet cannot be checked.
+
+def efa_layout(kind: InstanceTypeInfoTypeDef) -> tuple[CardInterface, ...]:
+    """Return the interfaces of a machine that uses all its Elastic Fabric Adapters."""
+    network = kind.get("NetworkInfo", {})
+    cards = {card.get("NetworkCardIndex", n): card for n, card in enumerate(cards_of(kind))}
+    first = network.get("DefaultNetworkCardIndex", 0)
+    if len(cards) <= 1:
+        return (CardInterface(card=first, device=0, kind="efa"),)
+    most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)
+    adapters = [
+        CardInterface(card=index, device=int(index == first), kind=carried)
+        for index, card in sorted(cards.items())
+        if (carried := adapter_of(card))
+        and (index != first or card.get("MaximumNetworkInterfaces", 1) > 1)
+    ]
+    return (CardInterface(card=first, device=0, kind="interface"), *adapters[:most])
+
+
+def adapter_of(card: NetworkCardInfoTypeDef) -> InterfaceKind | None:
+    kinds = card.get("InterfaceTypes", ())
+    return "efa-only" if "efa-only" in kinds else "efa" if "efa" in kinds else None
+
+
+def layout_line(interfaces: Iterable[CardInterface]) -> str:
+    """Return a layout in words, such as `17 network card(s): 1 ENA + 16 EFA-only`."""
+    several = tuple(interfaces)
+    counts = Counter(NAMES[interface.kind] for interface in several)
+    kinds = " + ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{len({interface.card for interface in several})} network card(s): {kinds}"
+
+
+# Capacity reservations and Capacity Blocks. EC2 user guide, "Capacity Blocks for ML": Amazon
+# terminates the instances of a block from 30 minutes before its end (UltraServers, which are
+# P6e-GB200 and Trn2: 60). A reservation does not say that it is of an UltraServer, but its
+# instances are of types that nothing else has (EC2 instance types guide, accelerated computing; AWS
+# Neuron documentation, "Trn2 architecture").
+BLOCK = "capacity-block"
+SHARED = "default"  # tenancy
+BEFORE_END, ULTRA_BEFORE_END = 1800.0, 3600.0  # seconds
+ULTRASERVERS = ("p6e-gb", "trn2u.")  # how the types of their instances begin
+
+
+def list_reservations(region: Region) -> tuple[Reservation, ...]:
+    rows: tuple[CapacityReservationTypeDef, ...] = region.all(
+        "describe_capacity_reservations", "CapacityReservations"
+    )
+    return tuple(
+        Reservation(
+            id=row["CapacityReservationId"],
+            instance=row.get("InstanceType", ""),
+            zone=row.get("AvailabilityZone", ""),
+            state=row.get("State", ""),
+            free=row.get("AvailableInstanceCount", 0),
+            total=row.get("TotalInstanceCount", 0),
+            is_block=row.get("ReservationType") == BLOCK,
+            platform=row.get("InstancePlatform", ""),
+            tenancy=row.get("Tenancy", SHARED),
+            start=row["StartDate"].timestamp() if "StartDate" in row else None,
+            end=row["EndDate"].timestamp() if "EndDate" in row else None,
+        )
+        for row in rows
+    )
+
+
+def choose_reservation(
+    region: Region, spec: ClusterSpec, options: AwsOptions
+) -> Reservation | None:
+    """Return the reservation that the options name, or refuse it before anything is made."""
+    id_ = options.reservation or options.block
+    if not id_:
+        return None
+    if options.reservation and options.block:
+        raise SpecError(
+            "A launch takes a reservation or a block, not both.",
+            remedy="Leave --option reservation= or --option block= out.",
+        )
+    listed = list_reservations(region)
+    chosen = choose_named(id_, listed, spec, spec.instance or "", region.now())
+    if chosen.is_block != bool(options.block):
+        raise SpecError(
+            f"{id_} is a {'Capacity Block' if chosen.is_block else 'capacity reservation'}.",
+            remedy=f"Use --option {chosen.option}",
+        )
+    if chosen.tenancy != SHARED:
+        raise SpecError(
+            f"{id_} is of {chosen.tenancy} tenancy, and machines of a launch share their hardware.",
+            remedy="Use another reservation, of default tenancy.",
+        )
+    return chosen
+
+
+def check_platform(chosen: Reservation | None, image: ImageTypeDef) -> None:
+    """Refuse an image of another platform, as Amazon does (SpecError).
+
+    Source: EC2 user guide, "Launch instances into an existing Capacity Reservation".
     """
+    own = image.get("PlatformDetails")
+    if chosen and own and chosen.platform not in ("", own):
+        raise SpecError(
+            f"{chosen.id} is of {chosen.platform}, and the image {image['ImageId']} is of {own}.",
+            remedy=f"Use an --image of {chosen.platform}, or a reservation of {own}.",
+        )
 
-    def tagged(kind: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
-        return {**params, "TagSpecifications": tag_specifications(tags, kind)}
 
-    label = tags.label
-    calls: dict[str, dict[str, Any]] = {name: {} for name in LISTS}
-    calls["import_key_pair"] = tagged("key-pair", KeyName=label, PublicKeyMaterial=KEY)
-    if options.elastic_ip:
-        calls["allocate_address"] = tagged("elastic-ip", Domain="vpc")
-    if spec.placement:
-        group = tagged("placement-group", GroupName=label, Strategy="cluster")
-        calls["create_placement_group"] = group
-    if offer.vpc:
-        firewall = {"GroupName": label, "Description": "cluster", "VpcId": offer.vpc}
-        calls["create_security_group"] = tagged("security-group", **firewall)
-        machines = request(spec, options, offer, tags)
-        cards = interfaces(options, offer, offer.sites[0].subnet, "")
-        for part in (machines, *cards):  # which do not exist yet
-            for name in ("KeyName", "Placement", "Groups"):
-                part.pop(name, None)
-        calls["run_instances"] = {**machines, "NetworkInterfaces": cards}
-    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        list(pool.map(lambda name: region.permits(name, **calls[name]), calls))
+def block_end(chosen: Reservation | None, now: float) -> float | None:
+    """Return after how many seconds Amazon begins to end the machines, as `remaining` does."""
+    if chosen is None or not chosen.is_block:
+        return None
+    ultra = chosen.instance.startswith(ULTRASERVERS)
+    return remaining(chosen, now, ULTRA_BEFORE_END if ultra else BEFORE_END)

@@ -62,7 +62,22 @@ def check(
     limit = _limit(region, family(name, spot=spot), spot=spot)
     if limit is None:
         return f"vCPUs: {need} needed; the account's limit is unknown", ()
-    used = _used(region, name, spot=spot)
+    alive = {"Name": "instance-state-name", "Values": ["pending", "running"]}
+    types = Counter(
+        item["InstanceType"]
+        for item in instances(region, [alive])
+        if item.get("InstanceLifecycle") == ("spot" if spot else None)  # or it is of a block
+        and family(item["InstanceType"], spot=spot) == family(name, spot=spot)
+    )
+    names = sorted(types)
+    sizes: dict[str, int] = {}
+    for start in range(0, len(names), MOST_TYPES):
+        batch = names[start : start + MOST_TYPES]
+        offered: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+            "describe_instance_types", "InstanceTypes", InstanceTypes=batch
+        )
+        sizes |= {item["InstanceType"]: item["VCpuInfo"]["DefaultVCpus"] for item in offered}
+    used = sum(count * sizes.get(name, 0) for name, count in types.items())
     allowed, code = limit["Value"], limit["QuotaCode"]
     remedy = (
         "Ask for more: https://console.aws.amazon.com/servicequotas/home/services/ec2/"
@@ -109,22 +124,3 @@ def family(instance: str, *, spot: bool = False) -> str:
         return f"p{generation}"
     counted = FAMILIES.get(letters, letters)
     return counted if counted in ON_DEMAND else STANDARD
-
-
-def _used(region: Region, instance: str, *, spot: bool) -> int:
-    alive = {"Name": "instance-state-name", "Values": ["pending", "running"]}
-    types = Counter(
-        item["InstanceType"]
-        for item in instances(region, [alive])
-        if item.get("InstanceLifecycle") == ("spot" if spot else None)  # or it is of a block
-        and family(item["InstanceType"], spot=spot) == family(instance, spot=spot)
-    )
-    names = sorted(types)
-    sizes: dict[str, int] = {}
-    for start in range(0, len(names), MOST_TYPES):
-        batch = names[start : start + MOST_TYPES]
-        offered: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
-            "describe_instance_types", "InstanceTypes", InstanceTypes=batch
-        )
-        sizes |= {item["InstanceType"]: item["VCpuInfo"]["DefaultVCpus"] for item in offered}
-    return sum(count * sizes.get(name, 0) for name, count in types.items())

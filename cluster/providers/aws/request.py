@@ -1,12 +1,23 @@
-"""From an offer to the parameters of RunInstances; pure."""
+"""From an offer to the parameters of RunInstances, and to dry runs of all that a launch calls."""
 
-from __future__ import annotations
-
+import math
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from cluster.core import idle_watch
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state.ssh_keys import SshKeyPair
 from cluster.providers._cloud.tags import Tags
+from cluster.providers.aws.delete import LISTS
 from cluster.providers.aws.options import AwsOffer, AwsOptions
+
+INSTALL_WITHIN = 180  # seconds within which a failed installation of packages is tried again
+EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
+IDLE_WATCH = "/usr/local/sbin/cluster-idle"
+# Any valid key will do: a dry run imports nothing.
+KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 
 
 def request(
@@ -79,3 +90,77 @@ def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
     pairs = {"Name": f"mpi.{tags.name}", **tags.as_dict}
     listed = [{"Key": key, "Value": value} for key, value in pairs.items()]
     return [{"ResourceType": kind, "Tags": listed} for kind in kinds]
+
+
+def dry_runs(
+    spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
+) -> dict[str, dict[str, Any]]:
+    """Return the calls of a launch, and the lists of its teardown, for dry runs.
+
+    Calls that need the id of a resource that does not exist yet cannot be checked.
+    """
+
+    def tagged(kind: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
+        return {**params, "TagSpecifications": tag_specifications(tags, kind)}
+
+    label = tags.label
+    calls: dict[str, dict[str, Any]] = {name: {} for name in LISTS}
+    calls["import_key_pair"] = tagged("key-pair", KeyName=label, PublicKeyMaterial=KEY)
+    if options.elastic_ip:
+        calls["allocate_address"] = tagged("elastic-ip", Domain="vpc")
+    if spec.placement:
+        group = tagged("placement-group", GroupName=label, Strategy="cluster")
+        calls["create_placement_group"] = group
+    if offer.vpc:
+        firewall = {"GroupName": label, "Description": "cluster", "VpcId": offer.vpc}
+        calls["create_security_group"] = tagged("security-group", **firewall)
+        machines = request(spec, options, offer, tags)
+        cards = interfaces(options, offer, offer.sites[0].subnet, "")
+        for part in (machines, *cards):  # which do not exist yet
+            for name in ("KeyName", "Placement", "Groups"):
+                part.pop(name, None)
+        calls["run_instances"] = {**machines, "NetworkInterfaces": cards}
+    return calls
+
+
+def user_data(
+    spec: ClusterSpec, host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()
+) -> str:
+    """Return the cloud-config of a host: its host key, and what ends it whatever happens here.
+
+    It is JSON, which is valid YAML (cloudinit.readthedocs.io).
+
+    The timer starts at each boot, so no clock has to be right; `ttl`, in seconds, is rounded up to
+    minutes. Other users of a host can read its user data, so each host gets its own key right after
+    the first connection.
+    """
+    minutes = max(1, math.ceil(ttl / 60))
+    files, watch = [], ""
+    if spec.idle is not None:
+        text = Path(idle_watch.__file__).read_text()
+        files = [{"path": IDLE_WATCH, "permissions": "0644", "content": text}]
+        words = idle_watch.words(spec.idle, f".cluster-{spec.name}", "shutdown -P now")
+        watch = f"setsid python3 {IDLE_WATCH} {words} < /dev/null > /dev/null 2>&1 &\n"
+    end = f"#!/bin/sh\n{watch}exec shutdown -P +{minutes}\n"
+    files.append({"path": EVERY_BOOT, "permissions": "0755", "content": end})
+    config: dict[str, Any] = {
+        # delete the host keys of the image, because other hosts have them, too
+        "ssh_deletekeys": True,
+        # types of host keys to generate; none, because `ssh_keys` has one
+        "ssh_genkeytypes": [],
+        # the first host key, which is known before the first connection
+        "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
+        "write_files": files,
+    }
+    # Commands that run at the first boot, once the network is up and before sshd starts: `packages`
+    # are installed later. A host may have no public address yet, so it tries again for a while, by
+    # the uptime, because NTP may set the wall clock meanwhile.
+    if packages:
+        script = (
+            "export DEBIAN_FRONTEND=noninteractive; now() { cut -d. -f1 /proc/uptime; }; "
+            f"end=$(($(now) + {INSTALL_WITHIN})); until apt-get -q update && "
+            f"apt-get -q -y -o DPkg::Lock::Timeout=300 install {' '.join(packages)}; "
+            'do [ "$(now)" -lt "$end" ] || exit 1; sleep 5; done'
+        )
+        config["bootcmd"] = [("cloud-init-per", "once", "cluster-packages", "sh", "-c", script)]
+    return "#cloud-config\n" + msgspec.json.encode(config).decode() + "\n"

@@ -9,29 +9,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.network.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Price, RemoteCluster
 from cluster.providers import Credentials, NeedsCredentials, OffersGpus, refuse
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import EndedMachine, Intent, Site, intent_file
 from cluster.providers._cloud.provider import CloudProvider, network_layers
 from cluster.providers.gcp import api
-from cluster.providers.gcp.accelerators import requested_accelerators
 from cluster.providers.gcp.create import GcpLaunch
 from cluster.providers.gcp.errors import to_cluster_error
+from cluster.providers.gcp.instances import DELETED, ENDED, ended_machine, id_of, private
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
-from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
+from cluster.providers.gcp.machine_types import price, requested_accelerators
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import make_offer
-from cluster.providers.gcp.prices import price
-from cluster.providers.gcp.request import id_of, private
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Instance, MachineType, ResourceStatus
 
-    from cluster.core import journal
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
+    from cluster.core.state import journal
     from cluster.providers._cloud.deletion import Entries
     from cluster.providers._cloud.options import CloudOptions
     from cluster.providers._cloud.tags import Selection, Tags
@@ -186,8 +184,8 @@ def _location(status: ResourceStatus) -> tuple[str, ...]:
 
     Older answers have only that text, in some with a slash before it.
     """
-    where = status.physical_host_topology
-    nodes = (where.cluster, where.block, where.subblock, where.host)
+    topology = status.physical_host_topology
+    nodes = (topology.cluster, topology.block, topology.subblock, topology.host)
     if any(nodes):
         return nodes
     parts = [part for part in status.physical_host.split("/") if part]

@@ -9,7 +9,7 @@ import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ import msgspec
 
 from cluster.core import decoders
 from cluster.core.extras import require
-from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
+from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, pause_after
 from cluster.providers.gcp.errors import call_name, check_operations, kind_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class AnyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_set_up() -> bool:
-    """Tell whether this machine is set up for Google's cloud, without any call."""
     folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()
     return any(os.environ.get(sign) for sign in SIGNS) or folder.exists()
 
@@ -138,16 +137,19 @@ class Project:
         The words are the client's: `instances`, `get`; the answer is Google's message, such as an
         `Instance`. Failure: it was refused, or did not succeed in time.
         """
-        return retry(partial(self._send, collection, verb, params))
+        began, failed = time.monotonic(), 0
+        while True:
+            try:
+                return self._send(collection, verb, params)
+            except Failure as failure:
+                pause_after(failure, failed := failed + 1, began)
 
     def all(self, collection: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """List resources over all pages, of every zone or region if none is named (Failure)."""
-        verb = (
-            "list"
-            if collection in GLOBAL or params.keys() & {"zone", "region"}
-            else "aggregated_list"
-        )
-        return retry(partial(self._list, collection, verb, params))
+        in_one_place = collection in GLOBAL or params.keys() & {"zone", "region"}
+        verb = "list" if in_one_place else "aggregated_list"
+        rows: tuple[Any, ...] = self.call(collection, verb, **params)
+        return rows
 
     def begin(self, collection: str, verb: str, **params: Any) -> Operation:  # noqa: ANN401
         operation: Operation = self.call(collection, f"{verb}_unary", **params)
@@ -197,7 +199,6 @@ class Project:
             return ()
 
     def console(self, machine: str) -> str:
-        """Read the serial console of a machine; empty if there is none, or it cannot be read."""
         zone, _, name = machine.partition("/")
         with suppress(Failure):
             output = self.call("instances", "get_serial_port_output", zone=zone, instance=name)
@@ -246,18 +247,14 @@ class Project:
 
         return AnonymousCredentials() if self._endpoint else _default()[0]
 
-    def _list(self, collection: str, verb: str, params: dict[str, Any]) -> tuple[Any, ...]:
-        with _translating(call_name(collection, verb)):
-            pages = self._send(collection, verb, params)
-            if verb == "aggregated_list":
-                pages = (item for _, scope in pages for item in getattr(scope, collection))
-            return tuple(pages)
-
     def _send(self, collection: str, verb: str, params: dict[str, Any]) -> Any:  # noqa: ANN401
         request = {"project": self.name, **params}
         with _translating(call_name(collection, verb)):
             method = getattr(self._client(collection), verb)
-            return method(request=request, retry=None, timeout=TIMEOUT)
+            answer = method(request=request, retry=None, timeout=TIMEOUT)
+            if verb == "aggregated_list":  # reading on calls for further pages
+                return tuple(item for _, scope in answer for item in getattr(scope, collection))
+            return tuple(answer) if verb == "list" else answer
 
     def _client(self, collection: str) -> Any:  # noqa: ANN401
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - slow to import

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 
-from cluster.core import ssh_keys
 from cluster.core.errors import Timeout, tail
+from cluster.core.state import ssh_keys
 from cluster.providers._cloud import deletion
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, ignoring, retry
 from cluster.providers._cloud.launch import (
@@ -27,6 +27,7 @@ from cluster.providers.gcp import fabrics, flex_start
 from cluster.providers.gcp.api import Project, created
 from cluster.providers.gcp.delete import AT_ONCE, GcpDeletion
 from cluster.providers.gcp.errors import call_name, singular
+from cluster.providers.gcp.instances import DELETED, ENDED, alias, ended_machine, instance_view
 from cluster.providers.gcp.labels import (
     DIGITS,
     description_of,
@@ -36,14 +37,12 @@ from cluster.providers.gcp.labels import (
     parse_description,
     request_id,
 )
-from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
-from cluster.providers.gcp.request import alias, firewalls, instance_view, private, public, request
+from cluster.providers.gcp.request import firewalls, request
 
 if TYPE_CHECKING:
-    from google.cloud.compute_v1.types.compute import GuestAttributes, Instance, Operation
+    from google.cloud.compute_v1.types.compute import GuestAttributes, Instance
 
-PROVIDER = "gcp"
 # Of guest attributes: Google allows ten a minute and machine
 # (cloud.google.com/compute/docs/metadata/manage-guest-attributes).
 PAUSES = (0.5, 0.5, 1.0, 2.0, 4.0)  # seconds after the first queries
@@ -51,7 +50,7 @@ QUERY_PAUSE = 7.0  # seconds after each later query
 
 
 class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
-    provider: ClassVar[str] = PROVIDER
+    provider: ClassVar[str] = "gcp"
     operation: ClassVar[str] = "instances.bulkInsert"
     deletion: ClassVar[type[GcpDeletion]] = GcpDeletion
     _since = ""  # when Google got the call for the machines
@@ -96,8 +95,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         fabric, nics = self.offer.fabric, self.offer.nics
         if fabric and not self._added:
             for collection, bodies in fabrics.bodies(fabric, nics, self._tags, site.zone):
-                where = {"region": self.offer.region} if collection == "subnetworks" else {}
-                self._make_all(collection, bodies, **where)
+                scope = {"region": self.offer.region} if collection == "subnetworks" else {}
+                self._make_all(collection, bodies, **scope)
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
         body = request(
             self._spec,
@@ -127,9 +126,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         template, group = flex_start.bodies(name, properties, description_of(self._tags))
         self._make_all("instance_templates", [template])
         self._make_all("instance_group_managers", [group], zone=zone)
-        where = {"zone": zone, "instance_group_manager": name}
-        self._since = flex_start.enter(self.client, where, machines, id_)
-        for state in flex_start.states(self.client, where, self.offer.queue):
+        scope = {"zone": zone, "instance_group_manager": name}
+        self._since = flex_start.enter(self.client, scope, machines, id_)
+        for state in flex_start.states(self.client, scope, self.offer.queue):
             for number in range(self.hosts):
                 self.on_state(self.name(number), state)
         expires = self.client.now() + self.offer.ttl  # it waited less than it might have
@@ -151,16 +150,15 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         )
         rows = (row for row in listed if is_of(self._selection, row.description))
         own = (row for row in rows if row.name.rpartition("-")[0] == self._stem)
-        return [
-            ListedMachine(
-                instance=instance,
-                view=instance_view(instance),
-                number=number,
-                state=instance.status,
-                ready=self._is_ready(instance),
+        machines = []
+        for number, instance in enumerate(sorted(own, key=lambda row: row.name)):
+            view, state = instance_view(instance), instance.status
+            connected = bool(view.private and (view.public or not self.options.is_public))
+            ready = state == "RUNNING" and connected
+            machines.append(
+                ListedMachine(instance=instance, view=view, number=number, state=state, ready=ready)
             )
-            for number, instance in enumerate(sorted(own, key=lambda row: row.name))
-        ]
+        return machines
 
     def check(self, site: Site, listed: Sequence[ListedMachine[Instance]], seconds: float) -> None:
         """Fail if a machine ended, is not listed in time, or vanished.
@@ -180,32 +178,23 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             if end.why:
                 raise self.end(expected.index(missing), end)
         if gone_names := self._listed_names - names:
-            did = f"showed {len(gone_names)} machines that then vanished"
-            raise too_few_machines(self.operation, zone, did)
+            outcome = f"showed {len(gone_names)} machines that then vanished"
+            raise too_few_machines(self.operation, zone, outcome)
         self._listed_names |= names
         if len(listed) < self.hosts and seconds > deletion.listing_delay():
-            did = f"lists {len(listed)} of {self.hosts} machines"
-            raise too_few_machines(self.operation, zone, did)
+            outcome = f"lists {len(listed)} of {self.hosts} machines"
+            raise too_few_machines(self.operation, zone, outcome)
 
     def settle(self, site: Site, machines: tuple[Instance, ...]) -> None:
         """Trust the host keys that machines report; those of a launch that continues are pinned."""
         known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known_hosts)
         new = tuple(instance for instance in machines if alias(instance) not in pinned)
-        keys = self._wait_for_host_keys(site, new)
-        ssh_keys.add_known_hosts(
-            known_hosts, [(alias(instance), key) for instance in new for key in keys[instance.name]]
-        )
-
-    def _wait_for_host_keys(
-        self, site: Site, machines: tuple[Instance, ...]
-    ) -> dict[str, tuple[str, ...]]:
-        """Wait until every machine has reported its host keys (Timeout, Failure), or one ended."""
         deadline = time.monotonic() + self.options.wait
         keys: dict[str, tuple[str, ...]] = {}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for pause in chain(PAUSES, repeat(QUERY_PAUSE)):
-                late = [instance for instance in machines if not keys.get(instance.name)]
+                late = [instance for instance in new if not keys.get(instance.name)]
                 names = [instance.name for instance in late]
                 keys |= zip(names, pool.map(self._host_keys, late), strict=True)
                 late = [instance for instance in late if not keys[instance.name]]
@@ -222,7 +211,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
                         "--option wait=600",
                     )
                 time.sleep(pause)
-        return keys
+        ssh_keys.add_known_hosts(
+            known_hosts, [(alias(instance), key) for instance in new for key in keys[instance.name]]
+        )
 
     def _host_keys(self, instance: Instance) -> tuple[str, ...]:
         """Read them from the guest attributes; none until the guest agent has written them."""
@@ -252,16 +243,12 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         own = label(self._tags) + self.suffix
         return f"{own}-r{self._tags.launch[:4]}" if self._added else own
 
-    def _is_ready(self, instance: Instance) -> bool:
-        connected = private(instance) and (public(instance) or not self.options.is_public)
-        return instance.status == "RUNNING" and bool(connected)
-
     # What machines need.
 
-    def _make_all(self, collection: str, bodies: Sequence[dict[str, Any]], **where: str) -> None:
-        self._insert(collection, bodies, **where)
+    def _make_all(self, collection: str, bodies: Sequence[dict[str, Any]], **scope: str) -> None:
+        self._insert(collection, bodies, **scope)
         for body in bodies:
-            self._record_created(collection, body, *where.values())
+            self._record_created(collection, body, *scope.values())
 
     def _named(self, collection: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.
@@ -269,8 +256,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         A call of this launch whose reply was lost may have created it already.
         """
         self._insert(collection, [body])
-        where = {singular(collection): body["name"]}
-        existing = retry(lambda: self.client.call(collection, "get", **where), kinds=UNLISTED)
+        scope = {singular(collection): body["name"]}
+        existing = retry(lambda: self.client.call(collection, "get", **scope), kinds=UNLISTED)
         tags = parse_description(existing.description)
         if tags is None or tags.launch != self._tags.launch:
             raise name_taken_error(self._spec.name, f"the project {self.client.name}")
@@ -280,42 +267,32 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         token = request_id(self._tags, f"{collection}/{body['name']}")
         self.journal.record_created(token, "/".join((*scope, body["name"])))
 
-    def _insert(self, collection: str, bodies: Sequence[dict[str, Any]], **where: str) -> None:
+    def _insert(self, collection: str, bodies: Sequence[dict[str, Any]], **scope: str) -> None:
         """Create resources at the same time; again after an internal error of Google."""
+        label = call_name(collection, "insert")
         for attempt in range(ATTEMPTS):
-            begun = [(body, self._begin(collection, body, attempt, where)) for body in bodies]
-            is_last = attempt == ATTEMPTS - 1
-            label = call_name(collection, "insert")
-            bodies = [b for b, call in begun if not self._is_made(label, call, is_last=is_last)]
+            begun = []
+            for body in bodies:
+                token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
+                self.journal.note(collection, token)
+                resource = {f"{singular(collection)}_resource": body}
+                with ignoring("exists"):
+                    operation = self.client.begin(
+                        collection, "insert", request_id=token, **resource, **scope
+                    )
+                    begun.append((body, operation))
+            bodies = []
+            for body, operation in begun:
+                try:
+                    with ignoring("exists"):
+                        self.client.finish(label, operation)
+                except Failure as failure:
+                    if failure.kind != "internal" or attempt == ATTEMPTS - 1:
+                        raise
+                    bodies.append(body)
             if not bodies:
                 return
             time.sleep(PAUSE)
-
-    def _begin(
-        self, collection: str, body: dict[str, Any], attempt: int, where: dict[str, str]
-    ) -> Operation | None:
-        """Start to create a resource; none if one of that name exists."""
-        token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
-        self.journal.note(collection, token)
-        try:
-            resource = {f"{singular(collection)}_resource": body}
-            return self.client.begin(collection, "insert", request_id=token, **resource, **where)
-        except Failure as failure:
-            if failure.kind != "exists":
-                raise
-            return None
-
-    def _is_made(self, label: str, operation: Operation | None, *, is_last: bool) -> bool:
-        """Wait for an operation; return false after an internal error, unless it is the last."""
-        try:
-            with ignoring("exists"):
-                if operation is not None:
-                    self.client.finish(label, operation)
-        except Failure as failure:
-            if failure.kind != "internal" or is_last:
-                raise
-            return False
-        return True
 
 
 def _again(label: str, attempt: int) -> str:

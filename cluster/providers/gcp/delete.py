@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
+from cluster.core.state import journal
 from cluster.providers._cloud.api_errors import ignoring
 from cluster.providers._cloud.deletion import (
     CloudResource,
@@ -35,8 +35,6 @@ Message = Any  # an Instance, Disk, ResourcePolicy, Firewall or Network of Googl
 
 
 class GcpResourceType(Value, frozen=True, kw_only=True):
-    """A type of resource, and how Google names it."""
-
     kind: str  # for a person
     collection: str  # of the API, in the client's spelling
     labelled: bool = False  # whether such resources have labels, by which lists can be filtered
@@ -56,8 +54,6 @@ OTHER_TYPES = (  # in the order in which they can be deleted
 
 
 class GcpResource(CloudResource, frozen=True, kw_only=True):
-    """A resource at Google that cluster created."""
-
     type: GcpResourceType  # of the resource
     # its zone or region, as a parameter of calls; empty for a global resource
     scope: tuple[tuple[str, str], ...]
@@ -97,8 +93,7 @@ def _may_bring(project: Project, call: journal.Requested) -> str:
 class GcpDeletion(Deletion[GcpResource]):
     """Finds and deletes selected resources in a project.
 
-    By the tags in their descriptions, or unlisted machines by names and open calls; nothing else is
-    ever deleted.
+    Only by the tags in their descriptions, or unlisted machines by their names and open calls.
     """
 
     kinds: ClassVar[str] = (
@@ -120,7 +115,7 @@ class GcpDeletion(Deletion[GcpResource]):
 
     def delete_except(self, keep: Collection[str]) -> None:
         stems = {id_.rpartition("/")[2].rpartition("-")[0] for id_ in keep}
-        delete_until_gone(lambda: self._attempt(self._groups(stems)), self._where)
+        delete_until_gone(lambda: self._attempt(self._groups(stems)), self._place)
         super().delete_except(keep)
 
     def delete_networks(self, names: Collection[str]) -> None:
@@ -131,7 +126,7 @@ class GcpDeletion(Deletion[GcpResource]):
             listed = (*self._listed(subnets), *self._listed(networks))
             return [resource for resource in listed if resource.name in names]
 
-        delete_until_gone(lambda: self._attempt(remaining()), self._where)
+        delete_until_gone(lambda: self._attempt(remaining()), self._place)
 
     def _machines(self) -> list[GcpResource]:
         return self._listed(INSTANCE_TYPE)
@@ -152,42 +147,34 @@ class GcpDeletion(Deletion[GcpResource]):
 
     def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
         """List resources by their tags, and those of the journal that have lost their labels."""
-        listed = self._tagged(type_)
-        if not type_.labelled:
-            return listed
-        listed_ids = {(resource.kind, resource.id) for resource in listed} | self._missing
-        for zone, names in self._expected.machines.items():
-            if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
-                listed += self._unlabelled(type_, zone, lost)
-        return listed
-
-    def _unlabelled(self, type_: GcpResourceType, zone: str, names: set[str]) -> list[GcpResource]:
-        """Find what is in the journal although its labels were changed, by its numbered name."""
-        label = min(names).rpartition("-")[0]
-        listed = self._project.all(type_.collection, zone=zone, filter=f'(name eq "{label}-.*")')
-        rows = [row for row in listed if row.name in names and self._may_be_ours(row)]
-        absent = names - {row.name for row in rows}
-        self._missing |= {(type_.kind, f"{zone}/{name}") for name in absent}
-        return [_resource(type_, row) for row in rows]
-
-    def _may_be_ours(self, row: Message) -> bool:
-        """Tell whether what has a name of ours is: its description names no other launch."""
-        tags = parse_description(row.description)
-        return tags is None or is_of(self._selection, row.description)
-
-    def _tagged(self, type_: GcpResourceType) -> list[GcpResource]:
         filters = {"filter": filter_of(self._selection)} if type_.labelled else {}
-        listed = self._project.all(type_.collection, **filters)
-        pairs = [(_resource(type_, row), row) for row in listed]
-        return [
+        rows = self._project.all(type_.collection, **filters)
+        listed = [
             resource
-            for resource, row in pairs
+            for resource, row in [(_resource(type_, row), row) for row in rows]
             if is_of(self._selection, row.description)
             or (
                 (type_.collection, resource.id) in self._expected.resources
                 and self._may_be_ours(row)
             )
         ]
+        if not type_.labelled:
+            return listed
+        listed_ids = {(resource.kind, resource.id) for resource in listed} | self._missing
+        for zone, names in self._expected.machines.items():
+            if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
+                numbered = f'(name eq "{min(lost).rpartition("-")[0]}-.*")'
+                rows = self._project.all(type_.collection, zone=zone, filter=numbered)
+                own = [row for row in rows if row.name in lost and self._may_be_ours(row)]
+                absent = lost - {row.name for row in own}
+                self._missing |= {(type_.kind, f"{zone}/{name}") for name in absent}
+                listed += [_resource(type_, row) for row in own]
+        return listed
+
+    def _may_be_ours(self, row: Message) -> bool:
+        """Tell whether what has a name of ours is: its description names no other launch."""
+        tags = parse_description(row.description)
+        return tags is None or is_of(self._selection, row.description)
 
     def _unlisted(self) -> tuple[Resource, ...]:
         return self._expected.missing(self._project)
@@ -203,18 +190,14 @@ class GcpDeletion(Deletion[GcpResource]):
         with ignoring("missing", "in use", "internal"):
             if begun is None:
                 collection = resource.type.collection
-                where = {**dict(resource.scope), singular(collection): resource.name}
-                operation = self._project.begin(collection, "delete", **where)
+                scope = {**dict(resource.scope), singular(collection): resource.name}
+                operation = self._project.begin(collection, "delete", **scope)
                 self._operations[key] = operation, time.monotonic()
             elif time.monotonic() > begun[1] + LOOK_AGAIN:
-                self._look(resource, begun[0])
-
-    def _look(self, resource: GcpResource, operation: Operation) -> None:
-        """Check the operation of a deletion; if it failed, the next round starts it again."""
-        now = self._project.look(operation)
-        if is_done(now):
-            del self._operations[resource.kind, resource.id]
-            check_operations(f"{resource.type.collection}.delete", now)
+                now = self._project.look(begun[0])
+                if is_done(now):
+                    del self._operations[resource.kind, resource.id]
+                    check_operations(f"{resource.type.collection}.delete", now)
 
 
 def _unlisted(entries: Entries) -> GcpUnlisted:

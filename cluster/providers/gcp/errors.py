@@ -10,28 +10,19 @@ import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ClusterError, Denied, ProvisionError, Quota
-from cluster.providers._cloud.api_errors import Advice, Failure, Kind, explained, usual_advice
+from cluster.providers._cloud.api_errors import (
+    Advice,
+    Failure,
+    Kind,
+    explained,
+    read_codes,
+    usual_advice,
+)
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Operation
 
-WORDS: dict[Kind, str] = {
-    "quota": "quotaExceeded QUOTA_EXCEEDED LIMIT_EXCEEDED",
-    "throttled": """
-        rateLimitExceeded userRateLimitExceeded RATE_LIMIT_EXCEEDED concurrentLimitExceeded
-        OPERATION_RATE_LIMIT_EXCEEDED
-    """,
-    "in use": """
-        resourceInUseByAnotherResource RESOURCE_IN_USE_BY_ANOTHER_RESOURCE resourceNotReady
-        RESOURCE_NOT_READY
-    """,
-    "exists": "alreadyExists RESOURCE_ALREADY_EXISTS",
-    "missing": "notFound RESOURCE_NOT_FOUND",
-    "denied": "forbidden authError PERMISSIONS_ERROR accessNotConfigured billingNotEnabled",
-    "unsupported": "UNSUPPORTED_OPERATION RESOURCE_NOT_AVAILABLE",
-    "internal": "INTERNAL_ERROR",  # of an operation; a repeated call would return the same one
-}
-KINDS: dict[str, Kind] = {word: kind for kind, words in WORDS.items() for word in words.split()}
+KINDS, LOGINS = read_codes(__file__)
 SUMMARY = "VM_MIN_COUNT_NOT_REACHED"  # of a bulkInsert; the error of one machine has the reason
 PRECEDENCE: tuple[Kind, ...] = ("quota", "denied", "unsupported", "capacity")
 EXHAUSTED = (  # prefixes; the last is of bulkInsert, with status 503
@@ -67,24 +58,7 @@ ERRORS: dict[Kind, Advice] = {
         "Wait a minute, and type the same again; see https://status.cloud.google.com",
     ),
 }
-LOG_IN = "Log in: gcloud auth application-default login"
-BILLING = "https://console.cloud.google.com/billing/projects"
-DISABLED = (
-    "The Compute Engine API is not enabled in this project",
-    "Enable it, and wait a minute: gcloud services enable compute.googleapis.com --project PROJECT",
-)
-NO_BILLING = "The project has no account that pays", f"Give it one: {BILLING}"
 NO_CREDENTIALS = ("DefaultCredentialsError",)
-LOGINS: dict[str, tuple[str, str]] = {  # by error code, or google-auth's class
-    "DefaultCredentialsError": ("There are no credentials of Google on this machine", LOG_IN),
-    "RefreshError": ("The login has expired, or was revoked", LOG_IN),
-    "ReauthFailError": ("The login has to be confirmed again", LOG_IN),
-    "authError": ("Google does not accept the login any more", LOG_IN),
-    "accessNotConfigured": DISABLED,
-    "SERVICE_DISABLED": DISABLED,
-    "billingNotEnabled": NO_BILLING,
-    "BILLING_DISABLED": NO_BILLING,
-}
 OTHERWISE = (
     ProvisionError,
     "cluster has no advice for this error of Google's",
@@ -134,10 +108,7 @@ def singular(collection: str) -> str:
 
 def check_operations(label: str, *operations: Operation) -> None:
     """Raise the Failure of operations that are done, if any: the first by `weight`."""
-    errors = sorted(
-        (error for operation in operations for error in operation.error.errors),
-        key=lambda error: weight(error.code),
-    )
+    errors = sorted((e for o in operations for e in o.error.errors), key=lambda e: weight(e.code))
     if errors:
         first = errors[0]
         message = "; ".join(dict.fromkeys(error.message.rstrip(".") for error in errors))

@@ -5,22 +5,18 @@ type has); VPC, "RDMA network profiles": such a network is in one zone, lets all
 takes no VPC firewall rules; Compute Engine, "Create an instance that uses Cloud RDMA" (H4D).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from ipaddress import ip_network
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.providers._cloud.options import words
+from cluster.providers._cloud.tags import Tags
+from cluster.providers.gcp.api import Project
 from cluster.providers.gcp.labels import description_of, label
-
-if TYPE_CHECKING:
-    from cluster.providers._cloud.tags import Tags
-    from cluster.providers.gcp.api import Project
 
 RANGES = "192.168.0.0/16"  # of all subnets of a fabric
 RANGE = "192.168.{}.0/20"  # of a subnet: no two of a machine may overlap

@@ -6,23 +6,19 @@ Flex-start VMs" (types, times, no reservation, quotas of spot machines) and "Abo
 in a MIG" (states); cluster-toolkit, mig_flex.py (names of the machines, no repairs).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.core.errors import SpecError
-from cluster.core.units import format_seconds, parse_seconds
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.text.units import format_seconds, parse_seconds
 from cluster.providers._cloud.api_errors import Failure, Kind, ignoring
+from cluster.providers.gcp.api import Project
 from cluster.providers.gcp.errors import call_name, check_operations, kind_of, singular
 from cluster.providers.gcp.machine_types import family
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.options import GcpOptions
+from cluster.providers.gcp.options import GcpOptions
 
 SHORTEST, LONGEST = 600.0, 7 * 86400.0  # seconds that machines run
 FAMILIES = ("a2", "a3", "a4", "g2", "g4", "h4d")
@@ -51,7 +47,9 @@ def seconds_to_wait(spec: ClusterSpec, options: GcpOptions, instance: str) -> fl
 
 
 def line(queue: float, ttl: float) -> str:
-    """Return the line of a plan (SpecError: Google does not let machines run that long)."""
+    """Return the line of a plan, if it waits in a queue (SpecError: they may not run that long)."""
+    if not queue:
+        return ""
     if not SHORTEST <= ttl <= LONGEST:
         raise SpecError(
             f"Machines of --option flex_start run for 10 min to 7 d, not {format_seconds(ttl)}.",

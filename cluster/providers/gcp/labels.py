@@ -35,8 +35,7 @@ def is_of(selection: Selection, description: str) -> bool:
 def filter_of(selection: Selection) -> str:
     """Return a filter for lists of labelled resources; `is_of` then decides for each resource.
 
-    A filter of Google cannot name several values, so for several launches it lets all launches
-    pass.
+    A filter of Google cannot name several values, so for several launches it lets all pass.
     """
     match selection.launches:
         case ():

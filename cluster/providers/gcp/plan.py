@@ -6,20 +6,20 @@ import math
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core import journal
-from cluster.core.errors import SpecError
+from cluster.core.errors import Quota, SpecError
 from cluster.core.model.value import Value
-from cluster.core.money import lifetime, price_line
-from cluster.core.units import format_seconds
+from cluster.core.state import journal
+from cluster.core.text.units import format_seconds, lifetime, price_line
 from cluster.providers._cloud import public_address
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.launch import Site
+from cluster.providers._cloud.launch import Demand, Site
 from cluster.providers._cloud.options import (
     TTL,
     name_taken_error,
@@ -28,27 +28,33 @@ from cluster.providers._cloud.options import (
     requested_zones,
     words,
 )
-from cluster.providers._cloud.reservations import remaining, reservation_lines, zones_to_try
-from cluster.providers._cloud.tags import Selection
-from cluster.providers.gcp import (
-    fabrics,
-    flex_start,
-    machine_types,
-    prices,
-    quotas,
-    reservations,
+from cluster.providers._cloud.reservations import (
+    ACTIVE,
+    Reservation,
+    choose_named,
+    remaining,
+    reservation_lines,
+    zones_to_try,
 )
-from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
+from cluster.providers._cloud.tags import Selection
+from cluster.providers.gcp import fabrics, flex_start, machine_types
 from cluster.providers.gcp.api import NO_SERVICE, Project
 from cluster.providers.gcp.labels import is_of
+from cluster.providers.gcp.machine_types import (
+    BY_TYPE,
+    RequestedAccelerators,
+    requested_accelerators,
+)
 from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
 
 if TYPE_CHECKING:
     from google.cloud.compute_v1.types.compute import Image, MachineType, Network, Subnetwork
+    from google.cloud.compute_v1.types.compute import Quota as ProjectQuota
+    from google.cloud.compute_v1.types.compute import Reservation as ReservationRow
 
     from cluster.core.model.hosts import Link
     from cluster.core.model.spec import ClusterSpec
-
+    from cluster.providers.gcp.fabrics import GcpFabric
 
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 LISTS_RESERVATIONS = "compute.reservations.list"
@@ -64,41 +70,41 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
     _check_name_is_free(project, spec)
     queue = flex_start.seconds_to_wait(spec, options, instance)
     kind, zones = _zones(project, spec, options, region, instance, requested)
-    reserved = reservations.choose(project, spec, options.reservation, instance, zones)
+    reserved = choose_reservation(project, spec, options.reservation, instance, zones)
     zones = tuple(zones_to_try(zones, instance, reserved))
     fabric, nics, zones = fabrics.choose(
         project, region, instance, options.fabric, zones, options.network
     )
     _check_kind(spec, options, kind, requested)
     gpus = _gpus(kind, requested)
-    attached, count = _attached(requested)
-    network = _network(project, region, options, has_fabric=fabric is not None and not nics)
+    attached = requested.kind.type if requested and requested.kind.attached else ""
+    tcp_fabric = None if nics else fabric  # one without NICs of its own
+    network = _network(project, region, options, has_fabric=tcp_fabric is not None)
     architecture = kind.architecture or INTEL
-    image = choose_image(project, spec.image or "", architecture, gpus=gpus is not None)
+    image = choose_image(project, spec.image, architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machine_types.has_tier_1(instance, kind.guest_cpus)
     link = machine_types.link_of(instance, (network and network.mtu) or MTU, tier_1=tier1)
-    cost = prices.price(project, kind, region, gpus, spot=spec.spot)
-    now, read = project.now(), partial(reservations.list_reservations, project)
+    cost = machine_types.price(project, kind, region, gpus, spot=spec.spot)
+    now, read = project.now(), partial(list_reservations, project)
     notes = reservation_lines(read, instance, now, LISTS_RESERVATIONS, reserved)
-    ends = remaining(reserved, now) if reserved else None
+    ends = remaining(reserved, now)
     ttl = min(lifetime(spec, cost, TTL), ends or math.inf)
     counted = msgspec.structs.replace(spec, spot=spec.spot or bool(queue))  # for the quotas
-    quota, demands = quotas.check(
-        project, region, counted, kind, gpus, None if nics else fabric, public=options.is_public
+    quota, demands = check_quotas(
+        project, region, counted, kind, gpus, tcp_fabric, public=options.is_public
     )
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _description(spec, options, instance, zones, requested, network, allow),
-        _image_line(image, architecture),
+        f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
         fabrics.line(instance, fabric, nics),
-        flex_start.line(queue, ttl) if queue else "",
+        flex_start.line(queue, ttl),
         quota,
         _advice_line(project, region, instance, spec.hosts) if spec.spot and not attached else "",
         check_policies(project, public=options.is_public),
         *notes,
-        f"ends by itself {format_seconds(ttl)} after its start "
-        + (f"at the latest: {options.reservation} ends then" if ttl == ends else "(--ttl)"),
+        _end_line(ttl, options.reservation if ttl == ends else ""),
         price_line(cost, spec.hosts, ttl),
     )
     return GcpOffer(
@@ -112,7 +118,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         image=image.self_link[image.self_link.index("projects/") :],
         disk=max(options.disk, image.disk_size_gb),
         accelerator=attached,
-        accelerators=count,
+        accelerators=requested.count if requested else 0,
         gpus=gpus[1] if gpus else 0,
         reservation=options.reservation,
         queue=queue,
@@ -126,6 +132,12 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         price=cost,
         lines=tuple(filter(None, lines)),
     )
+
+
+def _end_line(ttl: float, reservation: str) -> str:
+    """Say when the machines end, and what sets that: the end of a reservation, if one is named."""
+    because = f"at the latest: {reservation} ends then" if reservation else "(--ttl)"
+    return f"ends by itself {format_seconds(ttl)} after its start {because}"
 
 
 def _instance(spec: ClusterSpec, requested: RequestedAccelerators | None) -> str:
@@ -164,7 +176,7 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
 
 
 def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
-    if journal.for_cluster(spec.name).entries():
+    if journal.entries_of(spec.name):
         return
     selection = Selection(owner=project.owner, name=spec.name)
     if any(is_of(selection, firewall.description) for firewall in project.all("firewalls")):
@@ -184,8 +196,8 @@ def _zones(
     offers = {_last(offer.zone): offer for offer in offered}
     if requested_gpus:
         listed = project.all("accelerator_types", filter=f"name = {requested_gpus.kind.type}")
-        have = {_last(offer.zone) for offer in listed}
-        offers = {zone: offer for zone, offer in offers.items() if zone in have}
+        available = {_last(offer.zone) for offer in listed}
+        offers = {zone: offer for zone, offer in offers.items() if zone in available}
     own = "" if options.zones else os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
     first = spec.zone or own
     requested = requested_zones("" if first == region else first, options.zones, f"{region}-")
@@ -194,8 +206,8 @@ def _zones(
     if not zones:
         label = f"{name} with {requested_gpus.kind.type}" if requested_gpus else name
         otherwise = "See what there is: https://cloud.google.com/compute/docs/machine-resource"
-        where = ", ".join(requested) or region
-        raise not_offered_error(label, where, sorted(offers), otherwise)
+        place = ", ".join(requested) or region
+        raise not_offered_error(label, place, sorted(offers), otherwise)
     return offers[zones[0]], tuple(zones)
 
 
@@ -225,19 +237,7 @@ def _check_kind(
         )
 
 
-def _image_line(image: Image, architecture: str) -> str:
-    return f"image: {image.name} ({image.family or 'no family'}, {architecture})"
-
-
-def _attached(requested: RequestedAccelerators | None) -> tuple[str, int]:
-    """Return the type of accelerators that no machine type includes, and the number requested."""
-    if requested is None:
-        return "", 0
-    return requested.kind.type if requested.kind.attached else "", requested.count
-
-
 def _gpus(kind: MachineType, requested: RequestedAccelerators | None) -> tuple[str, int] | None:
-    """Return type and number of a machine's accelerators, attached or included."""
     if requested:
         return requested.kind.type, requested.count
     for own in kind.accelerators:
@@ -315,10 +315,10 @@ def _description(
     rest = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
     group = "1 compact placement policy, " if spec.placement else ""
     own = "" if network else "1 network (there is no default one), "
-    where = "public" if options.is_public else "private"
+    place = "public" if options.is_public else "private"
     return (
         f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{rest}, {own}{group}"
-        f"firewall rules (SSH from {allow} only); {where} addresses"
+        f"firewall rules (SSH from {allow} only); {place} addresses"
     )
 
 
@@ -348,6 +348,45 @@ def _network_line(link: Link | None, *, tier1: bool) -> str:
     return f"network: {link.rate / machine_types.GBIT:g} Gbit/s, packets of {link.mtu} B{extra}"
 
 
+# Reservations by their names. Those for dense deployment own their machines, which must say so
+# (Compute Engine, "About VMs that use the reservation-bound model"; skypilot#9779). One that any
+# launch may use cannot be named (skypilot#3327).
+
+
+def choose_reservation(
+    project: Project, spec: ClusterSpec, name: str, instance: str, zones: tuple[str, ...]
+) -> Reservation | None:
+    """Return the reservation of a name, or refuse it before anything is made (SpecError)."""
+    if not name:
+        return None
+    chosen = choose_named(name, list_reservations(project), spec, instance, project.now(), zones)
+    if not chosen.is_named:
+        raise SpecError(
+            f"{name} cannot be named: every launch of its type and zone uses it.",
+            remedy=f"Leave --option reservation out, and use --zone {chosen.zone}",
+        )
+    return chosen
+
+
+def list_reservations(project: Project) -> tuple[Reservation, ...]:
+    return tuple(map(_reservation, project.all("reservations")))
+
+
+def _reservation(row: ReservationRow) -> Reservation:
+    reserved = row.specific_reservation
+    return Reservation(
+        id=row.name,
+        instance=reserved.instance_properties.machine_type.rpartition("/")[2],
+        zone=row.zone.rpartition("/")[2],
+        state=ACTIVE if row.status == "READY" else row.status.lower(),
+        free=reserved.count - reserved.in_use_count,
+        total=reserved.count,
+        is_bound=row.deployment_type == "DENSE",
+        is_named=row.specific_reservation_required,
+        end=datetime.fromisoformat(row.delete_at_time).timestamp() if row.delete_at_time else None,
+    )
+
+
 UBUNTU, LEARNING = "ubuntu-os-cloud", "deeplearning-platform-release"
 INTEL = "X86_64"  # also what older images mean that name no architecture
 FAMILIES = {INTEL: "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
@@ -357,7 +396,9 @@ ARM_WITH_DRIVERS = "ubuntu-accelerator-2404-arm64-with-nvidia-580"
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
-def choose_image(project: Project, requested: str, architecture: str, *, gpus: bool) -> Image:
+def choose_image(
+    project: Project, requested: str | None, architecture: str, *, gpus: bool
+) -> Image:
     """Find the image `PROJECT/FAMILY` or of a path; chosen for the machines, if empty.
 
     SpecError: there is no such image, or it is for another architecture.
@@ -367,7 +408,13 @@ def choose_image(project: Project, requested: str, architecture: str, *, gpus: b
     elif gpus and architecture == "ARM64":
         image = _newest(project, "ubuntu-os-accelerator-images", ARM_WITH_DRIVERS)
     elif gpus:
-        image = _newest_with_drivers(project)
+        images: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
+        current = [image for image in images if image.deprecated.state in ("", "ACTIVE")]
+        if not current:
+            raise SpecError(
+                f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
+            )
+        image = max(current, key=lambda image: image.creation_timestamp)
     else:
         image = _newest(project, UBUNTU, FAMILIES[architecture])
     if (made_for := image.architecture or INTEL) != architecture:
@@ -376,16 +423,6 @@ def choose_image(project: Project, requested: str, architecture: str, *, gpus: b
             remedy="Leave --image out, or choose one that fits.",
         )
     return image
-
-
-def _newest_with_drivers(project: Project) -> Image:
-    images: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
-    current = [image for image in images if image.deprecated.state in ("", "ACTIVE")]
-    if not current:
-        raise SpecError(
-            f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
-        )
-    return max(current, key=lambda image: image.creation_timestamp)
 
 
 def _newest(project: Project, owner: str, family: str) -> Image:
@@ -421,16 +458,11 @@ def _image(client: Project, label: str, verb: str, **params: str) -> Image:
 class OrgPolicy(Value, frozen=True, kw_only=True):
     """An organisation policy that may forbid something that a launch needs."""
 
-    # of the constraint, without `compute.`; a newer constraint with the same effect begins with
-    # `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints)
-    name: str
+    name: str  # of the constraint, without `compute.`
     rule: str  # the rule, as the end of a sentence
     means: str  # its effect on a launch, as a sentence
     instead: str  # what the user can do without an exception from the policy
-
-    @property
-    def constraints(self) -> tuple[str, str]:
-        return f"compute.{self.name}", f"compute.managed.{self.name}"
+    of_public: bool = False  # it matters only to machines with external addresses
 
 
 OWN_HOSTS = "use machines that you can log in to already: --provider ssh"
@@ -454,28 +486,42 @@ POLICIES = (
         means="This launch asks for them, to reach the machines from here.",
         instead="use --option jump=USER@HOST with a host in that network, or --option public=0 "
         "from a machine that reaches private addresses",
+        of_public=True,
     ),
 )
-EXTERNAL = POLICIES[-1]
+# A newer constraint with the same effect begins with `compute.managed.`
+# (cloud.google.com/compute/docs/access/managed-constraints).
+PREFIXES = ("compute", "compute.managed")
 
 
 def check_policies(project: Project, *, public: bool) -> str:
     """Check that no policy forbids a launch (SpecError); return a line for the plan, if any."""
-    policies_asked = [
-        (policy, constraint)
+    policies = {
+        f"{prefix}.{policy.name}": policy
         for policy in POLICIES
-        if public or policy is not EXTERNAL
-        for constraint in policy.constraints
-    ]
-    with ThreadPoolExecutor(len(policies_asked)) as pool:
-        policies = list(pool.map(partial(_forbids, project), (name for _, name in policies_asked)))
-    answers = list(zip(policies_asked, policies, strict=True))
-    for (policy, constraint), answer in answers:
-        if answer is True:
-            raise _forbidden(project, policy, constraint)
-    for (_, constraint), answer in answers:
+        for prefix in PREFIXES
+        if public or not policy.of_public
+    }
+    with ThreadPoolExecutor(len(policies)) as pool:
+        answers = dict(zip(policies, pool.map(partial(_forbids, project), policies), strict=True))
+    see = f"See {{}}: gcloud org-policies describe {{}} --project {project.name} --effective"
+    for constraint, policy in policies.items():
+        if answers[constraint] is True:
+            raise SpecError(
+                f"An organisation policy of {project.name} says that {policy.rule} "
+                f"(constraints/{constraint}).",
+                means=f"{policy.means} Nothing was created.",
+                remedy=f"Ask its administrator for an exception, or {policy.instead}. "
+                + see.format("it", constraint),
+            )
+    for constraint, answer in answers.items():
+        if isinstance(answer, Failure) and answer.code == NO_SERVICE:
+            return ""
         if isinstance(answer, Failure):
-            return "" if answer.code == NO_SERVICE else _unknown(project, constraint, answer)
+            return (
+                f"organisation policies: not known ({answer.message.rstrip('.')}); one may still "
+                "refuse the launch, or keep you off its machines. " + see.format("them", constraint)
+            )
     return "organisation policies: none forbids this launch"
 
 
@@ -499,22 +545,94 @@ def _forbids(project: Project, constraint: str) -> bool | Failure:
         return False if unknown else failure
 
 
-def _unknown(project: Project, constraint: str, failure: Failure) -> str:
-    return (
-        f"organisation policies: not known ({failure.message.rstrip('.')}); one may still refuse "
-        f"the launch, or keep you off its machines. See them: {_command(project, constraint)}"
-    )
+PAGE = "https://console.cloud.google.com/iam-admin/quotas"
+NETWORKS = "NETWORKS"
 
 
-def _forbidden(project: Project, policy: OrgPolicy, constraint: str) -> SpecError:
-    return SpecError(
-        f"An organisation policy of {project.name} says that {policy.rule} "
-        f"(constraints/{constraint}).",
-        means=f"{policy.means} Nothing was created.",
-        remedy=f"Ask its administrator for an exception, or {policy.instead}. "
-        f"See it: {_command(project, constraint)}",
-    )
+class Need(Value, frozen=True, kw_only=True):
+    metric: str  # Google's name for the quota
+    count: int  # how much is needed
+    everywhere: bool = False  # whether the quota is for the whole project instead of the region
 
 
-def _command(project: Project, constraint: str) -> str:
-    return f"gcloud org-policies describe {constraint} --project {project.name} --effective"
+def check_quotas(
+    project: Project,
+    region: str,
+    spec: ClusterSpec,
+    kind: MachineType,
+    gpus: tuple[str, int] | None,
+    fabric: GcpFabric | None,
+    *,
+    public: bool,
+) -> tuple[str, list[Demand]]:
+    """Refuse a launch beyond a quota (Quota); return a plan's line: needed, in use, allowed.
+
+    All groups use the networks of one fabric: they are no demand.
+    """
+    limits = _limits(project, region)
+    own = f"{machine_types.family(kind.name).upper()}_CPUS"
+    normal = own if own in limits else "CPUS"
+    cpus = _counted("CPUS", normal, limits) if spec.spot else normal
+    needs = [Need(metric=cpus, count=spec.hosts * kind.guest_cpus)]
+    if gpus and gpus[0] in BY_TYPE:
+        count = spec.hosts * gpus[1]
+        metric = f"NVIDIA_{BY_TYPE[gpus[0]].quota}_GPUS"
+        metric = _counted(metric, metric, limits) if spec.spot else metric
+        needs.insert(0, Need(metric=metric, count=count))
+        needs.append(Need(metric="GPUS_ALL_REGIONS", count=count, everywhere=True))
+    if public:
+        needs.append(Need(metric="IN_USE_ADDRESSES", count=spec.hosts))
+    if spec.placement:
+        needs.append(Need(metric="AFFINITY_GROUPS", count=1))
+    needs.append(Need(metric="INSTANCES", count=spec.hosts))
+    all_over = _limits(project, "") if gpus or fabric else {}
+    demands = []
+    for need in needs:
+        quotas = all_over if need.everywhere else limits
+        if need.metric in quotas:
+            demands.append(_demand(need, quotas[need.metric], region))
+    if fabric and NETWORKS in all_over:
+        count = fabric.networks + bool(fabric.rdma)
+        _demand(Need(metric=NETWORKS, count=count, everywhere=True), all_over[NETWORKS], region)
+    first = needs[0]
+    line = f"quota: {first.count} {first.metric} needed"
+    if first.metric not in limits:
+        return f"{line}; the project's limit is unknown", demands
+    quota = limits[first.metric]
+    return f"{line}, {quota.usage:g} in use, {quota.limit:g} allowed", demands
+
+
+def _limits(project: Project, region: str) -> dict[str, ProjectQuota]:
+    try:
+        if region:
+            answer = project.call("regions", "get", region=region)
+        else:
+            answer = project.call("projects", "get")
+    except Failure:
+        return {}
+    return {quota.metric: quota for quota in answer.quotas}
+
+
+def _counted(metric: str, normal: str, quotas: dict[str, ProjectQuota]) -> str:
+    """Return the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
+
+    Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".
+    """
+    spare = f"PREEMPTIBLE_{metric}"
+    return spare if spare in quotas and quotas[spare].limit > 0 else normal
+
+
+def _demand(need: Need, quota: ProjectQuota, region: str) -> Demand:
+    """Return a need with what is free of its quota (Quota: that is less)."""
+    place = "all regions" if need.everywhere else region
+    remedy = f"Ask for more: {PAGE}\nOr end what runs: cluster ls, cluster more gc"
+    if quota.usage + need.count > quota.limit:
+        raise Quota(
+            f"{need.count} {need.metric} are needed; of {quota.limit:g} in {place}, "
+            f"{quota.usage:g} are in use.",
+            means="It is the project's own limit, and no matter of what Google has; nothing was "
+            "created.",
+            remedy=remedy,
+        )
+    what, free = f"{need.metric} in {place}", quota.limit - quota.usage
+    return Demand(what=what, count=need.count, free=free, remedy=remedy, is_quota=True)

@@ -13,18 +13,18 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from cluster import providers
-from cluster.core import decoders, journal
+from cluster.core import decoders
 from cluster.core.errors import ClusterError, ProvisionError, SpecError, on_failure
 from cluster.core.kubectl import parse_namespace, parse_pod
-from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.hosts import Machine
-from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.network.placement import ProviderTopology
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.core.units import format_seconds
+from cluster.core.state import journal
+from cluster.core.text.units import format_seconds
 from cluster.providers.kubernetes import objects
-from cluster.providers.kubernetes.api import Api, choose
+from cluster.providers.kubernetes.api import Api, Passing, choose
 from cluster.providers.kubernetes.examine import examine
 from cluster.providers.kubernetes.options import KubernetesOptions, options_of, time_limit
 from cluster.providers.kubernetes.plan import (
@@ -34,7 +34,6 @@ from cluster.providers.kubernetes.plan import (
     node_notes,
     quota_notes,
 )
-from cluster.providers.kubernetes.refusals import Passing
 from cluster.providers.kubernetes.startup import IMAGE_REMEDY, POLL, wait_for_pods
 from cluster.providers.kubernetes.states import Object, place_of, read_topology, why_lost, why_over
 
@@ -51,8 +50,6 @@ SEEN_WITHIN = 10.0  # seconds in which a Job is listed, also if its answer was l
 
 
 class LaunchedJob(NamedTuple):
-    """A Job of ours, and where it is."""
-
     api: Api
     job: Object
     mark: objects.JobMark
@@ -127,7 +124,7 @@ class KubernetesProvider(
         """Create the Job, or find that of an interrupted launch, and wait until its pods run."""
         options = options_of(spec)
         with on_failure(lambda: self.destroy(spec.name)):
-            begun = [each for each in self._launched(spec.name) if not why_over(each.job)]
+            begun = [own for own in self._launched(spec.name) if not why_over(own.job)]
             api, mark = (begun[0].api, begun[0].mark) if begun else self._create(spec, journal)
             pods = wait_for_pods(api, mark, spec, options, on_state)
             places = {node.metadata.name: place_of(node) for node in api.nodes_of(pods)}
@@ -165,7 +162,7 @@ class KubernetesProvider(
 
     def _token_of(self, name: str) -> str:
         """Return the label of a cluster's pods; none for no name (SpecError: it has none)."""
-        tokens = [each.mark.token for each in self._launched(name)] if name else [""]
+        tokens = [launched.mark.token for launched in self._launched(name)] if name else [""]
         if not tokens:
             raise SpecError(f"There is no cluster {name!r} whose nodes could be shared.")
         return tokens[0]
@@ -192,22 +189,21 @@ class KubernetesProvider(
         names = {machine.id.partition(".")[0]: machine.name for machine in machines}
         launched = self._launched(spec.name)
         if not launched:
-            jobs = dict.fromkeys(objects.job_of_pod(name) for name in names)
+            # a pod has the name of its Job, its index and five characters
+            jobs = dict.fromkeys(name.rsplit("-", 2)[0] for name in names)
             return "; ".join(
                 f"The Job {job} was deleted{_api_of(machines).why_gone(job)}" for job in jobs
             )
-        if over := [reason for each in launched if (reason := why_over(each.job))]:
+        if over := [reason for own in launched if (reason := why_over(own.job))]:
             return "; ".join(over)
-        pods = {pod.metadata.name: pod for each in launched for pod in each.pods}
+        pods = {pod.metadata.name: pod for own in launched for pod in own.pods}
         ends = {
             name: why_lost(pods[name])
             if name in pods
             else f"its pod was deleted by somebody else{launched[0].api.why_gone(name)}"
             for name in names
         }
-        return "; ".join(
-            f"{names[name]} ended: {reason}" for name, reason in ends.items() if reason
-        )
+        return "; ".join(f"{names[pod]} ended: {reason}" for pod, reason in ends.items() if reason)
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Return the layers of the network that the labels of the pods' nodes name."""
@@ -221,14 +217,14 @@ class KubernetesProvider(
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return the commands that keep pods off the nodes of bad hosts, and launch them again."""
         names = {machine.id.partition(".")[0] for machine in bad}
-        pods = [pod for each in self._launched(spec.name) for pod in each.pods]
+        pods = [pod for launched in self._launched(spec.name) for pod in launched.pods]
         nodes = " ".join(p.spec.node_name for p in pods if p.metadata.name in names)
         return (
             f"Take new pods off these nodes, for everybody: kubectl cordon {nodes}; "
             f"then launch again: cluster down {spec.name}; cluster up {spec.name} ..."
         )
 
-    def examine(self, options: Mapping[str, str]) -> Iterator[DoctorCheck]:
+    def examine(self, options: Mapping[str, str]) -> Iterator[providers.DoctorCheck]:
         return examine(options)
 
     def cordon(
@@ -272,14 +268,14 @@ class KubernetesProvider(
     @classmethod
     def has_region(cls, text: str) -> bool:
         """Return whether a text names a namespace and a context, such as `team-a@gke`."""
-        name, at, _ = text.partition("@")
-        return bool(at) and name.replace("-", "").isalnum()
+        name, separator, _ = text.partition("@")
+        return bool(separator) and name.replace("-", "").isalnum()
 
     def find(self, name: str) -> tuple[Resource, ...]:
         return tuple(
             Resource(kind=kind, id=item.metadata.name)
-            for each in self._launched(name)
-            for kind, item in (("job", each.job), *(("pod", pod) for pod in each.pods))
+            for launched in self._launched(name)
+            for kind, item in (("job", launched.job), *(("pod", pod) for pod in launched.pods))
         )
 
     def destroy(self, name: str) -> None:
@@ -287,9 +283,9 @@ class KubernetesProvider(
         deadline = time.monotonic() + GONE_WITHIN
         while True:
             launched = self._launched(name)
-            for each in launched:
-                if not each.job.metadata.deletion_timestamp:
-                    each.api.delete(each.mark.job)
+            for own in launched:
+                if not own.job.metadata.deletion_timestamp:
+                    own.api.delete(own.mark.job)
             if not launched and time.time() > journal.unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
@@ -302,9 +298,9 @@ class KubernetesProvider(
         requests = {e.token: e.region for e in entries if isinstance(e, journal.Requested)}
         places = tuple(requests.values()) if entries else self._places()
         return [
-            each
-            for each in _all_launched(places)
-            if each.mark.name == name and (each.mark.token in requests or not entries)
+            launched
+            for launched in _all_launched(places)
+            if launched.mark.name == name and (launched.mark.token in requests or not entries)
         ]
 
     def _places(self) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ import msgspec
 
 from cluster.core import decoders
 from cluster.core.errors import ClusterError
-from cluster.core.model.checks import DoctorCheck
 from cluster.core.model.spec import ClusterSpec
+from cluster.providers import DoctorCheck, optional_check
 from cluster.providers.kubernetes import plan
 from cluster.providers.kubernetes.api import Api, choose, run
 from cluster.providers.kubernetes.objects import new_mark, write_job
@@ -27,8 +27,6 @@ MORE_VERBS = (  # that a launch does not need: verb, group, resource, and what i
 
 
 class ApiVersion(msgspec.Struct, frozen=True, rename="camel"):
-    """What a server or a client says of itself."""
-
     git_version: str
 
     @property
@@ -37,8 +35,6 @@ class ApiVersion(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ClientVersion(msgspec.Struct, frozen=True, rename="camel"):
-    """What kubectl says of itself."""
-
     client_version: ApiVersion
 
 
@@ -57,14 +53,19 @@ def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
     if not checked.ok:
         return
     yield _check("verbs", "all that a launch needs", lambda: plan.check_verbs(api))
-    yield from _more_verbs(api)
+    denied = api.denied([verb[:3] for verb in MORE_VERBS])
+    for verb, _, resource, purpose in MORE_VERBS:
+        if (words := f"{verb} {resource}") in denied:
+            yield optional_check(words, "", purpose, f"Look: kubectl auth can-i {words}")
     yield from _nodes(api, own)
     if own.queue:
         yield _check("queue", own.queue, lambda: plan.check_queue(api, own.queue))
     else:
         queues = api.list_if_allowed(f"{plan.KUEUE}/{api.namespace.name}/localqueues") or ()
-        names = ", ".join(each.metadata.name for each in queues)
-        yield _optional("queues of Kueue", names, "--option queue=NAME", "kubectl get localqueues")
+        names = ", ".join(queue.metadata.name for queue in queues)
+        yield optional_check(
+            "queues of Kueue", names, "--option queue=NAME", "kubectl get localqueues"
+        )
     yield from (_bad("quota", note) for note in plan.quota_notes(api, 1, own))
     remedy = "cluster doctor --provider kubernetes --option image=REGISTRY/IMAGE:TAG"
     if own.image:
@@ -74,7 +75,7 @@ def examine(options: Mapping[str, str]) -> Iterator[DoctorCheck]:
             "If it cannot be pulled, one pod says why: cluster up probe --provider kubernetes "
             f"--hosts 1 --ttl 10min --option image={own.image}"
         )
-    yield _optional("image", _pulled(api, own.image), "a launch", remedy)
+    yield optional_check("image", _pulled(api, own.image), "a launch", remedy)
 
 
 def _check(what: str, answer: str, look: Callable[[], None]) -> DoctorCheck:
@@ -90,17 +91,6 @@ def _bad(what: str, note: str) -> DoctorCheck:
     return DoctorCheck(what=what, ok=False, found=note, remedy="cluster up NAME --plan")
 
 
-def _optional(what: str, value: str, needed_for: str, remedy: str) -> DoctorCheck:
-    return DoctorCheck(
-        what=what,
-        ok=True,
-        found=value or "not found",
-        remedy="" if value else remedy,
-        needed_for=needed_for,
-        missing=not value,
-    )
-
-
 def _server(server: ApiVersion, client: ApiVersion) -> DoctorCheck:
     skew = max(abs(a - b) for a, b in zip(server.number, client.number, strict=True))
     note = f"; kubectl is {skew} minor versions apart, 1 is supported" if skew > 1 else ""
@@ -110,13 +100,6 @@ def _server(server: ApiVersion, client: ApiVersion) -> DoctorCheck:
         found=server.git_version + note,
         remedy="Kubernetes 1.29 or later keeps the other pods when one is lost",
     )
-
-
-def _more_verbs(api: Api) -> Iterator[DoctorCheck]:
-    denied = api.denied([verb[:3] for verb in MORE_VERBS])
-    for verb, _, resource, purpose in MORE_VERBS:
-        if (words := f"{verb} {resource}") in denied:
-            yield _optional(words, "", purpose, f"Look: kubectl auth can-i {words}")
 
 
 def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
@@ -129,16 +112,16 @@ def _nodes(api: Api, options: KubernetesOptions) -> Iterator[DoctorCheck]:
         tuple((r, plan.parse_quantity(a)) for r, a in n.status.allocatable.items() if "/" in r)
         for n in ready  # a slash: GPUs, network cards, all that a plug-in of the node counts
     )
-    each = "".join(
-        f", {count} with {' and '.join(f'{amount:g} {name}' for name, amount in has) or 'none'}"
-        for has, count in sorted(kinds.items())
+    amounts = "".join(
+        f", {count} with {' and '.join(f'{amount:g} {name}' for name, amount in own) or 'none'}"
+        for own, count in sorted(kinds.items())
     )
     topology = read_topology(nodes)
     layers = ", ".join(layer.name for layer in topology.layers) or topology.reason
     yield DoctorCheck(
         what="nodes",
         ok=bool(ready),
-        found=f"{len(nodes)}, {len(ready)} ready{each}; layers of the network: {layers}",
+        found=f"{len(nodes)}, {len(ready)} ready{amounts}; layers of the network: {layers}",
         remedy="Look: kubectl get nodes",
     )
     yield from (_bad("room", note) for note in plan.node_notes(api, 1, options))
@@ -153,5 +136,5 @@ def _try_job(api: Api, options: Mapping[str, str]) -> None:
 def _pulled(api: Api, image: str) -> str:
     """Say which nodes have pulled an image; empty if none is known to, which proves nothing."""
     nodes = api.list_if_allowed("/api/v1/nodes") if image else ()
-    have = [node for node in nodes or () if node.status.has_image(image)]
-    return f"{len(have)} of {len(nodes or ())} nodes have pulled it" if have else ""
+    having = [node for node in nodes or () if node.status.has_image(image)]
+    return f"{len(having)} of {len(nodes or ())} nodes have pulled it" if having else ""

@@ -1,7 +1,5 @@
 """The Job that owns the pods of a cluster: one call creates all, and deleting it deletes all."""
 
-from __future__ import annotations
-
 import platform
 import re
 import secrets
@@ -13,6 +11,7 @@ import msgspec
 from cluster.core.kubectl import CONTAINER
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
+from cluster.core.state.files import load_script
 from cluster.providers.kubernetes.options import MULTUS, KubernetesOptions, options_of, time_limit
 from cluster.providers.kubernetes.states import Object
 
@@ -24,18 +23,7 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 - 64 MB unless it is a volume
 KEPT = 600  # seconds for which a Job that ended can be looked at
 # The first process of a pod: it reaps what others leave, and ends at once when it should.
 HOLDER = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
-# $1 are programs, $2 Pythons of which one is enough, $3 its module, $4 what it has to be. Prints
-# what of that the image lacks.
-LOOK = """\
-PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
-for program in $1; do command -v "$program" > /dev/null || lacks="$lacks, $program"; done
-for python in $2 ""; do
-  "$python" -IS -c 'import sys; from importlib.util import find_spec
-sys.exit(sys.version_info < (3, 11) or not find_spec(sys.argv[1]))' "$3" 2> /dev/null && break
-done
-[ -n "$python" ] || lacks="$lacks, $4; its python3 is $(python3 -V 2> /dev/null || echo none)"
-echo "lacks: ${lacks#, }"
-"""
+LOOK = load_script(__file__, "look_at_image.sh")
 LACKS = "lacks: "
 NEEDED = "Python 3.11 or newer"
 PYTHONS = " ".join(("python3", *(f"python3.{minor}" for minor in range(14, 10, -1))))
@@ -69,11 +57,6 @@ def new_mark(name: str) -> JobMark:
     return JobMark(token=secrets.token_hex(8), name=name, host=platform.node())
 
 
-def job_of_pod(pod: str) -> str:
-    """Return the Job of a pod, whose name is that of the Job, its index and five characters."""
-    return pod.rsplit("-", 2)[0]
-
-
 def mark_of(job: Object) -> JobMark | None:
     labels, notes = job.metadata.labels, job.metadata.annotations
     if LAUNCH not in labels or NAME not in notes:
@@ -88,39 +71,15 @@ def write_job(spec: ClusterSpec, mark: JobMark, share: str = "") -> str:
     queue = {QUEUE: options.queue} if options.queue else {}
     network = options.network.removeprefix(MULTUS)
     networks = {NETWORKS: network} if network != options.network else {}
-    job: Json = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": mark.job,
-            "labels": labels | queue,
-            "annotations": {NAME: mark.name, HOST: mark.host},
-        },
-        "spec": {
-            "suspend": bool(options.queue),  # Kueue resumes it
-            "completions": spec.hosts,
-            "parallelism": spec.hosts,
-            "completionMode": "Indexed",
-            # A pod that is lost ends no other: the values on those are kept.
-            "backoffLimitPerIndex": 0,
-            "activeDeadlineSeconds": time_limit(spec),
-            "ttlSecondsAfterFinished": KEPT,
-            "template": {
-                "metadata": {"labels": labels, "annotations": NO_EVICTION | networks},
-                "spec": _pod(spec, options, mark, share),
-            },
-        },
-    }
-    return msgspec.json.encode(job).decode()
-
-
-def _pod(spec: ClusterSpec, options: KubernetesOptions, mark: JobMark, share: str) -> Json:
+    security: Json = dict(RESTRICTED) if options.security == "restricted" else {}
+    if options.rdma:
+        security["capabilities"] = security.get("capabilities", {}) | {"add": ["IPC_LOCK"]}
     container: Json = {
         "name": CONTAINER,
         "image": options.image or spec.image or "",
         "command": ["sh", "-c", HOLDER],
         "env": [{"name": "HOME", "value": HOME}],
-        "securityContext": _security(options),
+        "securityContext": security,
         "volumeMounts": [
             {"name": "home", "mountPath": HOME},
             {"name": "memory", "mountPath": SHARED_MEMORY},
@@ -151,7 +110,30 @@ def _pod(spec: ClusterSpec, options: KubernetesOptions, mark: JobMark, share: st
     if options.tolerate:
         keys = options.tolerate.split(",")
         pod["tolerations"] = [{"key": key, "operator": "Exists"} for key in keys]
-    return pod
+    job: Json = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": mark.job,
+            "labels": labels | queue,
+            "annotations": {NAME: mark.name, HOST: mark.host},
+        },
+        "spec": {
+            "suspend": bool(options.queue),  # Kueue resumes it
+            "completions": spec.hosts,
+            "parallelism": spec.hosts,
+            "completionMode": "Indexed",
+            # A pod that is lost ends no other: the values on those are kept.
+            "backoffLimitPerIndex": 0,
+            "activeDeadlineSeconds": time_limit(spec),
+            "ttlSecondsAfterFinished": KEPT,
+            "template": {
+                "metadata": {"labels": labels, "annotations": NO_EVICTION | networks},
+                "spec": pod,
+            },
+        },
+    }
+    return msgspec.json.encode(job).decode()
 
 
 def needs(options: KubernetesOptions, hosts: int) -> tuple[str, str, str, str]:
@@ -169,13 +151,6 @@ def _nodes_with(token: str) -> Json:
         "topologyKey": "kubernetes.io/hostname",
     }
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-
-
-def _security(options: KubernetesOptions) -> Json:
-    security: Json = dict(RESTRICTED) if options.security == "restricted" else {}
-    if options.rdma:
-        security["capabilities"] = security.get("capabilities", {}) | {"add": ["IPC_LOCK"]}
-    return security
 
 
 def write_reviews(verbs: Iterable[tuple[str, str, str]], namespace: str) -> str:

@@ -1,9 +1,7 @@
 """What a launch would get: verbs, nodes with room, quota, queue."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from cluster.core.errors import Denied, SpecError
 from cluster.providers.kubernetes.api import Api
@@ -36,7 +34,7 @@ def check_verbs(api: Api) -> None:
 def check_queue(api: Api, queue: str) -> None:
     """Refuse a queue that does not exist (SpecError)."""
     queues = api.list_if_allowed(f"{KUEUE}/{api.namespace.name}/localqueues")
-    names = [each.metadata.name for each in queues or ()]
+    names = [local_queue.metadata.name for local_queue in queues or ()]
     if queues is not None and queue not in names:
         raise SpecError(
             f"There is no queue {queue!r} in {api.namespace.name}.",
@@ -70,27 +68,22 @@ def node_notes(api: Api, hosts: int, options: KubernetesOptions) -> Iterator[str
     nodes = api.list_if_allowed("/api/v1/nodes")
     if nodes is None:
         return
-    used = _requests(api.list_if_allowed("/api/v1/pods") or ())
-    reasons = {node.metadata.name: _why_unfit(node, used, options) for node in nodes}
-    without = [f"{name} {reason}" for name, reason in reasons.items() if reason]
-    fitting = len(nodes) - len(without)
-    if fitting < hosts:
-        more = f"; and {len(without) - SHOWN} more" if len(without) > SHOWN else ""
-        yield (
-            f"{hosts} pods would wait: {fitting} of {len(nodes)} nodes have room; "
-            f"{'; '.join(without[:SHOWN])}{more}"
-        )
-
-
-def _requests(pods: Iterable[Object]) -> dict[tuple[str, str], float]:
-    """Add up what the pods on each node request of each resource."""
+    # what the pods on each node request of each resource
     used: dict[tuple[str, str], float] = {}
-    for pod in pods:
+    for pod in api.list_if_allowed("/api/v1/pods") or ():
         for container in pod.spec.containers if pod.status.phase not in ENDED else ():
             for name, amount in container.resources.requests.items():
                 key = pod.spec.node_name, name
                 used[key] = used.get(key, 0.0) + parse_quantity(amount)
-    return used
+    reasons = {node.metadata.name: _why_unfit(node, used, options) for node in nodes}
+    unsuitable = [f"{name} {reason}" for name, reason in reasons.items() if reason]
+    fitting = len(nodes) - len(unsuitable)
+    if fitting < hosts:
+        more = f"; and {len(unsuitable) - SHOWN} more" if len(unsuitable) > SHOWN else ""
+        yield (
+            f"{hosts} pods would wait: {fitting} of {len(nodes)} nodes have room; "
+            f"{'; '.join(unsuitable[:SHOWN])}{more}"
+        )
 
 
 def _why_unfit(

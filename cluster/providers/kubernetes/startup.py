@@ -1,19 +1,15 @@
 """The wait until all pods of a Job run, or never will."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 
 from cluster.core.errors import ProvisionError, Timeout
-from cluster.core.model.hosts import machine_name
-from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.spec import ClusterSpec, machine_name
 from cluster.core.model.value import StateCallback
 from cluster.providers.kubernetes import objects, states
-from cluster.providers.kubernetes.api import Api
+from cluster.providers.kubernetes.api import Api, NotFound, Passing, refusal
 from cluster.providers.kubernetes.options import KubernetesOptions
 from cluster.providers.kubernetes.plan import queue_state
-from cluster.providers.kubernetes.refusals import NotFound, Passing, refusal
 
 IMAGE_REMEDY = "Build one that has it, from examples/Containerfile; name it: --option image=IMAGE"
 POLL = 0.5  # seconds between two questions

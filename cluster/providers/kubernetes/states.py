@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cluster.core.model.placement import NetworkLayer, ProviderTopology
+from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 ENDED = ("Failed", "Succeeded")  # phases of a pod
@@ -27,8 +27,9 @@ SCHEDULER = (  # a pattern of the scheduler's words on some nodes, and ours
 GCP, AWS = "cloud.google.com/gce-topology", "topology.k8s.aws/network-node-layer"
 OCI, COREWEAVE = "oci.oraclecloud.com/rdma", "backend.coreweave.cloud"
 TOPOGRAPH = "network.topology.nvidia.com"
+PHYSICAL = f"{GCP}-host"  # no switch
 LABELS = {  # of nodes, the layers nearest to them first, and their names
-    f"{GCP}-host": "physical host",
+    PHYSICAL: "physical host",
     "nvidia.com/gpu.clique": "NVLink clique",
     "ds.coreweave.com/nvlink.domain": "NVLink domain",
     f"{TOPOGRAPH}/accelerator": "NVLink domain",
@@ -78,8 +79,6 @@ class ContainerStatus(ObjectPart, frozen=True):
 
 
 class Resources(ObjectPart, frozen=True):
-    """What a container requests."""
-
     requests: dict[str, str | int] = {}
 
 
@@ -105,8 +104,6 @@ class Spec(ObjectPart, frozen=True):
 
 
 class NodeImage(ObjectPart, frozen=True):
-    """An image that a node has pulled."""
-
     names: tuple[str, ...] = ()
 
 
@@ -125,11 +122,11 @@ class Status(ObjectPart, frozen=True):
     images: tuple[NodeImage, ...] = ()  # at most 50 on each node
 
     def has_image(self, image: str) -> bool:
-        names = (name for each in self.images for name in each.names)
+        names = (name for image_names in self.images for name in image_names.names)
         return any(f"/{name}".endswith(f"/{image}") for name in names)
 
     def condition(self, kind: str) -> ObjectCondition | None:
-        return next((each for each in self.conditions if each.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 class Object(ObjectPart, frozen=True):
@@ -231,7 +228,7 @@ def read_topology(nodes: Sequence[Object]) -> ProviderTopology:
         values = [node.metadata.labels.get(label) for node in nodes]
         if any(values):
             groups = tuple(values.index(value) if value else None for value in values)
-            layers.append(NetworkLayer(name=name, groups=groups, switch=name != "physical host"))
+            layers.append(NetworkLayer(name=name, groups=groups, switch=label != PHYSICAL))
     reason = "" if layers else "the nodes have no labels of a topology"
     return ProviderTopology(layers=tuple(layers), reason=reason)
 

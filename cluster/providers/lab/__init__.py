@@ -3,8 +3,7 @@
 Each host is one process tree: `unshare`, and below it, as process 1 of the host, its sshd. The
 host's network, mounts, process ids and host name end with these processes, so nothing else has to
 be found and deleted after a crash: the command line of `unshare` names the cluster. The switch is
-one more such process; its network namespace contains the bridges, one per leaf switch and one for
-the spine.
+one more such process; its network namespace has a bridge per leaf switch and one for the spine.
 """
 
 import os
@@ -22,14 +21,16 @@ from typing import ClassVar
 import msgspec
 
 from cluster import providers
-from cluster.core import decoders, idle_watch, journal
+from cluster.core import decoders, idle_watch
 from cluster.core.errors import ProvisionError, SpecError, Timeout, on_failure, tail
 from cluster.core.model.hosts import Access, Machine
-from cluster.core.model.placement import NetworkLayer, ProviderTopology
+from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.core.units import parse_rate
+from cluster.core.state import journal
+from cluster.core.state.files import load_script, text_of
+from cluster.core.text.units import parse_rate
 from cluster.providers.lab import network
 from cluster.providers.lab.options import (
     READY_WITHIN,
@@ -40,7 +41,7 @@ from cluster.providers.lab.options import (
     upper_of,
 )
 from cluster.providers.lab.processes import START, kill_all, processes_of
-from cluster.providers.lab.rootfs import IDLE, INIT, SLURM, SSHD_CONFIG, private, text_of
+from cluster.providers.lab.rootfs import IDLE, INIT, SLURM, SSHD_CONFIG, private
 
 REFUSED_OPTIONS = {
     **{option: why for option, why in providers.CLOUD_OPTIONS.items() if option != "idle"},
@@ -109,9 +110,7 @@ class LabProvider(
         return ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=groups),))
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        options = "".join(
-            f" --option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()
-        )
+        options = "".join(f" --option {shlex.quote(f'{k}={v}')}" for k, v in spec.options.items())
         again = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}{options}"
         return f"Make the lab again: cluster down {spec.name}; {again}"
 
@@ -119,9 +118,7 @@ class LabProvider(
         processes = processes_of(name)
         resources = [Resource(kind=p.kind, id=f"process {p.pid}") for p in processes]
         folders = {p.folder for p in processes} | {journal.for_cluster(name).folder / "lab"}
-        resources += [
-            Resource(kind="folder", id=str(path)) for path in sorted(folders) if path.exists()
-        ]
+        resources += [Resource(kind="folder", id=str(p)) for p in sorted(folders) if p.exists()]
         return tuple(resources)
 
     def search_scope(self, name: str) -> str:
@@ -212,6 +209,7 @@ def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> No
     if any(process.wait() for process in making):
         raise ProvisionError("ssh-keygen could not make the keys of the lab.")
     hidden = private() if options.root == "/" else []
+    munge_key = secrets.token_hex(64)
     for number in range(hosts):
         upper = upper_of(files, number, options)
         for path in hidden:
@@ -224,8 +222,9 @@ def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> No
             words = idle_watch.words(spec.idle, f".cluster-{spec.name}", "kill 1")
             upper.write(IDLE, f"#!/bin/sh\nexec python3 {IDLE}.py {words}\n", 0o755)
             upper.write(f"{IDLE}.py", Path(idle_watch.__file__).read_text())
-    if options.slurm:
-        write_slurm(files, hosts, options)
+        if options.slurm:  # its configuration needs the hosts' addresses, and follows
+            upper.write(KEY, munge_key, mode=0o400)
+            upper.write(SLURM, SCRIPT, mode=0o755)
 
 
 def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple[Machine, ...]:
@@ -245,12 +244,18 @@ def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple
         words = _hear(output, files, [*everybody, *everybody])
         pids = {number: int(word) for number, word in words if word.isdigit()}
         room = network.join(pids, options)
-        machines = tuple(
-            _machine(files, spec, number, room, options) for number in range(spec.hosts)
-        )
+        machines = tuple(_machine(files, spec, n, room, options) for n in range(spec.hosts))
         network.write_network(files, machines, options)
         if options.slurm:
-            write_settings(files, machines, options, len(os.sched_getaffinity(0)))
+            text = CONF.format(
+                controller=machines[0].id,
+                address=machines[0].address,
+                nodes=",".join(machine.id for machine in machines),
+                cores=len(os.sched_getaffinity(0)),
+                partition=PARTITION,
+            )
+            for number in range(len(machines)):
+                upper_of(files, number, options).write(SETTINGS, text)
         (files.folder / "linked").touch()
         if starting.stdin:
             starting.stdin.close()
@@ -334,37 +339,7 @@ KEY = "/etc/cluster-munge.key"
 SETTINGS = "/etc/slurm/slurm.conf"
 PARTITION = "lab"
 
-# Processes are found by their parents and not by cgroups, which a namespace cannot own. A lost
-# worker is noticed in 10 s (`SlurmdTimeout`); Slurm's default is 300 s.
-CONF = """\
-ClusterName=lab
-SlurmctldHost={controller}({address})
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-CryptoType=crypto/munge
-MpiDefault=none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SwitchType=switch/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none
-StateSaveLocation=/var/spool/cluster-slurmctld
-SlurmdSpoolDir=/var/spool/cluster-slurmd
-SlurmctldPidFile=/run/slurmctld.pid
-SlurmdPidFile=/run/slurmd.pid
-SlurmctldLogFile=/var/log/cluster-slurmctld.log
-SlurmdLogFile=/var/log/cluster-slurmd.log
-SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,bf_interval=2
-SlurmdTimeout=10
-KillWait=2
-ReturnToService=2
-NodeName={nodes} CPUs={cores} State=UNKNOWN
-PartitionName={partition} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
+CONF = load_script(__file__, "slurm.conf")
 
 # $1 is the number of the host. Each daemon goes into the background once it works.
 SCRIPT = f"""\
@@ -393,27 +368,3 @@ def check_programs(root: str) -> None:
             f"A lab with Slurm needs {' and '.join(missing)}, missing in {root}.",
             remedy=f"Type: sudo {chroot}{words}",
         )
-
-
-def write_slurm(files: LabFolder, hosts: int, options: LabOptions) -> None:
-    """Write the files of Slurm that each host has before it starts, but for its configuration."""
-    key = secrets.token_hex(64)
-    for number in range(hosts):
-        upper = upper_of(files, number, options)
-        upper.write(KEY, key, mode=0o400)
-        upper.write(SLURM, SCRIPT, mode=0o755)
-
-
-def write_settings(
-    files: LabFolder, machines: Sequence[Machine], options: LabOptions, cores: int
-) -> None:
-    """Write the configuration, which names the addresses of the hosts."""
-    text = CONF.format(
-        controller=machines[0].id,
-        address=machines[0].address,
-        nodes=",".join(machine.id for machine in machines),
-        cores=cores,
-        partition=PARTITION,
-    )
-    for number in range(len(machines)):
-        upper_of(files, number, options).write(SETTINGS, text)

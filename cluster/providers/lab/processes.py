@@ -7,24 +7,15 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from cluster.core import journal
 from cluster.core.errors import ProvisionError
 from cluster.core.model.value import Value
+from cluster.core.state import journal
+from cluster.core.state.files import load_script, text_of
 from cluster.providers.lab.options import GONE_WITHIN, POLL
-from cluster.providers.lab.rootfs import text_of
 
 SHORTEST = 4  # arguments at the end of a host's command line: init, cluster, number, empty
 
-START = r"""
-init=$0 name=$1
-shift
-exec 3<&0
-for number; do
-  env --default-signal unshare --net --mount --pid --uts --ipc --fork --kill-child \
-    sh "$init" "$name" "$number" <&3 3<&- &
-  echo "$number $!"
-done
-"""
+START = load_script(__file__, "start_hosts.sh")
 
 
 class HostProcess(Value, frozen=True, kw_only=True):

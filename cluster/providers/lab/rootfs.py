@@ -5,7 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from cluster.core import journal
+from cluster.core.state import journal
+from cluster.core.state.files import load_script, text_of
 
 MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp")  # noqa: S108 - emptied, not used
 VNI, GROUP = 1, "239.198.18.1"
@@ -20,62 +21,11 @@ SMALLEST_QUEUE = 200_000  # bytes
 IDLE = "/etc/cluster-idle"  # the script that ends a host which nobody uses, if that was asked for
 SLURM = "/etc/cluster-slurm"  # the script by which a host starts Slurm, where it has one
 
-# Mounts the root file system of a host from the layers in the current folder.
-MOUNTS = r"""
-mount -t overlay overlay -o "lowerdir=$(cat ../../root),upperdir=upper,workdir=work" root
-cd root
-mount -t proc proc proc
-mount -t sysfs sysfs sys
-[ ! -d /sys/fs/cgroup ] || mount --rbind /sys/fs/cgroup sys/fs/cgroup
-mount --bind /dev dev
-mount -t tmpfs -o mode=1777 shm dev/shm
-mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts dev/pts
-mount -t tmpfs -o mode=755 run run
-mkdir run/sshd run/old
-pivot_root . run/old
-cd /
-umount -l run/old
-rmdir run/old
-"""
 
-# One script for all hosts and the switch; $1 is the cluster, $2 the number. The process that starts
-# it holds the other end of its standard input: if that process dies, the hosts exit.
-INIT = rf"""#!/bin/sh
-set -eu
-echo "$2 made"
-cd "${{0%/*}}"
-if [ "$2" = switch ]; then exec sleep infinity < /dev/null > /dev/null 2>&1; fi
-cd "hosts/$2"
-trap 'echo "$2 failed"' EXIT
-exec 2> log
-cat > /dev/null
-[ -e ../../linked ]
-echo "$1-$2" > /proc/sys/kernel/hostname
-ip -batch links
-tc -batch shape{MOUNTS}/usr/sbin/sshd -t -f /etc/ssh/cluster_config
-[ ! -x {SLURM} ] || {SLURM} "$2" > /var/log/cluster-slurm.log
-[ ! -x {IDLE} ] || setsid {IDLE} < /dev/null > /var/log/cluster-idle.log 2>&1 &
-trap - EXIT
-echo "$2 up"
-exec /usr/sbin/sshd -D -e -f /etc/ssh/cluster_config < /dev/null > /var/log/cluster-sshd.log 2>&1
-"""
+MOUNTS = load_script(__file__, "mount_layers.sh")
+INIT = load_script(__file__, "init.sh", IDLE=IDLE, SLURM=SLURM, MOUNTS=MOUNTS)
 
-SSHD_CONFIG = """\
-Port 22
-HostKey /etc/ssh/cluster_host_key
-AuthorizedKeysFile /etc/ssh/cluster_authorized_keys
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-UsePAM no
-UseDNS no
-PidFile none
-PrintMotd no
-PrintLastLog no
-MaxStartups 1000
-MaxSessions 1000
-Subsystem sftp internal-sftp
-"""
+SSHD_CONFIG = load_script(__file__, "sshd_config")
 
 
 def private() -> list[str]:
@@ -140,14 +90,6 @@ def _copy_attributes(path: Path, model: Path) -> None:
         path.chmod(like.st_mode & 0o7777)
         return
     path.chmod(0o755)
-
-
-def text_of(path: Path) -> str:
-    """Read a file; empty if it cannot be read."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 def links(outer: str, inner: str, prefix: int, mtu: int) -> str:

@@ -19,16 +19,25 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from cluster import providers
-from cluster.core import decoders, journal
+from cluster.core import decoders
 from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError, on_failure
-from cluster.core.model.hosts import Access, Machine, machine_name, ssh_command
+from cluster.core.model.hosts import Access, Machine, ssh_command
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
-from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.spec import ClusterSpec, machine_name
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.core.units import format_seconds
+from cluster.core.state import journal
+from cluster.core.text.units import format_seconds
 from cluster.providers.slurm import states
-from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of, lab_machines
-from cluster.providers.slurm.node_states import LOST, why_closed, words_on_node
+from cluster.providers.slurm.client import (
+    HERE,
+    LAB,
+    LOGIN,
+    NoSuchNodesNow,
+    PartitionClosed,
+    SlurmClient,
+    client_of,
+    lab_machines,
+)
 from cluster.providers.slurm.options import (
     ASKED,
     MINUTE,
@@ -37,7 +46,7 @@ from cluster.providers.slurm.options import (
     own_allocation,
     time_limit,
 )
-from cluster.providers.slurm.refusals import NoSuchNodesNow, PartitionClosed
+from cluster.providers.slurm.states import LOST, why_closed, words_on_node
 
 REFUSED_OPTIONS = {
     "instance": "Slurm's nodes are what they are; choose with --option partition or constraint",
@@ -105,6 +114,7 @@ class SlurmProvider(
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
+        """Wait until the job runs; return its first nodes as machines, in Slurm's order."""
         options = options_of(spec)
         client = client_of(options)
         token = secrets.token_hex(8)
@@ -121,15 +131,37 @@ class SlurmProvider(
                     f"The job {number} stays in the queue.",
                     remedy=f"Go on with the same command; or cancel it: cluster down {spec.name}",
                 ) from interrupt
-            return machines_of(
-                client,
-                job,
-                options,
-                name=spec.name,
-                hosts=spec.hosts,
-                token=token,
-                folder=journal.folder,
+            names = client.names_in(job.nodes)
+            if len(names) < spec.hosts:
+                raise ProvisionError(
+                    f"The job {job.id} has {len(names)} nodes, not {spec.hosts}: {job.nodes}"
+                )
+            addresses = {node.name: node.address for node in client.nodes(job.nodes)}
+            # the nodes may share a home
+            scratch = f"/tmp/cluster-{token}"  # noqa: S108 - nobody can guess it
+            machines = tuple(
+                Machine(  # noqa: S604 - "shell" names a plug-in
+                    name=machine_name(spec.name, number),
+                    id=node,
+                    address=addresses.get(node, node),
+                    shell="ssh",
+                    folder=scratch,
+                    bin=f"{scratch}/env/bin",
+                    access=_access(client, addresses.get(node, node), journal.folder),
+                    job=job.id,
+                )
+                for number, node in enumerate(names[: spec.hosts])
             )
+            if client.place.startswith(LAB):
+                lab = {node.id: node for node in lab_machines(client.place.removeprefix(LAB))}
+                machines = tuple(
+                    replace(machine, access=lab[machine.id].access, link=lab[machine.id].link)
+                    for machine in machines
+                )
+            if options.reach == "ssh" or (options.reach == "auto" and _lets_in(machines[0])):
+                return machines
+            access = client.access
+            return tuple(replace(machine, shell="srun", access=access) for machine in machines)  # noqa: S604
 
     def _take_back(self, name: str) -> None:
         if not isinstance(sys.exception(), LaunchLeft):
@@ -266,9 +298,7 @@ class SlurmProvider(
 
     def live(self) -> tuple[RemoteCluster, ...]:
         used = (*self.regions, *journal.used_regions(self.name))
-        clusters = [
-            cluster for place in dict.fromkeys(used) for cluster in _live(SlurmClient(place=place))
-        ]
+        clusters = [c for place in dict.fromkeys(used) for c in _live(SlurmClient(place=place))]
         if HERE not in used and shutil.which("squeue"):
             with suppress(ProvisionError, SpecError):  # Slurm is installed, but not set up
                 clusters += _live(SlurmClient())
@@ -413,8 +443,6 @@ exec sleep infinity"""
 
 
 class Mark(Value, frozen=True, kw_only=True):
-    """The comment of a job of ours."""
-
     name: str  # of the cluster
     token: str  # of the request, which our journal has
     host: str  # that submitted the job
@@ -424,8 +452,8 @@ def mark_of(job: states.SlurmJob) -> Mark | None:
     """Read the mark of a job; None if the job is not ours."""
     prefix, _, rest = job.comment.partition(":")
     name, colon, tail = rest.partition(":")
-    token, at, host = tail.partition("@")
-    whole = prefix == PREFIX and bool(name and colon and token and at)
+    token, separator, host = tail.partition("@")
+    whole = prefix == PREFIX and bool(name and colon and token and separator)
     return Mark(name=name, token=token, host=host) if whole else None
 
 
@@ -470,50 +498,6 @@ def flags(spec: ClusterSpec) -> tuple[str, ...]:
 
 
 ASKED_WITHIN = 20.0  # seconds for a node to let us in by SSH, or not
-
-
-def machines_of(
-    client: SlurmClient,
-    job: states.SlurmJob,
-    options: SlurmOptions,
-    *,
-    name: str,
-    hosts: int,
-    token: str,
-    folder: Path,
-) -> tuple[Machine, ...]:
-    """Return the first nodes of a job as machines, in Slurm's order (ProvisionError: it has fewer).
-
-    The launch's random token names our folder, as the nodes may share a home.
-    """
-    names = client.names_in(job.nodes)
-    if len(names) < hosts:
-        raise ProvisionError(f"The job {job.id} has {len(names)} nodes, not {hosts}: {job.nodes}")
-    addresses = {node.name: node.address for node in client.nodes(job.nodes)}
-    scratch = f"/tmp/cluster-{token}"  # noqa: S108 - nobody can guess it
-    machines = tuple(
-        Machine(  # noqa: S604 - "shell" names a plug-in
-            name=machine_name(name, number),
-            id=node,
-            address=addresses.get(node, node),
-            shell="ssh",
-            folder=scratch,
-            bin=f"{scratch}/env/bin",
-            access=_access(client, addresses.get(node, node), folder),
-            job=job.id,
-        )
-        for number, node in enumerate(names[:hosts])
-    )
-    if client.place.startswith(LAB):
-        lab = {node.id: node for node in lab_machines(client.place.removeprefix(LAB))}
-        machines = tuple(
-            replace(machine, access=lab[machine.id].access, link=lab[machine.id].link)
-            for machine in machines
-        )
-    if options.reach == "ssh" or (options.reach == "auto" and _lets_in(machines[0])):
-        return machines
-    access = client.access
-    return tuple(replace(machine, shell="srun", access=access) for machine in machines)  # noqa: S604
 
 
 def _access(client: SlurmClient, address: str, folder: Path) -> Access:

@@ -7,7 +7,7 @@ from typing import Literal
 from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, EnvironmentOptions
-from cluster.core.units import parse_seconds
+from cluster.core.text.units import parse_seconds
 
 TIME = 3600.0  # seconds, if neither --ttl nor the option time is given
 MINUTE = 60.0  # seconds; Slurm counts time limits in minutes

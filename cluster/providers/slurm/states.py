@@ -1,10 +1,13 @@
-"""The states of Slurm's jobs, and the reasons for which they wait, in words.
+"""The states of Slurm's jobs, nodes and partitions, as its commands print them and in words.
 
-States and reasons: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 20.11 to 24.05.
+States and reasons of jobs: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", 20.11 to 24.05.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import msgspec
 
 from cluster.core.model.value import Value
 
@@ -21,20 +24,10 @@ STOPPED = {
     "SUSPENDED": "it was suspended (scontrol suspend), or jobs of another partition have its turn",
 }
 LEAVING = frozenset({COMPLETING, "SIGNALING", "STAGE_OUT", "RESIZING", *STOPPED})
-ENDED = {
-    "BOOT_FAIL": "its nodes could not be started",
-    "CANCELLED": "somebody cancelled it (scancel)",
-    "COMPLETED": "its script ended",
-    "DEADLINE": "its deadline has passed",
-    "FAILED": "its script failed",
-    "LAUNCH_FAILED": "it could not be launched on its nodes",
-    NODE_FAIL: "one of its nodes failed",
-    "OUT_OF_MEMORY": "it ran out of memory",
-    PREEMPTED: "it was preempted by another job",
-    "RECONFIG_FAIL": "its nodes could not be reconfigured",
-    "REVOKED": "another cluster of the federation started it",
-    TIMEOUT: "its time limit was reached",
-}
+WORDS = msgspec.toml.decode(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"), type=dict[str, dict[str, str]]
+)
+ENDED = WORDS["ended"]
 # Why a job is being ended, before its state says so.
 ENDING = {"NodeDown": NODE_FAIL, "OutOfMemory": "OUT_OF_MEMORY", TIME_LIMIT: TIMEOUT}
 PUT_BACK = WAITING | HELD  # of a job that had nodes
@@ -46,41 +39,7 @@ UNUSABLE = {
 }
 KNOWN = WAITING | HELD | LEAVING | ENDED.keys() | {RUNNING}
 
-REASONS = {
-    "AssocGrpJobsLimit": "the account is at its limit of running jobs",
-    "AssocGrpNodeLimit": "the account's nodes are all in use",
-    "AssocMaxJobsLimit": "the account is at its limit of running jobs",
-    "AssocMaxNodePerJobLimit": "the account may not have so many nodes in a job",
-    "AssociationJobLimit": "the account is at its limit of running jobs",
-    "AssociationResourceLimit": "the account's share is in use",
-    "BadConstraints": "no nodes can ever satisfy the constraints",
-    "BeginTime": "its begin time is in the future",
-    "Dependency": "it waits for another job",
-    "InvalidAccount": "the account is not valid",
-    "InvalidQOS": "the QOS is not valid",
-    "JobHeldAdmin": "an administrator holds it",
-    "JobHeldUser": "its user holds it",
-    "Licenses": "licenses are all in use",
-    "MaxMemPerLimit": "it asks for more memory than allowed",
-    "NodeDown": "a node that it needs is down",
-    "None": "it was just submitted",
-    "PartitionConfig": "the partition gives no job so many nodes or so much time",
-    "PartitionDown": "the partition is down",
-    "PartitionInactive": "the partition is inactive",
-    "PartitionNodeLimit": "the partition gives no job so many nodes",
-    "PartitionTimeLimit": "the partition gives no job so much time",
-    "Priority": "jobs of higher priority wait before it",
-    "QOSJobLimit": "the QOS is at its limit of running jobs",
-    "QOSMaxJobsPerUserLimit": "you have as many jobs running as the QOS allows",
-    "QOSMaxNodePerJobLimit": "the QOS gives no job so many nodes",
-    "QOSMaxNodePerUserLimit": "the QOS gives no user so many nodes",
-    "QOSMaxWallDurationPerJobLimit": "the QOS gives no job so much time",
-    "QOSResourceLimit": "the QOS's share is in use",
-    "QOSTimeLimit": "the QOS's time is used up",
-    "ReqNodeNotAvail": "a node that it needs is not available",
-    "Reservation": "its reservation has not begun",
-    "Resources": "it waits for nodes to become free",
-}
+REASONS = WORDS["reasons"]
 # With these, waiting does not help: someone has to change the request, or the site's settings.
 HOPELESS = frozenset(
     {
@@ -199,3 +158,93 @@ def is_hopeless(job: SlurmJob) -> bool:
     """Tell whether a waiting job will never start as it is."""
     code = job.reason.partition(",")[0].strip("()")
     return job.state == "PENDING" and (code in HOPELESS or bool(CLOSED.match(job.reason)))
+
+
+# A value may contain blanks (`OS=Linux 5.4 ...`, `Reason=Not responding [root@...]`): it ends
+# where the next key begins, with a capital letter.
+FIELD = re.compile(r"(?:^|\s)([A-Z]\w*)=(.*?)(?=\s[A-Z]\w*=|$)")
+FLAGS = WORDS["flags"]
+# The marks that sinfo, and scontrol before version 21.08, put after a state.
+MARKS = {"*": "NOT_RESPONDING", "$": "MAINTENANCE", "@": "REBOOT_ISSUED", "^": "REBOOT_ISSUED"}
+LOST = frozenset({"DOWN", "ERROR", "FUTURE", "UNKNOWN"})  # states in which a node runs nothing
+UP = "UP"
+CLOSED_PARTITIONS = WORDS["closed_partitions"]
+
+
+class SlurmNode(Value, frozen=True, kw_only=True):
+    """A node, as scontrol prints it."""
+
+    name: str  # in Slurm
+    address: str  # at which Slurm reaches it; a name or an IP address
+    state: str  # such as `ALLOCATED`; any word
+    flags: tuple[str, ...] = ()  # of the state, such as `NOT_RESPONDING` or `DRAIN`
+    reason: str = ""  # that an administrator or Slurm gave for the state; empty if there is none
+
+
+def parse_nodes(text: str) -> tuple[SlurmNode, ...]:
+    """Read what `scontrol --oneliner show node` prints; lines without a `NodeName` are left out."""
+    rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
+    return tuple(_node(row) for row in rows if row.get("NodeName"))
+
+
+def _node(row: dict[str, str]) -> SlurmNode:
+    name, word = row["NodeName"], row.get("State", "UNKNOWN").strip()
+    words = word.rstrip("".join(MARKS))
+    state, *flags = words.split("+")
+    marked = [MARKS[mark] for mark in word[len(words) :]]
+    return SlurmNode(
+        name=name,
+        address=row.get("NodeAddr", "").strip() or name,
+        state=state or "UNKNOWN",
+        flags=tuple(dict.fromkeys([*flags, *marked])),
+        reason=row.get("Reason", "").strip(),
+    )
+
+
+def words_on_node(node: SlurmNode) -> str:
+    """Say in which state Slurm has a node that does not answer us.
+
+    Such as `Slurm calls nodes-2 DOWN: Not responding [root@2026-11-24T00:44:35]`, or `Slurm still
+    calls nodes-2 ALLOCATED` where Slurm has not noticed it.
+    """
+    reason = [FLAGS.get(flag, flag) for flag in node.flags]
+    reason += [node.reason] if node.reason else []
+    noticed = node.state in LOST or bool(reason)
+    yet = "" if noticed else "still "
+    return f"Slurm {yet}calls {node.name} {node.state}{': ' if reason else ''}{'; '.join(reason)}"
+
+
+class Partition(Value, frozen=True, kw_only=True):
+    """A partition, as scontrol prints it."""
+
+    name: str  # in Slurm
+    state: str  # such as `UP`; any word
+    default: bool = False  # whether jobs that name none go there
+
+
+def parse_partitions(text: str) -> tuple[Partition, ...]:
+    """Read what `scontrol --oneliner show partition` prints, in lines with name and state."""
+    rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
+    return tuple(
+        Partition(
+            name=row["PartitionName"], state=row["State"], default=row.get("Default") == "YES"
+        )
+        for row in rows
+        if row.get("PartitionName") and row.get("State")
+    )
+
+
+def why_closed(partitions: Sequence[Partition], requested: str) -> str:
+    """Say why a job would not start in its partitions, such as `gpu,cpu`, or empty for the default.
+
+    Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them is up,
+    or none is known.
+    """
+    names = requested.split(",")
+    matching = [p for p in partitions if (p.name in names if requested else p.default)]
+    if any(p.state == UP for p in matching):
+        return ""
+    return "; ".join(
+        f"the partition {p.name} is {p.state}: {CLOSED_PARTITIONS.get(p.state, 'not known here')}"
+        for p in matching
+    )

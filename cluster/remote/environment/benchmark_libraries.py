@@ -16,47 +16,17 @@ from pathlib import Path
 
 from cluster.core.errors import SpecError, tail
 from cluster.core.extras import install_command
-from cluster.core.paths import cache_folder, make_private
-from cluster.remote.environment import downloads, wheels
+from cluster.core.state.files import cache_folder, load_script, make_private
+from cluster.remote.environment import wheels
 
 FOLDER = "env/libraries"  # in the machine's folder
 _NAME = re.compile(r"[\w.-]+")
 
-# For the probe: a Python that the user named may have all of them.
-LACKS = """\
-[ -z "$libraries" ] || [ -d "$libraries" ] || "${given:-$python}" -c '
-import sys
-from importlib import metadata
-[metadata.version(name) for name in sys.argv[1:]]
-' $distributions 2> /dev/null || echo "lacks libraries"
-"""
 
-# pip comes along as a wheel; where no other wheel does, it asks the host's own package index.
-INSTALL = """\
-rm -rf {folder}.part
-set -- "$1" "$2" "$new"/*.whl
-[ $# = 3 ] && from= || from="--no-index --find-links $new"
-get() {{
-  env/bin/python3 "$(echo "$new"/pip-*.whl)/pip" install --no-input \\
-    --disable-pip-version-check --retries {retries} --only-binary=:all: --no-compile \\
-    --target {folder}.part $from "$@" {requirements}
-}}
-get{otherwise}
-mv {folder}.part {folder}
-if [ -d {folder}/torch ]; then
-  printf '%s\n' {torchrun} > env/bin/torchrun
-  chmod +x env/bin/torchrun
-fi
-"""
+INSTALL = load_script(__file__, "install_libraries.sh")
 
 # What pip would have put beside the environment's Python: the folder's own program lacks its path.
-TORCHRUN = """\
-#!/bin/sh
-here=${{0%/bin/*}}
-PYTHONPATH="$here/libraries/{name}${{PYTHONPATH:+:$PYTHONPATH}}"
-export PYTHONPATH
-exec "$here/bin/python3" -m torch.distributed.run "$@"
-"""
+TORCHRUN = load_script(__file__, "torchrun.sh")
 TIMEOUT = 1800.0  # seconds; torch alone has hundreds of megabytes
 TAIL = 3  # lines of pip's output in an error
 
@@ -75,7 +45,7 @@ def folder(libraries: Sequence[str]) -> str:
 
 def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
     """Return the script that installs them, with what they need, from the wheels sent along."""
-    other = downloads.sources(requirements)[1:]
+    other = wheels.sources(requirements)[1:]
     torchrun = TORCHRUN.format(name=folder(libraries).rpartition("/")[2])
     return INSTALL.format(
         folder=folder(libraries),
@@ -100,9 +70,7 @@ def install_beside(
     None if this Python has all of them, in whatever version. SpecError: the index lacks one, or
     (LargeDownload) there is more to download than is done unasked, and not `large`.
     """
-    missing = tuple(
-        sorted(requirement for requirement in requirements if not _is_here(requirement))
-    )
+    missing = tuple(sorted(r for r in requirements if not _is_here(r)))
     if not missing:
         return None
     words = "\n".join((sys.version, *missing))
@@ -114,10 +82,10 @@ def install_beside(
     with FileLock(place.with_name(f"{digest}.lock")):
         if not place.exists():
             if not large:
-                downloads.check_size((), missing, TIMEOUT)
-            with downloads.new_folder(place) as part:
-                argv = ("install", *downloads.QUIETLY, "--target", str(part), *missing)
-                result = downloads.run_pip(argv, missing, TIMEOUT, on_download)
+                wheels.check_download((), missing, TIMEOUT)
+            with wheels.new_folder(place) as part:
+                argv = ("install", *wheels.QUIETLY, "--target", str(part), *missing)
+                result = wheels.run_pip(argv, missing, TIMEOUT, on_download)
                 if result.status != 0:
                     raise SpecError(
                         f"The ranks need {', '.join(missing)}, which could not be installed.",

@@ -1,7 +1,5 @@
 """Installation of the environment on hosts, in steps; completed steps are skipped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -16,10 +14,10 @@ from cluster.core.errors import ClusterError, HostErrors, LargeDownload, ShellEr
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import Environment
 from cluster.remote.environment import benchmark_libraries as extra
-from cluster.remote.environment import downloads, steps, wheels
+from cluster.remote.environment import steps, wheels
 from cluster.remote.environment.steps import HostProbe, PendingStep, Step
-from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each
+from cluster.remote.sessions.jobs import COMMAND_TIMEOUT
 from cluster.remote.shells import Shell
 
 STEP_TIMEOUT = 900.0  # seconds for one step on one host
@@ -101,6 +99,7 @@ class HostInstaller:
         installation: Installation,
     ) -> None:
         self._machine = machine
+        self._error = partial(ShellError, host=machine.name)
         self._shell = shell
         self._log = log
         self._on_state = on_state
@@ -113,7 +112,15 @@ class HostInstaller:
         """Run the steps that are not done yet; the first that fails is a ShellError."""
         probe, pending = self._probe()
         if pending and probe.claim in self._installation.ended.keys() - {self._machine.name}:
-            self._leave_to(probe.claim)
+            # another host, or name of this one, installs in the same folder
+            self._installation.ended[probe.claim].wait(STEP_TIMEOUT)
+            if self._probe()[1]:
+                raise self._error(
+                    f"{self._machine.name} has the folder {self._machine.folder} in common with "
+                    f"{probe.claim}, and what was installed there does not work on it.",
+                    remedy=f"See what became of {probe.claim}: "
+                    f"{Path(self._log.name).parent}/{probe.claim}.log",
+                )
         elif pending:
             self._check(probe)
             self._do(pending, probe)
@@ -144,29 +151,19 @@ class HostInstaller:
             steps.steps(environment, probe, self._installation.own), probe, libraries
         )
 
-    def _leave_to(self, other: str) -> None:
-        """Wait for the installation of another host (or name of this one) with the same folder."""
-        self._installation.ended[other].wait(STEP_TIMEOUT)
-        if self._probe()[1]:
-            raise ShellError(
-                f"{self._machine.name} has the folder {self._machine.folder} in common with "
-                f"{other}, and what was installed there does not work on it.",
-                remedy=f"See what became of {other}: {Path(self._log.name).parent}/{other}.log",
-            )
-
     def _check(self, probe: HostProbe) -> None:
         name, mpi = self._machine.name, self._installation.environment.mpi
         self._check_python(probe)
         install = f"Type there: sudo {probe.install_words}"
         if probe.missing and not probe.may_install:
             missing = " ".join(probe.missing)
-            raise ShellError(
+            raise self._error(
                 f"{name} has no {missing}, and this account cannot install packages there.",
                 means="It is not root, and sudo asks for a password.",
                 remedy=self._installation.environment.remedy or f"{install} {missing}",
             )
         if not probe.has_mpi:
-            raise ShellError(
+            raise self._error(
                 f"There is no {mpi}/bin/mpirun on {name}.",
                 means="The option mpi names the prefix of an MPI that is on every host.",
                 remedy="Correct it, or leave it out: then Open MPI is installed.",
@@ -174,12 +171,12 @@ class HostInstaller:
         if self._installation.environment.image and not probe.engine:
             means = "The option image names a container that the ranks are to run in."
             for engine in probe.engineless:
-                raise ShellError(
+                raise self._error(
                     f"{name} can run no container: {engine} is there, but does not work.",
                     means=means,
                     remedy=f"See there why: {engine} info",
                 )
-            raise ShellError(
+            raise self._error(
                 f"{name} can run no container: it has neither docker nor podman.",
                 means=means,
                 remedy=f"{install} podman. Or leave the option image out.",
@@ -188,13 +185,13 @@ class HostInstaller:
     def _check_python(self, probe: HostProbe) -> None:
         name, path = self._machine.name, self._installation.environment.python
         if not probe.python and path:
-            raise ShellError(
+            raise self._error(
                 f"{name} has no {path} that cluster can use: {steps.NEEDED} with the module venv.",
                 means=f"There is {', '.join(probe.pythons) or 'no such program'}.",
                 remedy="Name another one, or leave the option python out.",
             )
         if not probe.python:
-            raise ShellError(
+            raise self._error(
                 f"{name} has no {steps.NEEDED}.",
                 means=f"There is {', '.join(probe.pythons) or 'no python3 on its PATH'}.",
                 remedy=f"Type there: sudo {probe.install_words} python3.11",
@@ -260,7 +257,7 @@ class HostInstaller:
         if line.startswith(steps.HEAD):
             self._begin(line.removeprefix(steps.HEAD))
         else:
-            if download := downloads.begun(line):
+            if download := wheels.begun(line):
                 self._on_state(download)
             self._output.append(line)
             self._log.write(f"{line}\n")
@@ -270,15 +267,17 @@ class HostInstaller:
         step = f"{self._machine.name}: the step {self._step!r} failed"
         if not remedy and any(words in f"{reason}\n{output}" for words in FULL):
             libraries = ", ".join(self._installation.environment.libraries)
-            also = f", and what {libraries} take" if libraries else ""
-            return ShellError(
+            extra = f", and what {libraries} take" if libraries else ""
+            return self._error(
                 f"{step}: the disk there is full.",
                 means=output or reason,
-                remedy=f"Make room there for {self._machine.folder}: {ROOM} are needed{also}.",
+                remedy=f"Make room there for {self._machine.folder}: {ROOM} are needed{extra}.",
             )
         of_libraries = self._step in (steps.LIBRARIES_STEP, steps.BENCHMARK_STEP)
         parts = (self._refused if of_libraries else "", output)
-        error = ShellError(f"{step}: {reason}", means="\n".join(filter(None, parts)), remedy=remedy)
+        error = self._error(
+            f"{step}: {reason}", means="\n".join(filter(None, parts)), remedy=remedy
+        )
         if not remedy:
             error.file, error.remedy = self._log.name, f"All of it: {self._log.name}"
         return error

@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from cluster.core.model.spec import Environment
 from cluster.core.model.value import Value
+from cluster.core.state.files import load_script
 from cluster.remote import open_mpi
 from cluster.remote.environment import benchmark_libraries, wheels
 
@@ -18,26 +19,8 @@ USERS = {"podman": "", "docker": '--user "$(id -u):$(id -g)" '}
 
 # Ranks share the host's network, process and IPC namespaces: the host's network is measured, not
 # the container's own, and MPI finds the other ranks there. The variables of mpirun are passed on.
-CONTAINER_WRAPPER = """\
-#!/bin/sh
-set -- {image} "$@"
-for name in $(env | sed -nE 's/^((OMPI|PMIX|PRTE|PMI|CLUSTER)_[A-Za-z0-9_]*)=.*/\\1/p'); do
-  set -- -e "$name" "$@"
-done
-here=$(cd -- "${{0%/*}}/../.." && pwd)
-exec {engine} run --rm --network host --ipc host --pid host {user}-v /tmp:/tmp \\
-  -v "$here:$here" -w "$PWD" -e PYTHONPATH="$here/env/image" "$@"
-"""
-CONTAINER_STEP = """\
-packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-rm -rf env/image && mkdir env/image && cp -R "$packages/cluster" env/image
-{engine} image inspect {image} > /dev/null 2>&1 || {engine} pull -q {image}
-printf '%s' {wrapper} > env/bin/{program}
-chmod 755 env/bin/{program}
-env/bin/{program} python3 -P -c '
-import mpi4py, msgspec, numpy, sys
-sys.exit(sys.version_info < (3, 11))' || {{ echo {lacks}; exit 1; }}
-"""
+CONTAINER_WRAPPER = load_script(__file__, "container_wrapper.sh")
+CONTAINER_STEP = load_script(__file__, "container_step.sh")
 
 
 def step(engine: str, image: str) -> str:
@@ -65,61 +48,7 @@ LAUNCHERS = ("mpirun", "mpiexec", "mpicc", "prterun", "prted", "orterun", "orted
 
 VERBS = {"apk": "add", "pacman": "-S"}  # of package managers; all others say "install"
 
-# The environment's own Python comes first: if it works, it is kept, whatever else there is. A
-# Python that the user named decides alone, and the steps tell whether it made the environment.
-LOOK = f"""\
-folder=$1 token=$2 name=$3 mpi=$4 image=$5 given=$6 libraries=$7 distributions=$8
-shift 8
-unset PYTHONPATH PYTHONHOME
-PATH="$PATH:{PLACES}"
-mkdir -p -- "$folder" && cd -- "$folder" || exit
-for old in .claim-*; do [ "$old" = ".claim-$token" ] || rm -f -- "$old"; done
-ln -sn "$name" ".claim-$token" 2> /dev/null
-echo "claim $(readlink ".claim-$token")"
-names="env/bin/python3 python3 python3.14 python3.13 python3.12 python3.11"
-[ -z "$given" ] || names=
-for python in "$given" $names; do
-  command -v "$python" > /dev/null || continue
-  "$python" -IS -c '
-import sys
-if sys.version_info < (3, 11):
-    sys.exit(1)
-import os
-from importlib.util import find_spec
-if not find_spec("venv"):
-    sys.exit(2)
-libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
-print("python " + os.path.realpath(sys.executable))
-print("version %d.%d" % sys.version_info[:2])
-print("abi cp%d%d%s" % (*sys.version_info[:2], sys.abiflags))
-print("arch " + os.uname().machine)
-print("glibc " + (libc or "").replace("glibc ", ""))
-' 2> /dev/null && break
-  [ $? = 2 ] && without=" without the module venv" || without=
-  echo "seen $python $("$python" --version 2>&1 | sed -n '1s/^Python //p')$without"
-done
-own=env/bin/python3
-[ -z "$given" ] || ! $own -IS -c "" 2> /dev/null || python=$own
-if [ "$python" = $own ]; then sed 's/^/done /' {MARKER} 2> /dev/null; fi
-{benchmark_libraries.LACKS}for program in "$@"; do
-  command -v "$program" > /dev/null || echo "missing $program"
-done
-for program in "$@"; do
-  command -v "$program" > /dev/null && continue
-  if [ "$(id -u)" = 0 ] || sudo -n true 2> /dev/null; then echo "may install"; fi
-  break
-done
-for manager in apt-get dnf apk pacman zypper; do
-  command -v $manager > /dev/null && echo "manager $manager" && break
-done
-[ -z "$mpi" ] || [ -x "$mpi/bin/mpirun" ] || echo "without mpi"
-for engine in podman docker; do
-  [ -n "$image" ] && command -v $engine > /dev/null || continue
-  $engine info > /dev/null 2>&1 && echo "engine $engine" && break
-  echo "engineless $engine"
-done
-exit 0
-"""
+LOOK = load_script(__file__, "probe_environment.sh", PLACES=PLACES, MARKER=MARKER)
 
 # All remaining steps run as one command: starting a command takes longer than most steps.
 BEGIN = f"""\
@@ -151,14 +80,7 @@ else
     "$new"/*.whl
 fi
 {open_mpi.SCRIPT}"""
-# A file of paths, which come after the environment's own: its libraries have precedence.
-SHARED = """\
-packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-{python} -I -c '
-import sys
-print(*(path for path in sys.path if path.endswith(("site-packages", "dist-packages"))), sep="\\n")
-' > "$packages/shared.pth"
-"""
+SHARED = load_script(__file__, "shared_packages.sh")
 
 # mpirun passes its own prefix to the other hosts. It is called by its real path: through a link, it
 # would pass this environment's. As it exports no variables to other hosts, the environment's Python
@@ -172,50 +94,19 @@ done
 packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 printf '%s\\n' {{pth}} > "$packages/prepared_mpi.pth"
 """
-WRAPPER = """\
-#!/bin/sh
-LD_LIBRARY_PATH={folders}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
-export LD_LIBRARY_PATH
-exec {prefix}/bin/"${{0##*/}}" "$@"
-"""
+WRAPPER = load_script(__file__, "mpi_wrapper.sh")
 
-INSTALL = """\
-root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-apt() {
-  root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -q "$@"
-}
-add() {
-  if command -v apt-get > /dev/null; then
-    apt install -y --no-install-recommends "$1" || { apt update; apt install -y "$1"; }
-  elif command -v dnf > /dev/null; then root dnf install -y -q "$1"
-  elif command -v apk > /dev/null; then root apk add -q "$1"
-  elif command -v pacman > /dev/null; then root pacman -S --noconfirm "$1"
-  elif command -v zypper > /dev/null; then root zypper -n install "$1"
-  fi
-}
-"""
+INSTALL = load_script(__file__, "install_program.sh")
 ADD = """\
 command -v {program} || add {program} || :
 command -v {program} || {{ echo {without}; exit 1; }}
 """
 WITHOUT = "{program} is missing, and could not be installed. Type there: sudo {install} {program}"
 
-# Check that the installed modules load; the threads of OpenBLAS would only take time.
-OWN = """\
-packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-rm -rf "$packages"/cluster
-env/bin/python3 -IS -m zipfile -e "$new"/*.whl "$packages"
-{setting}OPENBLAS_NUM_THREADS=1 env/bin/python3 -P -c '
-import cluster.agent.__main__, cluster.agent.facts, cluster.measure.main, mpi4py, numpy
-mpi4py.rc.initialize = False
-from mpi4py import MPI
-print(MPI.Get_library_version().strip("\\0"))'
-"""
+OWN = load_script(__file__, "own_package.sh")
 
 
 class HostProbe(Value, frozen=True, kw_only=True):
-    """What the probe found on a host before anything is installed there."""
-
     claim: str  # the host that installs in this folder, if several hosts or names share it
     python: str
     target: wheels.Target  # that wheels must fit
@@ -284,8 +175,6 @@ class Step(Value, frozen=True, kw_only=True):
 
 
 class PendingStep(Value, frozen=True, kw_only=True):
-    """A step that is still to do."""
-
     step: Step
     before: str
     after: str
@@ -316,78 +205,49 @@ def pending_steps(
     """
     todo: list[PendingStep] = []
     before = line = ""
-    for step, was in zip_longest(steps, probe.marker[: len(steps)]):
+    for step, mark in zip_longest(steps, probe.marker[: len(steps)]):
         line = step.mark(line)
         after = f"{before}{line}\n"
-        if todo or line != was:
+        if todo or line != mark:
             todo.append(PendingStep(step=step, before=before, after=after))
         before = after
-    unmarked = (
-        *((_benchmark_libraries(libraries),) if libraries and probe.lacks_libraries else ()),
-        *((_programs(probe),) if probe.missing else ()),
-    )
-    return [
-        *todo,
-        *(PendingStep(step=pending, before=before, after=before) for pending in unmarked),
-    ]
-
-
-def _benchmark_libraries(libraries: tuple[str, ...]) -> Step:
-    """Install them beside those of the environment; NumPy stays the version that it has."""
-    packages = (*libraries, wheels.pinned("numpy"))
-    script = benchmark_libraries.script(libraries, packages)
-    return Step(name=BENCHMARK_STEP, script=script, libraries=packages, with_dependencies=True)
-
-
-def _programs(probe: HostProbe) -> Step:
-    script = INSTALL
-    for program in probe.missing:
-        hint = WITHOUT.format(program=program, install=probe.install_words)
-        script += ADD.format(program=shlex.quote(program), without=shlex.quote(hint))
-    return Step(name="programs", script=script)
+    unmarked: list[Step] = []
+    if libraries and probe.lacks_libraries:
+        packages = (*libraries, wheels.pinned("numpy"))  # which stays the version that it is
+        script = benchmark_libraries.script(libraries, packages)
+        unmarked.append(
+            Step(name=BENCHMARK_STEP, script=script, libraries=packages, with_dependencies=True)
+        )
+    if probe.missing:
+        script = INSTALL
+        for program in probe.missing:
+            hint = WITHOUT.format(program=program, install=probe.install_words)
+            script += ADD.format(program=shlex.quote(program), without=shlex.quote(hint))
+        unmarked.append(Step(name="programs", script=script))
+    return todo + [PendingStep(step=pending, before=before, after=before) for pending in unmarked]
 
 
 def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) -> tuple[Step, ...]:
     """Return all steps for a host; what changes most often comes last."""
-    mpi, image = environment.mpi, environment.image
-    return (
-        _libraries(probe.python, wheels.libraries(mpi), environment.python),
-        *((_prepared(mpi),) if mpi else ()),
-        Step(
-            name="cluster",
-            script=OWN.format(setting=f"LD_LIBRARY_PATH={_folders(mpi)} " if mpi else ""),
-            files=(own,),
-        ),
-        *((Step(name="image", script=step(probe.engine, image)),) if image else ()),
-    )
-
-
-def _libraries(python: str, requirements: Sequence[str], shared: str) -> Step:
+    mpi, image, setting = environment.mpi, environment.image, ""
+    requirements = wheels.libraries(mpi)
     script = LIBRARIES.format(
-        python=shlex.quote(python), requirements=" ".join(map(shlex.quote, requirements))
+        python=shlex.quote(probe.python), requirements=" ".join(map(shlex.quote, requirements))
     )
-    return Step(
-        name=LIBRARIES_STEP,
-        script=script + (SHARED.format(python=shlex.quote(shared)) if shared else ""),
-        libraries=tuple(requirements),
-    )
-
-
-def _prepared(mpi: str) -> Step:
-    pth = f"import os; os.environ.setdefault('MPI4PY_LIBMPI', {_libmpi(mpi)!r})"
-    prefix = shlex.quote(mpi)
-    return Step(
-        name="prepared MPI",
-        script=PREPARED.format(
-            prefix=prefix,
-            wrapper=shlex.quote(WRAPPER.format(prefix=prefix, folders=_folders(mpi))),
-            pth=shlex.quote(pth),
-        ),
-    )
-
-
-def _folders(mpi: str) -> str:
-    return shlex.quote(f"{mpi}/lib:{mpi}/lib64")
+    if environment.python:
+        script += SHARED.format(python=shlex.quote(environment.python))
+    chosen = [Step(name=LIBRARIES_STEP, script=script, libraries=requirements)]
+    if mpi:
+        prefix, folders = shlex.quote(mpi), shlex.quote(f"{mpi}/lib:{mpi}/lib64")
+        wrapper = shlex.quote(WRAPPER.format(prefix=prefix, folders=folders))
+        pth = f"import os; os.environ.setdefault('MPI4PY_LIBMPI', {_libmpi(mpi)!r})"
+        script = PREPARED.format(prefix=prefix, wrapper=wrapper, pth=shlex.quote(pth))
+        chosen.append(Step(name="prepared MPI", script=script))
+        setting = f"LD_LIBRARY_PATH={folders} "
+    chosen.append(Step(name="cluster", script=OWN.format(setting=setting), files=(own,)))
+    if image:
+        chosen.append(Step(name="image", script=step(probe.engine, image)))
+    return tuple(chosen)
 
 
 def _libmpi(mpi: str) -> str:

@@ -5,53 +5,19 @@ nothing says so. Each command therefore ends both of its streams with a mark of 
 status; a stream without the mark was cut, and that is an error.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.kubectl import CONTAINER, parse_pod
-from cluster.remote.process_command import ProcessCommand, ProcessShell
-from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN
+from cluster.core.state.files import load_script
+from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN, ProcessCommand, ProcessShell
 
 DIGITS = 3  # of an exit status
 # The pod does not exist or does not run any more; all else may pass.
 FINAL = re.compile(r"not found|completed pod|orbidden|nauthorized|does not exist|no such host")
 
-# Reads from its standard input how many lines the command has, then these lines: words of `exec`
-# are in the address of the request, whose length proxies limit and which API servers log.
-# $1 is the mark; $2 whether the command reads the rest. If not, that is held open, and its end
-# shows that the other end is gone: without it, the command would go on for ever.
-GUARD = f"""\
-n='
-'
-read -r lines
-line=
-while [ "$lines" -gt 0 ]; do IFS= read -r part; line=$line$part$n; lines=$((lines - 1)); done
-cd
-if [ "$2" = reads ]; then
-  (sh -c "$line")
-  s=$?
-else
-  exec 3<&0
-  $(command -v setsid) sh -c "$line" < /dev/null 3<&- &
-  command=$!
-  (
-    read -r nothing <&3
-    kill -- "-$command" || kill "$command"
-    sleep 2
-    kill -9 -- "-$command" || kill -9 "$command"
-  ) < /dev/null > /dev/null 2>&1 &
-  waiting=$!
-  exec 3<&-
-  wait "$command"
-  s=$?
-  kill "$waiting"
-fi
-printf "$1" >&2
-printf "$1%0{DIGITS}d" "$s"
-"""
+GUARD = load_script(__file__, "guard_pod_command.sh", DIGITS=DIGITS)
 
 
 class KubectlShell(ProcessShell):
@@ -61,7 +27,7 @@ class KubectlShell(ProcessShell):
     def host(self) -> str:
         return parse_pod(self.machine.id)[0] if self.machine else ""
 
-    def begin(self, label: str, line: str, *, reads: bool = False) -> KubectlCommand:
+    def begin(self, label: str, line: str, *, reads: bool = False) -> "KubectlCommand":
         if self.machine is None or not self.machine.id:
             raise ShellError("No pod is known for this host.")
         return KubectlCommand(self, label, self.machine.id, line, reads=reads)
@@ -100,8 +66,8 @@ class KubectlCommand(ProcessCommand):
             if mark and piece:
                 continue
             keep = _overlap(self._pending, self.mark) if piece else 0
-            at = len(self._pending) - keep
-            output, self._pending = self._pending[:at], self._pending[at:]
+            end = len(self._pending) - keep
+            output, self._pending = self._pending[:end], self._pending[end:]
             if output or not piece:
                 return output
         return b""

@@ -20,13 +20,12 @@ from pathlib import Path
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.remote import transfer
-from cluster.remote.remote_shell import read
+from cluster.remote.remote_shell import LINGERS, read
 from cluster.remote.shells import Shell
 from cluster.remote.transfer import CHUNK, StreamReader
 
 _log = logging.getLogger(__name__)
 POLL = 0.2  # seconds
-LINGERS = 0.5  # seconds after a command's end in which its last output may come
 NOT_FOUND = 127  # exit status of every shell if there is no such command
 
 
@@ -179,7 +178,12 @@ def _copy(source: Path, target: Path, *, whole: bool = True) -> None:
     If it is whole, a folder that exists keeps its own mode.
     """
     if not source.is_dir() or source.is_symlink():
-        _replace(source, target)
+        part = target.with_name(transfer.part_name())
+        try:
+            shutil.copy2(source, part, follow_symlinks=False)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
         return
     new = not target.is_dir()
     target.mkdir(exist_ok=True)
@@ -189,20 +193,10 @@ def _copy(source: Path, target: Path, *, whole: bool = True) -> None:
         shutil.copystat(source, target)
 
 
-def _replace(source: Path, target: Path) -> None:
-    """Copy a file to a temporary name, then rename it; it never replaces a folder."""
-    part = target.with_name(transfer.part_name())
-    try:
-        shutil.copy2(source, part, follow_symlinks=False)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def _failed(action: str, path: str, error: Exception) -> ShellError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    where = f" ({name})" if (name := getattr(error, "filename", None) or path) != path else ""
-    return ShellError(f"{path} could not be {action}: {reason}{where}.")
+    place = f" ({name})" if (name := getattr(error, "filename", None) or path) != path else ""
+    return ShellError(f"{path} could not be {action}: {reason}{place}.")
 
 
 def _end(process: subprocess.Popen[bytes], *, late: bool = False) -> None:

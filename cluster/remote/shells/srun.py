@@ -6,8 +6,6 @@ ours from there sees the end of the file, and ends once its node answers.
 Where Slurm tracks processes by cgroups, what a command leaves in the background ends with its step.
 """
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import shlex
@@ -21,8 +19,8 @@ from cluster.agent import peers
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import Machine, ssh_command
-from cluster.remote.process_command import ProcessCommand, ProcessShell
-from cluster.remote.remote_shell import ENDS_WITHIN
+from cluster.core.state.files import load_script
+from cluster.remote.remote_shell import ENDS_WITHIN, ProcessCommand, ProcessShell
 
 STARTS_WITHIN = 30.0  # seconds for a first step; a busy slurmctld takes seconds
 # What srun itself says when the step could not run, or was lost: no exit status of the command.
@@ -42,27 +40,7 @@ ABOUT_STATUS, NO_BINDING = ": task 0: ", "srun: cluster configuration lacks supp
 # What a command starts is no part of the step: mpirun would start its daemons by srun.
 FORGET = "unset $(env | sed -n 's/^\\(SLURM[A-Z0-9_]*\\)=.*/\\1/p')"
 ENVIRONMENT = "HOME,USER,LOGNAME,SHELL,LANG,PATH"  # as SSH sets it; srun would pass on all of ours
-# The host where srun is may have no Python, and may be old: bash and coreutils are enough.
-# $1 a host, $2 a port; seconds: $3 between two questions, $4 for an answer, $5 of silence.
-# It ends with its standard input, as when this process or the connection has ended.
-ASK = """\
-read -r place _ < <(getent ahosts "$1") || exit
-port=$2
-answers() {
-  said=$(LC_ALL=C timeout "$1" bash -c ': <> "/dev/tcp/$0/$1"' "$place" "$port" 2>&1) ||
-    [[ $said == *refused* ]]
-}
-answers "$4" || exit
-while read -r -t "$3"; [ $? -gt 128 ]; do
-  SECONDS=0
-  while left=$(($5 - SECONDS)); [ "$left" -gt 0 ]; do # timeout takes 0 for no limit
-    answers $((left < $4 ? left : $4)) && continue 2
-    sleep 0.2
-  done
-  echo silent
-  exit
-done
-"""
+ASK = load_script(__file__, "ask_srun_host.sh")
 SILENT = "silent"
 
 
@@ -106,7 +84,7 @@ class SrunShell(ProcessShell):
                     f"{watch.why}.", state="broken", transient=True, remedy=error.remedy
                 ) from error
 
-    def begin(self, label: str, line: str, *, reads: bool = False) -> SrunCommand:
+    def begin(self, label: str, line: str, *, reads: bool = False) -> "SrunCommand":
         if self.machine is None or not self.machine.job:
             raise _without_job()
         return SrunCommand(self, label, self.machine, line, reads=reads)
@@ -116,29 +94,25 @@ def _without_job() -> ShellError:
     return ShellError("No Slurm job is known that holds this host.")
 
 
-def _words(machine: Machine, line: str, *, reads: bool) -> list[str]:
-    step = [
-        *("srun", f"--jobid={machine.job}", "--overlap", "--nodes=1", "--ntasks=1"),
-        *(f"--nodelist={machine.id}", "--mpi=none", "--cpu-bind=none", "--quiet"),
-        *(f"--export={ENVIRONMENT}", "--chdir=/", "sh", "-c", f"{FORGET}; cd; {line}"),
-    ]
-    if machine.access is None:
-        return step
-    if reads:
-        return ssh_command(machine.access, shlex.join(step))
-    return login_command(machine.access, step)
-
-
 class SrunCommand(ProcessCommand):
     def __init__(
         self, shell: SrunShell, label: str, machine: Machine, line: str, *, reads: bool
     ) -> None:
         self._host = machine.id
         self._by_ssh = machine.access is not None
+        step = [
+            *("srun", f"--jobid={machine.job}", "--overlap", "--nodes=1", "--ntasks=1"),
+            *(f"--nodelist={machine.id}", "--mpi=none", "--cpu-bind=none", "--quiet"),
+            *(f"--export={ENVIRONMENT}", "--chdir=/", "sh", "-c", f"{FORGET}; cd; {line}"),
+        ]
+        if machine.access is not None and reads:
+            step = ssh_command(machine.access, shlex.join(step))
+        elif machine.access is not None:
+            step = login_command(machine.access, step)
         super().__init__(
             shell,
             label,
-            _words(machine, line, reads=reads),
+            step,
             keeps_input=self._by_ssh and not reads,
             remedy="Run this where Slurm's commands are, as on a login node.",
         )
@@ -185,8 +159,14 @@ class KernelWatch:
         if self._machine.access is None and self._machine.id.partition(".")[0] == own_host:
             return self
         with suppress(OSError):  # there is no bash, or no ssh: the host is not watched
+            # its seconds are whole numbers, as bash counts them
+            seconds = (peers.BETWEEN, peers.ANSWERS_WITHIN, peers.SILENT)
+            words = ["bash", "-c", ASK, "bash", self._machine.address, str(peers.PORT)]
+            words += [f"{value:.0f}" for value in seconds]
+            if self._machine.access is not None:
+                words = ssh_command(self._machine.access, shlex.join(words))
             self._process = subprocess.Popen(
-                _as_words(self._machine),
+                words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -212,11 +192,3 @@ class KernelWatch:
                 self._lost()
         if process.stdout:
             process.stdout.close()
-
-
-def _as_words(machine: Machine) -> list[str]:
-    """Return the command that asks; its seconds are whole numbers, as bash counts them."""
-    seconds = (peers.BETWEEN, peers.ANSWERS_WITHIN, peers.SILENT)
-    words = ["bash", "-c", ASK, "bash", machine.address, str(peers.PORT)]
-    words += [f"{value:.0f}" for value in seconds]
-    return words if machine.access is None else ssh_command(machine.access, shlex.join(words))

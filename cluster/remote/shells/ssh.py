@@ -16,7 +16,7 @@ import paramiko
 
 from cluster.core.errors import ShellError, Unreachable, on_failure
 from cluster.core.model.hosts import Access, Machine
-from cluster.remote.remote_shell import ENDS_WITHIN, LINGERS, RemoteCommand, RemoteShell
+from cluster.remote.remote_shell import ENDS_WITHIN, RemoteCommand, RemoteShell
 from cluster.remote.ssh import connection
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 WINDOW = 1 << 22  # bytes that the host may send before we have read any
 PACKET = 1 << 17  # bytes of a packet to us; with the default of 32 KiB, Python is the bottleneck
 OPEN_ADMINISTRATIVELY_PROHIBITED = 1  # RFC 4254, 5.1
+# Seconds after an exit status in which sshd, on a busy host, may not have sent all output yet.
+LINGERS = 2.0
 BROKEN = (OSError, EOFError, paramiko.SSHException)  # what paramiko raises if a connection ends
 
 
@@ -57,7 +59,11 @@ class SshShell(RemoteShell):
                 channel = way[-1].open_session(WINDOW, PACKET, connection.CONNECT_TIMEOUT)
                 break
             except paramiko.ChannelException as error:
-                raise self._refused(label, error) from error
+                raise ShellError(
+                    f"{label} could not be started on {self._access.host}: {error}",
+                    means="Its sshd refuses one more command on this connection.",
+                    remedy="Run fewer at once, or raise MaxSessions in its sshd_config.",
+                ) from error
             except BROKEN as error:
                 self.close()
                 if not again:
@@ -92,23 +98,19 @@ class SshShell(RemoteShell):
         with self._connecting:
             chain = self._chain  # another thread may close the shell meanwhile
             if not chain or not chain[-1].is_connected:
-                chain = self._connect()
+                self.close()
+                self.state = "resolving"
+                chain = self._chain = connection.route(self._access)
+                with on_failure(lambda: connection.close(chain)):
+                    for hop in chain:
+                        connection.open_hop(hop, self._access, self._note, target=hop is chain[-1])
+                if self._chain is not chain:
+                    connection.close(chain)
+                    raise Unreachable(
+                        f"The connection to {self._access.host} was given up.", state="closed"
+                    )
+                self.state = "ready"
             return [hop.transport for hop in chain]
-
-    def _connect(self) -> list[fabric.Connection]:
-        self.close()
-        self.state = "resolving"
-        chain = self._chain = connection.route(self._access)
-        with on_failure(lambda: connection.close(chain)):
-            for hop in chain:
-                connection.open_hop(hop, self._access, self._note, target=hop is chain[-1])
-        if self._chain is not chain:
-            connection.close(chain)
-            raise Unreachable(
-                f"The connection to {self._access.host} was given up.", state="closed"
-            )
-        self.state = "ready"
-        return chain
 
     def _note(self, state: str) -> None:
         self.state = state
@@ -129,17 +131,8 @@ class SshShell(RemoteShell):
             means="Whether the command went on there is not known.",
         )
 
-    def _refused(self, label: str, error: paramiko.ChannelException) -> ShellError:
-        return ShellError(
-            f"{label} could not be started on {self._access.host}: {error}",
-            means="Its sshd refuses one more command on this connection.",
-            remedy="Run fewer at once, or raise MaxSessions in its sshd_config.",
-        )
-
 
 class SshCommand(RemoteCommand):
-    """A running command on a channel of the connection."""
-
     def __init__(self, channel: paramiko.Channel, broken: Callable[[], ShellError]) -> None:
         self.channel = channel
         self._broken = broken
@@ -155,16 +148,14 @@ class SshCommand(RemoteCommand):
         return b""
 
     def receive(self, most: int) -> bytes:
-        """Read its output; empty if it or the connection ended: `end` raises for the latter."""
         try:
             return self.channel.recv(most)
         except BROKEN:
             return b""
 
     def receive_running(self, most: int) -> bytes:
-        """Read its output, until a moment after its exit status came."""
         ended = None
-        self.channel.settimeout(LINGERS / 2)
+        self.channel.settimeout(LINGERS / 8)
         while ended is None or time.monotonic() < ended + LINGERS:
             try:
                 return self.channel.recv(most)
@@ -176,19 +167,16 @@ class SshCommand(RemoteCommand):
         return b""
 
     def send(self, piece: bytes) -> int:
-        """Send the beginning of a piece; return how many bytes, 0 if the command reads no more."""
         try:
             return self.channel.send(piece)
         except BROKEN:
             return 0
 
     def close_input(self) -> None:
-        """Close its standard input; if the connection is broken, `end` raises."""
         with suppress(*BROKEN):
             self.channel.shutdown_write()
 
     def has_ended(self) -> bool:
-        """Wait a moment for its exit status, which follows the end of its output."""
         return self.channel.status_event.wait(ENDS_WITHIN)
 
     def end(self) -> tuple[int, str]:

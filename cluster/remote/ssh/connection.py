@@ -1,7 +1,5 @@
 """SSH connections by Fabric on paramiko: jump hosts, connecting step by step, keepalives."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import functools
@@ -24,8 +22,9 @@ from paramiko.packet import Packetizer
 
 from cluster.core.errors import STATES, Unreachable
 from cluster.core.model.hosts import Access
+from cluster.core.state.files import text_of
+from cluster.remote.parallel import start
 from cluster.remote.ssh import openssh_files
-from cluster.remote.threads import start
 
 CONNECT_TIMEOUT = 10.0  # seconds for one step of one attempt
 KEEPALIVE = 3  # seconds of silence, after which a keepalive is sent
@@ -99,7 +98,9 @@ def open_hop(
 ) -> None:
     """Connect to a host or jump host, and verify its key (Unreachable)."""
     state = "resolving"
-    where = _called(connection, access, target=target)
+    place = f"{access.user}@{access.host}" if access.user else access.host  # as the user wrote it
+    if not target:
+        place = f"{connection.original_host} (on the way to {access.host})"
 
     def reach(now: str) -> None:
         nonlocal state
@@ -131,10 +132,20 @@ def open_hop(
     except Unreachable:
         raise
     except AuthFailure as error:
-        raise _not_let_in(error, where, identity) from error
+        results = [outcome.result for outcome in error.result]
+        reason = str(results[-1]) if results else "there is no key to show"
+        late = "timeout" in reason.lower()
+        locked = "".join(f"{f} is locked by a passphrase: ssh-add {f}\n" for f in identity.locked)
+        raise Unreachable(
+            f"{place} does not accept the login: {reason.rstrip('.')}.",
+            state="authentication",
+            transient=late,
+            means=STATES["authentication"] if late else f"{len(results)} key(s) were shown.",
+            remedy=f"{locked}Try it by hand: ssh -v {place.partition(' ')[0]}",
+        ) from error
     except (OSError, EOFError, paramiko.SSHException) as error:
-        unreachable = _translated(error, where, state)
-        unreachable.remedy = f"Try it by hand: ssh -v -p {connection.port} {where}"
+        unreachable = _translated(error, place, state)
+        unreachable.remedy = f"Try it by hand: ssh -v -p {connection.port} {place}"
         raise unreachable from error
     connection.transport.watch()
 
@@ -159,92 +170,60 @@ def close(chain: Sequence[fabric.Connection]) -> None:
         connection.client.close()
         sock = connection.connect_kwargs.get("sock")
         if isinstance(sock, paramiko.ProxyCommand):
-            _end(sock, transport)
+            if transport:  # the process and its pipes, which paramiko would leave
+                transport.join()  # its thread still reads, and signals the process once more
+            sock.process.kill()
+            sock.process.wait()
+            for pipe in (sock.process.stdin, sock.process.stdout, sock.process.stderr):
+                if pipe:
+                    pipe.close()
         elif sock:
             sock.close()  # paramiko closes it only once its transport has started
 
 
-def _end(proxy: paramiko.ProxyCommand, transport: Transport | None) -> None:
-    """End the process of a ProxyCommand and close its pipes, which paramiko would leave."""
-    if transport:
-        transport.join()  # its thread still reads, and signals the process once more
-    proxy.process.kill()
-    proxy.process.wait()
-    for pipe in (proxy.process.stdin, proxy.process.stdout, proxy.process.stderr):
-        if pipe:
-            pipe.close()
-
-
-def _called(connection: fabric.Connection, access: Access, *, target: bool) -> str:
-    """Return a host's name for messages, as the user wrote it."""
-    if not target:
-        return f"{connection.original_host} (on the way to {access.host})"
-    return f"{access.user}@{access.host}" if access.user else access.host
-
-
-def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachable:
-    results = [outcome.result for outcome in error.result]
-    reason = str(results[-1]) if results else "there is no key to show"
-    late = "timeout" in reason.lower()
-    locked = "".join(
-        f"{file} is locked by a passphrase: ssh-add {file}\n" for file in identity.locked
-    )
-    return Unreachable(
-        f"{where} does not accept the login: {reason.rstrip('.')}.",
-        state="authentication",
-        transient=late,
-        means=STATES["authentication"] if late else f"{len(results)} key(s) were shown.",
-        remedy=f"{locked}Try it by hand: ssh -v {where.partition(' ')[0]}",
-    )
-
-
-def _reason(error: Exception) -> str:
+def _translated(error: Exception, place: str, state: str) -> Unreachable:
+    reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
     waited = str(error) == NO_BANNER and isinstance(error.__context__, TimeoutError)
     if waited or str(error) == NEVER_BEGAN:
-        return f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s"
-    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
-
-
-def _translated(error: Exception, where: str, state: str) -> Unreachable:
-    reason = _reason(error)
+        reason = f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s"
     match error:
         case socket.gaierror():
             return Unreachable(
-                f"The name {where.rpartition('@')[2]} is not known: {reason}.",
+                f"The name {place.rpartition('@')[2]} is not known: {reason}.",
                 state="resolving",
                 transient=error.errno == socket.EAI_AGAIN,
                 means=STATES["resolving"],
             )
         case ConnectionRefusedError():
             return Unreachable(
-                f"{where} refuses the connection.",
+                f"{place} refuses the connection.",
                 state="refused",
                 transient=True,
                 means="It is there, but its sshd is not: it may still be booting.",
             )
         case TimeoutError() if state == "connecting":
             return Unreachable(
-                f"{where} does not answer within {CONNECT_TIMEOUT:g} s.",
+                f"{place} does not answer within {CONNECT_TIMEOUT:g} s.",
                 state="timed out",
                 transient=True,
                 means=STATES["connecting"],
             )
         case OSError() if state == "connecting":
             return Unreachable(
-                f"{where} cannot be reached: {reason}.",
+                f"{place} cannot be reached: {reason}.",
                 state="no route",
                 transient=True,
                 means="A route to it is missing, or a router on the way says that it is not there.",
             )
         case paramiko.ChannelException():
             return Unreachable(
-                f"{where} cannot be reached from the host before it: {reason}.",
+                f"{place} cannot be reached from the host before it: {reason}.",
                 state="refused",
                 transient=True,
                 means="It may still be booting, or that host blocks the connection.",
             )
     return Unreachable(
-        f"{where} could not be connected: {reason}",
+        f"{place} could not be connected: {reason}",
         state=state,
         transient=True,
         means=STATES[state],
@@ -372,10 +351,8 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         self._names = [self._name] if alias else [self._name, connection.host]
 
     def lines(self, names: Sequence[str]) -> list[openssh_files.KnownKey]:
-        texts = [_text(file) for file in self._files]
-        return [
-            line for text in texts for name in names for line in openssh_files.matching(text, name)
-        ]
+        texts = [text_of(Path(file)) for file in self._files]
+        return [line for text in texts for n in names for line in openssh_files.matching(text, n)]
 
     def kinds(self) -> set[str]:
         return {line.kind for line in self.lines(self._names)}
@@ -395,46 +372,37 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             if (line.kind, line.key) == (key.get_name(), key.get_base64())
         ]
         if openssh_files.REVOKED in markers:
-            raise self._revoked(key)
+            raise Unreachable(
+                f"The host key of {self._host} is revoked: {key.get_name()} {fingerprint(key)}",
+                state="host key",
+                means="Your known_hosts marks it as revoked; nothing was sent.",
+            )
         if "" in markers:
             return
         pinned = [line for line in self.lines([self._name]) if not line.marker]
         if pinned:
-            raise self._changed(key, pinned)
+            pinned_keys = ", ".join(_digest(base64.b64decode(line.key)) for line in pinned)
+            error = Unreachable(
+                f"The host key of {self._host} has changed: now it is {key.get_name()} "
+                f"{fingerprint(key)}",
+                state="host key",
+                means=f"It was {pinned_keys}. Either the host was reinstalled, "
+                "or another machine answers in its place; nothing was sent.",
+                remedy="If you know that it was reinstalled: "
+                + shlex.join(["ssh-keygen", "-R", self._name, "-f", self._files[0]]),
+            )
+            error.file = self._files[0]
+            raise error
         if not self._pinned:
-            raise self._unknown(key)
+            raise Unreachable(
+                f"The host key of {self._host} is not known: {key.get_name()} {fingerprint(key)}",
+                state="host key",
+                means="Somebody else could be answering in its place, so nothing was sent.",
+                remedy=f"Compare it with the host's, and accept it: ssh {self._host}\n"
+                "Or accept the key of the first answer, for this cluster: --option trust=first-use",
+            )
         with Path(self._pinned).open("a") as file:
             file.write(f"{self._name} {key.get_name()} {key.get_base64()}\n")
-
-    def _revoked(self, key: paramiko.PKey) -> Unreachable:
-        return Unreachable(
-            f"The host key of {self._host} is revoked: {key.get_name()} {fingerprint(key)}",
-            state="host key",
-            means="Your known_hosts marks it as revoked; nothing was sent.",
-        )
-
-    def _changed(self, key: paramiko.PKey, pinned: Sequence[openssh_files.KnownKey]) -> Unreachable:
-        was = ", ".join(_digest(base64.b64decode(line.key)) for line in pinned)
-        error = Unreachable(
-            f"The host key of {self._host} has changed: now it is {key.get_name()} "
-            f"{fingerprint(key)}",
-            state="host key",
-            means=f"It was {was}. Either the host was reinstalled, "
-            "or another machine answers in its place; nothing was sent.",
-            remedy="If you know that it was reinstalled: "
-            + shlex.join(["ssh-keygen", "-R", self._name, "-f", self._files[0]]),
-        )
-        error.file = self._files[0]
-        return error
-
-    def _unknown(self, key: paramiko.PKey) -> Unreachable:
-        return Unreachable(
-            f"The host key of {self._host} is not known: {key.get_name()} {fingerprint(key)}",
-            state="host key",
-            means="Somebody else could be answering in its place, so nothing was sent.",
-            remedy=f"Compare it with the host's, and accept it: ssh {self._host}\n"
-            "Or accept the key of the first answer, for this cluster: --option trust=first-use",
-        )
 
 
 _PINNING = threading.Lock()  # two names may be one host: the second thread finds its key pinned
@@ -452,13 +420,6 @@ def _known_hosts_files(connection: fabric.Connection, access: Access, *, target:
     )
     files = [*shlex.split(user_files), *shlex.split(all_of_us)]
     return own + [str(Path(file).expanduser()) for file in files]
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def fingerprint(key: paramiko.PKey) -> str:
@@ -516,7 +477,7 @@ def _key(path: str, changed: int, size: int) -> paramiko.PKey:
 
 def _public(file: Path) -> bytes:
     """Return the public half from the file beside a private key, which may need a passphrase."""
-    words = _text(f"{file}.pub").split()
+    words = text_of(Path(f"{file}.pub")).split()
     try:
         return base64.b64decode(words[1])
     except (IndexError, ValueError):

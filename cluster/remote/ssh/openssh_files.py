@@ -15,8 +15,6 @@ SALTED = "|1|"  # prefix of a hashed host name (`HashKnownHosts`)
 
 
 class KnownKey(NamedTuple):
-    """One key of a known_hosts file."""
-
     marker: str  # `@revoked`, `@cert-authority` or nothing
     names: str
     kind: str  # type of the key, such as `ssh-ed25519`
@@ -71,7 +69,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
     As in ssh, lines after an `Include` belong to the section around it, and a section of an
     included file applies only where that section does. Empty if there is no file.
     """
-    around = section
+    outer = section
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
@@ -80,7 +78,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
     for line in lines:
         key, _, value = line.strip().replace("=", " ", 1).partition(" ")
         if key.lower() in ("host", "match"):
-            line = section = _within(around, line)  # noqa: PLW2901 - it replaces the line
+            line = section = _within(outer, line)  # noqa: PLW2901 - it replaces the line
         if key.lower() == "include" and depth < DEEPEST:
             text += [settings(included, section, depth + 1) for included in _included(value, path)]
             text.append(section)
@@ -89,12 +87,12 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
     return "\n".join(text) + "\n"
 
 
-def _within(around: str, section: str) -> str:
+def _within(enclosing: str, section: str) -> str:
     """Return the line of a section in an included file: the section around it must match, too."""
-    outer, inner = _criteria(around), _criteria(section)
+    outer, inner = _criteria(enclosing), _criteria(section)
     if outer == "all":
         return section
-    return around if inner == "all" else f"Match {outer} {inner}"
+    return enclosing if inner == "all" else f"Match {outer} {inner}"
 
 
 def _criteria(section: str) -> str:

@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Sequence
 
-from cluster.core.model.measurements import Distribution, Summary
+from cluster.core.model.results.measurements import Distribution, Summary
 from cluster.reports.formats import Report
 from cluster.reports.table import Table
 

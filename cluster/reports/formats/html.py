@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
 from cluster.reports.formats import Report
 from cluster.reports.html_page import Page, PageSection, render_page
 from cluster.reports.table import summaries_table

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from cluster.core.model.measurements import Summary
+from cluster.core import decoders
+from cluster.core.model.results.measurements import Summary
 from cluster.reports.formats import Report
 from cluster.reports.words.verdict import summary_answers
 
@@ -14,7 +13,4 @@ class Json(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Write an object per summary; the notes are in the run's record."""
-        return (
-            msgspec.json.format(msgspec.json.encode(summary_answers(summaries)), indent=2).decode()
-            + "\n"
-        )
+        return decoders.encode_indented(summary_answers(summaries)).decode()

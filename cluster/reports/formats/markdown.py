@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
 from cluster.reports.formats import Report
 from cluster.reports.table import Table, summaries_table
 

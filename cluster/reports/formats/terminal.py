@@ -12,9 +12,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
 from cluster.core.model.value import Scalar
-from cluster.core.units import format_point
+from cluster.core.text.units import format_point
 from cluster.reports.formats import Report
 from cluster.reports.table import Table, summaries_table
 
@@ -132,20 +132,6 @@ def _least_widths(table: Table) -> list[int]:
     ]
 
 
-def _widths(table: Table, width: int) -> list[int]:
-    """Return the width of each column: what is free goes to names, then to the first columns."""
-    widths = _least_widths(table)
-    free = max(0, width - _total(widths))
-    columns = sorted(
-        enumerate(_texts_by_column(table)), key=lambda each: each[1][0] not in table.folded
-    )
-    for at, texts in columns:
-        more = min(free, max(map(len, texts)) - widths[at])
-        widths[at] += more
-        free -= more
-    return widths
-
-
 def _longest_word(text: str) -> int:
     return max(map(len, _whole_values(text).split()), default=0)
 
@@ -157,7 +143,15 @@ def _whole_values(text: str) -> str:
 
 def _grid(table: Table, width: int) -> str:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    widths = _widths(table, width)
+    widths = _least_widths(table)
+    free = max(0, width - _total(widths))
+    columns = sorted(
+        enumerate(_texts_by_column(table)), key=lambda column: column[1][0] not in table.folded
+    )
+    for index, texts in columns:  # what is free goes to names, then to the first columns
+        more = min(free, max(map(len, texts)) - widths[index])
+        widths[index] += more
+        free -= more
     for name, own in zip(table.columns, widths, strict=True):
         justify: Literal["left", "right"] = "left" if name in table.left_aligned else "right"
         wraps = name in table.left_aligned and width < WIDE

@@ -1,4 +1,4 @@
-"""How raw values are distributed."""
+"""How the values of a run are distributed, and what a training step is made of."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.errors import SpecError
-from cluster.core.units import format_tick, format_value
-from cluster.reports.plots import picture
-from cluster.reports.plots.ticks import scale_log
+from cluster.core.model.results.measurements import Summary
+from cluster.core.text.units import format_tick, format_value
+from cluster.reports.plots.picture import (
+    Format,
+    Picture,
+    differing_names,
+    finish,
+    named,
+    new_figure,
+    scale_log,
+    with_common,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +28,9 @@ TAIL = 0.999  # the share of values that is drawn; a label gives the largest of 
 MOST_STEPS = 400  # of a curve
 GAP = 0.075  # share of the axis between the labels of two curves
 DECADE = 10
+COLOURS = ("#d0453b", "#e8924a", "#c9c04b", "#2e9e4f", "#3b82c4", "#8a6bb8")  # of the parts
+PER_BAR = 0.45  # inches
+WORDS = {"resident": "data resident", "memory": "data in memory", "disk": "data on disk"}
 
 
 def distribution(
@@ -25,8 +38,8 @@ def distribution(
     unit: str,
     series: Mapping[str, Sequence[float]],
     bounds: Mapping[str, float],
-    kind: picture.Format = "svg",
-) -> picture.Picture:
+    kind: Format = "svg",
+) -> Picture:
     """Draw the cumulative distribution of values: the share of them that is at most x.
 
     The colours follow the order of the series, such as growing sizes; names are at the ends of the
@@ -37,26 +50,39 @@ def distribution(
     drawn = {name: values for name, values in finite.items() if values}
     if not drawn:
         raise SpecError("There are no values to draw.", remedy="Name another metric: --metric NAME")
-    figure, axes = picture.new_figure()
+    figure, axes = new_figure()
     from matplotlib import colormaps  # noqa: PLC0415 - it is slow to import
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - it is slow to import
 
     colours = colormaps["viridis"]
-    ends, beyond = [], []
+    ends, outliers = [], []
     for number, (name, values) in enumerate(drawn.items()):
         colour = colours(0.85 * number / max(1, len(drawn) - 1))
-        ends.append((_draw(axes, values, colour), colour))
-        if values[-1] > _last(values):
-            beyond.append(values[-1])
+        inner = [value for value in values if value <= _last(values)]
+        n = len(inner)
+        places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})
+        shares = [(place + 1) / len(values) for place in places]
+        axes.plot([inner[i] for i in places], shares, drawstyle="steps-post", lw=1.2, color=colour)
+        if n < len(values):
+            axes.plot([inner[-1]], [n / len(values)], ">", color=colour, ms=4)
+            outliers.append(values[-1])
+        ends.append((inner[-1], colour))
         if name in bounds:
             axes.axvline(bounds[name], color=colour, ls=":", lw=1.2)
     axes.plot([], [], ":", color="black", label="limit" if bounds else "no limit is known")
-    if beyond:
-        words = f"beyond p99.9: up to {format_value(max(beyond), unit)}"
+    if outliers:
+        words = f"beyond p99.9: up to {format_value(max(outliers), unit)}"
         axes.plot([], [], ">", color="black", ms=4, label=words)
-    _scale(axes, [end for v in drawn.values() for end in (v[0], _last(v))], unit)
-    _name_ends(axes, picture.differing_names(list(drawn)), ends)
+    extremes = [end for v in drawn.values() for end in (v[0], _last(v))]
+    if 0 < DECADE * min(extremes) <= max(extremes):
+        scale_log(axes.xaxis, min(extremes), max(extremes), unit)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+        axes.xaxis.set_major_formatter(lambda x, _: format_tick(x, unit))
+    axes.tick_params(axis="x", rotation=30)
+    _name_ends(axes, differing_names(list(drawn)), ends)
     axes.set_ylabel("share of all values")
-    return picture.finish(figure, picture.with_common(title, list(drawn)), kind, {})
+    return finish(figure, with_common(title, list(drawn)), kind, {})
 
 
 def _last(ordered: Sequence[float]) -> float:
@@ -64,39 +90,17 @@ def _last(ordered: Sequence[float]) -> float:
     return ordered[math.ceil(TAIL * len(ordered)) - 1]
 
 
-def _draw(axes: Axes, ordered: Sequence[float], colour: object) -> float:
-    drawn = [value for value in ordered if value <= _last(ordered)]
-    n = len(drawn)
-    places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})
-    shares = [(place + 1) / len(ordered) for place in places]
-    axes.plot([drawn[i] for i in places], shares, drawstyle="steps-post", lw=1.2, color=colour)
-    if n < len(ordered):
-        axes.plot([drawn[-1]], [n / len(ordered)], ">", color=colour, ms=4)
-    return drawn[-1]
-
-
-def _scale(axes: Axes, ends: Sequence[float], unit: str) -> None:
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - it is slow to import
-
-    if 0 < DECADE * min(ends) <= max(ends):
-        scale_log(axes.xaxis, min(ends), max(ends), unit)
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-        axes.xaxis.set_major_formatter(lambda x, _: format_tick(x, unit))
-    axes.tick_params(axis="x", rotation=30)
-
-
 def _name_ends(axes: Axes, names: Sequence[str], ends: Sequence[tuple[float, object]]) -> None:
     """Write the names above the ends of the curves, moved apart where they would overlap."""
     positions = sorted((_part(axes, x), i) for i, (x, _) in enumerate(ends))
-    at = -1.0
+    height = -1.0
     for place, i in positions:
-        at = max(place, at + GAP)
+        height = max(place, height + GAP)
         x, colour = ends[i]
         axes.annotate(
             names[i],
             (x, 1.0),
-            (at, 1.06),
+            (height, 1.06),
             textcoords="axes fraction",
             rotation=50,
             fontsize=7,
@@ -112,3 +116,42 @@ def _part(axes: Axes, x: float) -> float:
     if axes.get_xscale() == "log":
         return math.log(x / low) / math.log(high / low)
     return (x - low) / (high - low)
+
+
+def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
+    """Return the median seconds of each part of a training step, by where data were."""
+    parts: dict[str, dict[str, float]] = {}
+    for summary in summaries:
+        if summary.metric in (*PART_METRICS.values(), TIMED_STEP) and "data" in summary.params:
+            parts.setdefault(str(summary.params["data"]), {})[summary.metric] = summary.median
+    order = sorted(parts, key=lambda data: (data not in WORDS, [*WORDS, data].index(data)))
+    return {data: parts[data] for data in order if TIMED_STEP in parts[data]}
+
+
+def steps(
+    parts: Mapping[str, Mapping[str, float]], kind: Format = "svg", prefix: str = "p"
+) -> Picture:
+    figure, axes = new_figure(height=1.0 + PER_BAR * len(parts))
+    rows = list(range(len(parts)))
+    starts = [0.0] * len(parts)
+    for metric, colour in zip(PART_METRICS.values(), COLOURS, strict=True):
+        widths = [1e3 * own.get(metric, 0.0) for own in parts.values()]
+        label = metric.replace("_", " ")
+        axes.barh(rows, widths, left=starts, color=colour, label=label, height=0.6)
+        starts = [start + width for start, width in zip(starts, widths, strict=True)]
+    whole = [1e3 * own[TIMED_STEP] for own in parts.values()]
+    (line,) = axes.plot(whole, rows, "k|", ms=16, label="step")
+    tips = {
+        named(line, f"{prefix}-0"): tuple(
+            ", ".join(f"{metric} {format_value(own[metric], 's')}" for metric in own)
+            for own in parts.values()
+        )
+    }
+    axes.set_yticks(rows, [WORDS.get(data, f"data in {data}") for data in parts])
+    axes.set_ylim(len(parts) - 0.5, -0.5)
+    axes.set_xlabel("ms per step, medians")
+    caption = (
+        "Each second of a step is in one part. The parts and the step, the black line, are medians "
+        "of their own, which add up only where steps are alike."
+    )
+    return finish(figure, "What a step is made of", kind, tips, caption)

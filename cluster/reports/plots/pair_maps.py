@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cluster.core.units import format_value
+from cluster.core.text.units import format_value
 from cluster.reports.plots.picture import IMPOSSIBLE, Picture, finish, new_figure
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from cluster.core.model.fleet import FleetVerdict, PairTest
+    from cluster.core.model.network.fleet import FleetVerdict, PairTest
 
 SIDE = 3.9  # inches
 MOST_SQUARES = 512  # in a row: more than the picture has pixels
@@ -53,13 +53,10 @@ def pair_map(
     bar.ax.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     bar.ax.tick_params(labelsize="small")
     # mark the rows of hosts that are blamed as senders, and the columns of receivers
-    bad = [
-        (order.index(finding.place.host), finding.direction)
-        for finding in verdict.blamed
-        if finding.place.kind == "host"
-    ]
-    rows = [at for at, direction in bad if direction != "rx"]
-    columns = [at for at, direction in bad if direction != "tx"]
+    hosts_blamed = (finding for finding in verdict.blamed if finding.place.kind == "host")
+    bad = [(order.index(finding.place.host), finding.direction) for finding in hosts_blamed]
+    rows = [number for number, direction in bad if direction != "rx"]
+    columns = [number for number, direction in bad if direction != "tx"]
     axes.plot([-1.5] * len(rows), rows, ">", color=IMPOSSIBLE, ms=5, clip_on=False)
     axes.plot(columns, [-1.5] * len(columns), "v", color=IMPOSSIBLE, ms=5, clip_on=False)
     _separate_groups(axes, order, verdict)
@@ -79,10 +76,10 @@ def _lowest(shares: NDArray[np.float64]) -> float:
 def _separate_groups(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
     if not _has_lines(verdict):
         return
-    for at, (before, host) in enumerate(pairwise(order), 1):
+    for index, (before, host) in enumerate(pairwise(order), 1):
         if _group(verdict, host) != _group(verdict, before):
-            axes.axhline(at - 0.5, color="black", lw=0.4)
-            axes.axvline(at - 0.5, color="black", lw=0.4)
+            axes.axhline(index - 0.5, color="black", lw=0.4)
+            axes.axvline(index - 0.5, color="black", lw=0.4)
 
 
 def _has_lines(verdict: FleetVerdict) -> bool:
@@ -118,7 +115,7 @@ def _shares(
     """
     import numpy as np  # noqa: PLC0415 - it is slow to import
 
-    place = {host: at // together for at, host in enumerate(order)}
+    place = {host: index // together for index, host in enumerate(order)}
     squares = math.ceil(len(order) / together)
     shares = np.full((squares, squares), np.nan)
     reference = verdict.reference or 1.0
@@ -128,6 +125,6 @@ def _shares(
         share = test.value / reference
         if verdict.metric != "bandwidth" and test.value:
             share = reference / test.value
-        at = place[test.source], place[test.target]
-        shares[at] = share if np.isnan(shares[at]) else min(shares[at], share)
+        square = place[test.source], place[test.target]
+        shares[square] = share if np.isnan(shares[square]) else min(shares[square], share)
     return shares

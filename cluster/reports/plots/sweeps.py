@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.core.errors import SpecError
-from cluster.core.model.fits import Fit
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Fit, Summary
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_rate, format_value
+from cluster.core.text.units import format_point, format_rate, format_value
 from cluster.reports.plots import picture
-from cluster.reports.plots.ticks import scale_log, scale_sizes
+from cluster.reports.plots.picture import scale_log, scale_sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,20 +65,22 @@ def sweep(
     colours: list[str] = []
     names = picture.differing_names([curve.name for curve in drawn])
     for number, curve in enumerate(drawn):
-        label = _legend_words(names[number], curve, alone=len(drawn) == 1)
-        line = _with_bars(
-            axes, curve, picture.marker(number), label if number < picture.LABELLED else "_"
-        )
+        launches = "" if curve.launches == 1 else f" ({curve.launches} launches)"
+        shares = [s.share for s in curve.summaries if s.share is not None and len(drawn) == 1]
+        reached = f", up to {max(shares):.1%} of the limit" if shares else ""
+        label = f"{names[number]}{launches}{reached}" if number < picture.LABELLED else "_"
+        line = _with_bars(axes, curve, picture.marker(number), label)
         tips[picture.named(line, f"{prefix}-{number}")] = tuple(
             _tip(curve, s) for s in curve.points
         )
         colours.append(line.get_color())
         if curve.fit is not None:
             _draw_fit(axes, curve.fit, first.unit, line.get_color())
-    _mark_impossible(axes, drawn)
+    points = [s for curve in drawn for s in curve.points]
+    _ring_impossible(axes, points)
     bounds = _draw_limits(axes, drawn, colours, given_bound)
-    scale_sizes(axes, [_size(s) for curve in drawn for s in curve.points])
-    values = [s.median for curve in drawn for s in curve.points] + bounds
+    scale_sizes(axes, list(map(_size, points)))
+    values = [s.median for s in points] + bounds
     scale_log(axes.yaxis, min(values), max(values), first.unit)
     axes.set_xlabel("message size; bars: " + _bar_words(drawn))
     axes.set_ylabel(f"{first.metric}, {first.unit} ({first.better} is better)")
@@ -119,13 +120,6 @@ def _size(summary: Summary) -> int:
     return int(summary.params["size"])
 
 
-def _legend_words(name: str, curve: Curve, *, alone: bool) -> str:
-    launches = "" if curve.launches == 1 else f" ({curve.launches} launches)"
-    shares = [s.share for s in curve.summaries if s.share is not None]
-    reached = f", up to {max(shares):.1%} of the limit" if shares and alone else ""
-    return f"{name}{launches}{reached}"
-
-
 def _bar_words(curves: Sequence[Curve]) -> str:
     """Explain the bars: a range for too few launches, else a confidence interval."""
     drawn = [(curve, s) for curve in curves for s in curve.summaries if curve.bar(s)]
@@ -140,16 +134,12 @@ def _with_bars(axes: Axes, curve: Curve, shape: str, label: str) -> Any:  # noqa
     points = curve.points
     places, medians = [_size(s) for s in points], [s.median for s in points]
     bars = [curve.bar(s) or (s.median, s.median) for s in points]
-    low = [s.median - ends[0] for s, ends in zip(points, bars, strict=True)]
-    high = [
-        ends[1] - s.median if ends[1] < math.inf else 0.0
-        for s, ends in zip(points, bars, strict=True)
-    ]
+    low = [middle - ends[0] for middle, ends in zip(medians, bars, strict=True)]
+    up = [ends[1] - middle for middle, ends in zip(medians, bars, strict=True)]
+    high = [length if length < math.inf else 0.0 for length in up]
     (line,) = axes.plot(places, medians, f"{shape}-", ms=3.5, lw=1, label=label)
     axes.errorbar(
-        places,
-        medians,
-        yerr=[low, high],
+        *(places, medians, [low, high]),
         fmt="none",
         ecolor=line.get_color(),
         elinewidth=1.2,
@@ -175,23 +165,12 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
         axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
 
 
-def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:
-    above = [
-        (_size(s), s.median)
-        for curve in curves
-        for s in curve.points
-        if s.share is not None and s.share > BELIEVABLE
-    ]
-    if above:
-        places, medians = zip(*above, strict=True)
-        axes.plot(
-            *(places, medians, "o"),
-            color=picture.IMPOSSIBLE,
-            ms=9,
-            mfc="none",
-            mew=1.6,
-            label="beyond its limit",
+def _ring_impossible(axes: Axes, points: Sequence[Summary]) -> None:
+    if above := [(_size(s), s.median) for s in points if (s.share or 0.0) > BELIEVABLE]:
+        (ring,) = axes.plot(
+            *zip(*above, strict=True), "o", color=picture.IMPOSSIBLE, label="beyond its limit"
         )
+        ring.set(ms=9, mfc="none", mew=1.6)
 
 
 def _draw_limits(

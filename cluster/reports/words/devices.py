@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cluster.core.model.fleet import ClassShare, Fleet, FleetVerdict, Part, Reason, Suspect
-from cluster.core.units import format_value
+from cluster.core.model.network.fleet import ClassShare, Fleet, FleetVerdict, Part, Reason, Suspect
+from cluster.core.text.units import format_value
 
 NAMED = 5  # pairs of devices in a sentence
 NUMBERED = re.compile(r"(.*/)?(GPU|NUMA|core)(\d+)$")

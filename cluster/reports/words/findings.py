@@ -14,9 +14,9 @@ from cluster.analysis.verdict.evidence import (
     Sign,
     is_slow,
 )
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.measurements import Summary
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_rate, format_size, format_value
+from cluster.core.text.units import format_point, format_rate, format_size, format_value
 from cluster.reports.words.limits import assumption_words
 
 SHOWN = 4  # ranks that are named
@@ -414,9 +414,9 @@ def _nccl_evidence(finding: Finding) -> str:
         case "gdr_reads_off" if f.edge:
             return f"receives between hosts have GDRDMA, and sends do not: {f.edge.via}"
         case "nccl_on_sockets":
-            also = f"the log also names {', '.join(f.names)}" if f.names else ""
+            other_names = f"the log also names {', '.join(f.names)}" if f.names else ""
             fast = f"{f.name} has a faster network" if f.name else ""
-            return _joined(f.edge.via if f.edge else "Using network Socket", also, fast)
+            return _joined(f.edge.via if f.edge else "Using network Socket", other_names, fast)
         case "few_sockets":
             limit = "its limit"
             if other:
@@ -478,8 +478,8 @@ def _host_evidence(finding: Finding) -> str:
             return _joined(fell, f.text, f"{f.name} has burst credits" if f.name else "", by=", ")
         case "waiting":
             calls = f"{f.count} allreduces of 64 B or less took {f.figure:.3g} s"
-            each = f"{format_value(f.figure / f.count, 's')} each, {share:.0%} of its time in MPI"
-            return f"rank {f.name}: {calls}, {each}"
+            mean = f"{format_value(f.figure / f.count, 's')} each, {share:.0%} of its time in MPI"
+            return f"rank {f.name}: {calls}, {mean}"
         case "slow_input" if series and other:
             return f"{series.median:g} of {other.median:g} {other.unit} expected"
     return ""
@@ -510,8 +510,8 @@ def _flow_evidence(finding: Finding) -> str:
             slow = f"{_rate(series)} is what the {format_rate(f.rate)} interface brings"
             return f"{slow}, and the hosts have one of {format_rate(f.network)}"
         case "one_of_several" if series:
-            each = f"{series.median / f.rate:.0%} of one interface ({format_rate(f.rate)})"
-            return f"{_rate(series)} is {each}; a host has {f.count}"
+            part = f"{series.median / f.rate:.0%} of one interface ({format_rate(f.rate)})"
+            return f"{_rate(series)} is {part}; a host has {f.count}"
     return ""
 
 

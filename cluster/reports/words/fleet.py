@@ -1,34 +1,34 @@
 """What a check says of hosts, links, groups and the fabric, in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from cluster.core.model.fleet import (
+from cluster.core.model.hosts import Machine
+from cluster.core.model.network.fleet import (
     CounterChange,
     Drift,
     Fleet,
     FleetFinding,
     FleetVerdict,
+    NewHost,
     PairTest,
     Part,
     Reason,
     Suspect,
     Way,
 )
-from cluster.core.model.records import Status
-from cluster.core.units import format_value
+from cluster.core.model.results.records import Status
+from cluster.core.text.units import format_seconds, format_value
+from cluster.fleet.diagnosis import BELIEVED
+from cluster.fleet.evidence import Confirmation
 from cluster.fleet.pair_table import believable
-from cluster.fleet.replacement import NewHost
 from cluster.fleet.rounds import StepKind, SurveyStep
 from cluster.reports.words import devices
 
 NAMED = 5  # parts, or hosts
 NAMED_PAIRS = 4  # pairs, or hosts of a group, by their own names
-BELIEVED = 1.25  # of a limit: more says that it is none
 FAULTS = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
 STEPS: dict[StepKind, str] = {
     "named": "the pairs that were named",
@@ -59,11 +59,9 @@ VERBS = {"tx": "sends", "rx": "receives"}
 
 def step_words(step: SurveyStep) -> str:
     """Return what a step of a survey is for; rounds are numbered from 1."""
-    return (
-        f"round {step.number + 1}"
-        if step.purpose == "round"
-        else STEPS.get(step.purpose, step.purpose)
-    )
+    if step.purpose == "round":
+        return f"round {step.number + 1}"
+    return STEPS.get(step.purpose, step.purpose)
 
 
 def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
@@ -92,6 +90,11 @@ def _worded(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> Fleet
     )
 
 
+def confirmation_words(again: Confirmation) -> str:
+    partners = ", ".join(map(str, again.partners))
+    return f"low in {again.low} of {again.tests} tests alone, with {partners}"
+
+
 def change_words(change: CounterChange) -> str:
     kind, _, name = change.counter.partition(".")
     own, usual = f"{change.own:.1%}", f"at most {change.usual:.1%} in good tests"
@@ -107,14 +110,14 @@ def drift_words(drift: Drift) -> str:
     hosts: dict[str, list[str]] = {}
     for host, own in zip(drift.hosts, drift.values, strict=True):
         hosts.setdefault(own, []).append(f"host:{host}")
-    odd = (f"{_some(names, NAMED, ' and ')}: {own}" for own, names in hosts.items())
+    odd = (f"{_list(names, NAMED, ' and ')}: {own}" for own, names in hosts.items())
     return "; ".join((f"{drift.count} of {drift.of}: {drift.setting} {drift.usual}", *odd))
 
 
 def unread_words(unread: Drift, names: Sequence[str]) -> str:
     silent = [names[host] for host in unread.hosts]
     verb = "does" if len(silent) == 1 else "do"
-    return f"{unread.count} of {unread.of} read; {_some(silent, NAMED, ' and ')} {verb} not answer"
+    return f"{unread.count} of {unread.of} read; {_list(silent, NAMED, ' and ')} {verb} not answer"
 
 
 def part_name(part: Part, kind: str = "") -> str:
@@ -146,12 +149,12 @@ def _evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str
         case "untried":
             return reason.message or "no round had a partner for it"
         case "busy":
-            short = "its partners were short of processor time"
+            short = f"low in all of its {reason.of} tests, beside partners short of processor time"
             if reason.low:
-                short = f"it was short of processor time during {reason.low} of them"
+                short = f"short of processor time in {reason.low} of its {reason.of} tests"
             return (
-                f"low in all of its {reason.of} tests, but {short}, so they say nothing about its "
-                "link: not judged. End other work there, and check again"
+                f"{short}: low tests say nothing about its link then, and it is not judged. End "
+                "other work there, and check again"
             )
         case "slow" | "silent":
             capacity = value(finding.capacity or 0.0, fleet.metric)
@@ -176,7 +179,7 @@ def _hosts(numbers: Sequence[int]) -> str:
         else:
             ends.append([number])
     ranges = ["-".join(map(str, dict.fromkeys(pair))) for pair in ends]
-    return f"hosts {_some(ranges, NAMED, ' and ')}"
+    return f"hosts {_list(ranges, NAMED, ' and ')}"
 
 
 def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
@@ -205,7 +208,7 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
                 "oversubscribed, or routes that collide"
             )
         case "slow_at_once":
-            hosts = _some([f"host:{host}" for host in reason.hosts], NAMED, " and ")
+            hosts = _list([f"host:{host}" for host in reason.hosts], NAMED, " and ")
             return (
                 f"while all hosts send, tests of {hosts} reach at most {capacity}, {share} of what "
                 "most hosts reach, with every partner; alone, they are good: routes that collide, "
@@ -231,7 +234,7 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
             )
         case "slow_between_groups":
             sizes = ", ".join(map(str, sorted(Counter(verdict.groups).values(), reverse=True)))
-            hosts = _some([fleet.names[host] for host in reason.hosts], NAMED_PAIRS, " and ")
+            hosts = _list([fleet.names[host] for host in reason.hosts], NAMED_PAIRS, " and ")
             return (
                 f"the hosts fall into groups of {sizes} (one is {hosts}): pairs inside reach "
                 f"{value(reason.usual, fleet.metric)}, pairs between them {capacity} (medians). "
@@ -326,14 +329,14 @@ def _suspected(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
         case "in_no_group":
             return f"{name}: it is low with all others, and in no group"
         case "silent_flows":
-            pairs = _some([f"{a} to {b}" for a, b in reason.pairs], NAMED_PAIRS, " and ")
+            pairs = _list([f"{a} to {b}" for a, b in reason.pairs], NAMED_PAIRS, " and ")
             return f"{name}: nothing ever arrives from hosts {pairs}"
         case _:
-            where = f"{part_name(suspect.place)} ({fleet.names[suspect.place.host]})"
+            label = f"{part_name(suspect.place)} ({fleet.names[suspect.place.host]})"
             words = host_words(
                 reason, suspect.direction, value(suspect.capacity or 0.0, verdict.metric)
             )
-            return f"{where}: {words}: slow, or far away"
+            return f"{label}: {words}: slow, or far away"
 
 
 def _end(part: Part, way: Way, fleet: Fleet) -> str:
@@ -394,10 +397,10 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
                 "and a port), and no host explains them: a dead switch, or a link, a route or a "
                 f"filter between switches; {usual}."
             )
-        case "unexplained" if not fleet.foreign:
-            return f"hosts are low at times, and were not tested again beside others; {usual}."
-        case "unexplained":
+        case "unexplained" if fleet.foreign:
             return f"some pairs are low, and no host explains them; {usual}."
+        case "unexplained":
+            return f"hosts are low at times, and were not tested again beside others; {usual}."
         case "untested" if fleet.foreign:
             return f"{reason.low} host(s) have no value; {usual}."
         case "untested":
@@ -457,12 +460,35 @@ def answer_line(verdict: FleetVerdict, status: Status, reason: str) -> str:
     return f"UNDECIDED: {cut}. So far: {word}{verdict.answer}"
 
 
-def new_host_words(host: NewHost, verdict: FleetVerdict) -> str:
-    where = f"in {host.tests} tests with {', '.join(map(str, host.partners))}"
+def replacement_plan_words(
+    bad: Sequence[tuple[Machine, FleetFinding]], instance: str | None, seconds: float | None
+) -> tuple[str, ...]:
+    """Return what a replacement would do; the hosts end by themselves after these seconds."""
+    ends = f"; they end with the others, in {format_seconds(seconds)}" if seconds else ""
+    return (
+        *(
+            f"replace host:{finding.place.host} ({machine.name}, {machine.id}): "
+            f"{fault_label(finding)}, {finding.evidence}"
+            for machine, finding in bad
+        ),
+        f"make {len(bad)} x {instance or 'new host'}, like the others{ends}",
+        "test these alone, then end the bad",
+    )
+
+
+def fault_label(finding: FleetFinding) -> str:
+    return f"{finding.kind} {finding.direction}".strip()
+
+
+def new_host_words(host: NewHost, machine: str, verdict: FleetVerdict) -> str:
+    """Return what tests of a new machine showed."""
+    subject = "it" if host.good else f"its new machine {machine} is bad, too, and was ended:"
+    tests = f"in {host.tests} tests with {', '.join(map(str, host.partners))}"
     if host.sent is None or host.received is None:
-        return f"nothing arrives {where}{host.message and ': ' + host.message}"
+        return f"{subject} nothing arrives {tests}{host.message and ': ' + host.message}"
     usual = format_value(verdict.reference or 0.0, "s" if verdict.metric == "latency" else "B/s")
-    return f"sends {host.sent:.0%} and receives {host.received:.0%} of the usual {usual}, {where}"
+    rates = f"sends {host.sent:.0%} and receives {host.received:.0%} of the usual {usual}"
+    return f"{subject} {rates}, {tests}"
 
 
 def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> str:
@@ -480,14 +506,14 @@ def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> 
         for finding in findings
         if finding.kind in FAULTS
     ]
-    return _some([" ".join(filter(None, of_one)) for of_one in words], NAMED, " and ")
+    return _list([" ".join(filter(None, of_one)) for of_one in words], NAMED, " and ")
 
 
 def value(number: float, metric: str) -> str:
     return format_value(number, "B/s" if metric == "bandwidth" else "s")
 
 
-def _some(names: Sequence[str], count: int, before: str) -> str:
+def _list(names: Sequence[str], count: int, before: str) -> str:
     more = f"{before}{len(names) - count} more" if len(names) > count else ""
     return f"{', '.join(names[:count])}{more}"
 

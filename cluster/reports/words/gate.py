@@ -1,10 +1,12 @@
 """What a gate says, in one line that a prolog may write into a log."""
 
+from collections.abc import Mapping, Sequence
+
 from msgspec.structs import replace
 
-from cluster.core.model.gate import Gate, GateCode
-from cluster.core.units import format_seconds, format_value
-from cluster.reports.words.fleet import faults_named
+from cluster.core.model.network.gate import Gate, GateCode
+from cluster.core.text.units import format_seconds, format_value
+from cluster.reports.words.fleet import faults_named, part_name
 
 NAMED = 4  # hosts
 UNDECIDED: dict[GateCode, str] = {
@@ -17,8 +19,10 @@ UNDECIDED: dict[GateCode, str] = {
     "no_time": "the time was too short for a test",
 }
 
-SLURM = {  # what gates around the jobs of Slurm write into their log
+EVENTS = {  # what gates around the jobs of a scheduler write into its log
     "held": "the job is held; to let it try again: scontrol release {}",
+    "not_held": "the job is not held: {}",
+    "not_drained": "{} not drained: {}",
     "no_pair": "UNDECIDED: {} node(s) that no other job uses are no pair",
     "failed": "UNDECIDED: {}",
     "answer": "{}",
@@ -26,11 +30,28 @@ SLURM = {  # what gates around the jobs of Slurm write into their log
     "too_many": "--at-most: none is drained; {} of {} nodes are, and {} would be",
     "drained": "drained: {}",
     "undrained": "Undrained: {}",
+    "late_nodes": "its nodes were not ready in time",
+    "late_pods": "{} of {} pods were there within {}",
+    "no_answer": "no verdict came from {}",
 }
 
 
-def slurm_words(event: str, *values: object) -> str:
-    return SLURM[event].format(*values)
+def event_words(event: str, *values: object) -> str:
+    return EVENTS[event].format(*values)
+
+
+def busy_words(jobs: Mapping[str, str]) -> str:
+    """Say what runs on hosts, by their names: what runs on several is said once."""
+    hosts: dict[str, list[str]] = {}
+    for host, job in jobs.items():
+        hosts.setdefault(job, []).append(host)
+    lines = [f"{_first(names)}: {job}" for job, names in hosts.items()]
+    return _first(lines, "; ")
+
+
+def _first(words: Sequence[str], between: str = ", ") -> str:
+    more = f" and {len(words) - NAMED} more" if words[NAMED:] else ""
+    return f"{between.join(words[:NAMED])}{more}"
 
 
 def with_words(gate: Gate, name: str) -> Gate:
@@ -42,7 +63,7 @@ def with_words(gate: Gate, name: str) -> Gate:
 
 def _why(gate: Gate) -> str:
     rate = f"most hosts reach {format_value(gate.reference, 'B/s')}" if gate.reference else ""
-    if gate.reference and gate.limit:
+    if gate.reference and gate.limit and gate.code != "no_limit":
         rate += f", {gate.reference / gate.limit:.0%} of their limit"
     match gate.code:
         case "proven":
@@ -54,6 +75,9 @@ def _why(gate: Gate) -> str:
             return f"no host differs, but {rate}, and {gate.share:.0%} are usual"
         case "slow_alone":
             return f"no host differs, and {rate}, but pairs of different groups reach less alone"
+        case "no_limit" if gate.limit:
+            limit = format_value(gate.limit, "B/s")
+            return f"{rate}, more than {limit}, which cannot be what their links allow"
         case "no_limit":
             return f"{rate}, and what their links allow is not known: all of them may be slow"
         case "processor":
@@ -74,14 +98,19 @@ def _why_undecided(gate: Gate) -> str:
     if gate.code in UNDECIDED:
         return UNDECIDED[gate.code]
     if gate.code == "unconfirmed" and not gate.suspected:
-        return "hosts were low at times, and were not tested again in time"
+        again = "were not tested again in time" if gate.needs else "tests again did not clear them"
+        parts = _first([part_name(part) for part in gate.doubtful]) or "hosts or pairs"
+        return f"{parts} were low, and {again}"
     if gate.code == "unconfirmed":
-        return f"{faults_named(gate.suspected)} may be at fault; it was not confirmed in time"
+        again = "it was not confirmed in time" if gate.needs else "the tests did not confirm it"
+        return f"{faults_named(gate.suspected)} may be at fault; {again}"
     if gate.code == "in_use":
         return f"nothing was measured beside a job: {gate.reason.rstrip('.')}"
     if gate.code == "not_ready":
         reasons = (gate.reason, *(finding.evidence for finding in gate.suspected[:NAMED]))
         return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
-    hosts = ", ".join(f"host:{host}" for host in gate.unproven[:NAMED])
-    more = f" and {len(gate.unproven) - NAMED} more" if gate.unproven[NAMED:] else ""
-    return f"{hosts}{more} did not reach the usual rate in a test, and may still be good"
+    hosts = _first([f"host:{host}" for host in gate.unproven])
+    return (
+        f"{hosts} did not reach the usual rate, or that of their links, in a test, and may still "
+        "be good"
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from cluster.core.model.hang import Cause, HangAnswer, Straggler, Stuck
-from cluster.core.units import format_seconds
+from cluster.core.text.units import format_seconds
 
 NAMES = {  # of each rule: what it means, and what confirms it
     "host_dead": ("its host does not answer", "ssh to the host, and look at its console"),
@@ -92,10 +92,10 @@ def _cause_lines(cause: Cause) -> Iterator[str]:
 
 
 def _waiting(stuck: Stuck) -> str:
-    where = f"{stuck.name} #{stuck.number} of group {stuck.group or 'unknown'}"
+    operation = f"{stuck.name} #{stuck.number} of group {stuck.group or 'unknown'}"
     place = f", called at {stuck.place}" if stuck.place else ""
     ended = f"; it has ended for rank {format_ranks(stuck.ended)}" if stuck.ended else ""
-    return f"rank {format_ranks(stuck.waiting)} in {where}{place}{ended}"
+    return f"rank {format_ranks(stuck.waiting)} in {operation}{place}{ended}"
 
 
 def _doing(straggler: Straggler) -> str:

@@ -1,21 +1,19 @@
 """How launches of one command differ, and why they may, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from cluster.analysis.statistics.launches import (
     ENOUGH_FOR_INTERVAL,
     UNSTEADY,
     Cause,
+    Slowdown,
     fewest_cores,
     likeliest_cause,
     unsteady,
 )
-from cluster.analysis.statistics.slowdown import Slowdown
 from cluster.core.model.hosts import Facts
-from cluster.core.model.measurements import Measurement, Summary
-from cluster.core.units import format_point, format_value
+from cluster.core.model.results.measurements import Measurement, Summary
+from cluster.core.text.units import format_point, format_value
 
 CAUSES: dict[Cause, str] = {
     "virtual_cores": "The host is a virtual machine: its hypervisor may move a virtual processor "

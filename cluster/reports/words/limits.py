@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from statistics import median as middle
+from typing import TYPE_CHECKING
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.link import Doubt, doubts
 from cluster.analysis.limits.network import JUMBO
-from cluster.analysis.limits.published import PublishedResult
-from cluster.analysis.limits.published.checks import EntryProblem, ProblemCode, find
-from cluster.analysis.limits.published.comparison import ENOUGH, Published
+from cluster.analysis.limits.published import ENOUGH, Published, PublishedResult, find
 from cluster.analysis.limits.usual import Usual
-from cluster.core.model.limits import Assumption, Limit, LimitKind
-from cluster.core.model.measurements import Summary
-from cluster.core.units import format_point, format_rate, format_size, format_value
+from cluster.core.model.results.limits import Assumption, Limit, LimitKind
+from cluster.core.model.results.measurements import Summary
+from cluster.core.text.units import format_point, format_rate, format_size, format_value
+
+if TYPE_CHECKING:
+    from cluster.analysis.limits.published.checks import EntryProblem, ProblemCode
 
 ROUNDING = 1e-9
 MOST_DIGITS = 4  # of a percentage
@@ -83,9 +84,10 @@ def short_limit(limit: Limit | None) -> str:
             return "a memory copy here"
         case "gpu_memory" | "gpu_memory_copy":
             return _part(limit)
-        case "host_bus" | "gpu_pair":  # the total of both ways is not the limit
-            cited = re.sub(r" \(.*|: PCI Express.*|, [^,]* both ways", "", _part(limit))
-            return f"{limit.count} x {cited}" if limit.count > 1 else cited
+        case "host_bus" if limit.part:
+            return f"{limit.count} x {limit.part}" if limit.count > 1 else limit.part
+        case "gpu_pair" if limit.part:
+            return f"between two GPUs, {limit.part}"
         case _:
             return f"{_times(limit)}{_part(limit)}"
 
@@ -190,8 +192,8 @@ def usual_words(usual: Usual) -> str:
 @cache
 def _threshold_words(name: str) -> str:
     return "; ".join(
-        _result_words(find(each.result)) + (f", of {each.of}: {each.why}" if each.of else "")
-        for each in published.thresholds()[name].evidence
+        _result_words(find(proof.result)) + (f", of {proof.of}: {proof.why}" if proof.of else "")
+        for proof in published.thresholds()[name].evidence
     )
 
 
@@ -203,17 +205,10 @@ def published_words(published: Published, median: float, unit: str) -> str:
         return f"{lead}: {'; '.join(map(_result_words, results))}"
     grades = ", ".join(sorted({result.run.grade for result in results}))
     ends = f"{format_value(published.low, unit)} to {format_value(published.high, unit)}"
-    where = (
-        "below all"
-        if median < published.low
-        else "above all"
-        if median > published.high
-        else "in it"
-    )
+    side = "below all" if median < published.low else "in it"
+    side = "above all" if median > published.high else side
     value = format_value(median, unit)
-    return (
-        f"usual: {ends} in {published.runs} published runs ({grades}); yours, {value}, is {where}"
-    )
+    return f"usual: {ends} in {published.runs} published runs ({grades}); yours, {value}, is {side}"
 
 
 def _result_words(result: PublishedResult) -> str:
@@ -221,8 +216,8 @@ def _result_words(result: PublishedResult) -> str:
     size = f" at {format_size(result.size)}" if result.size else ""
     hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""
     value = format_value(middle(result.values), unit)
-    where = f"corpus: {result.run.id}, grade {result.run.grade}"
-    return f"{value}{size} on {hosts}{result.run.hardware} ({where})"
+    origin = f"corpus: {result.run.id}, grade {result.run.grade}"
+    return f"{value}{size} on {hosts}{result.run.hardware} ({origin})"
 
 
 def doubt_notes(summaries: Iterable[Summary]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Notes in words, what logs of pairs leave open, and why a pair has no value."""
 
-from cluster.core.model.fleet import AssumptionCode, NoValue, PairAssumption
-from cluster.core.model.notes import Note, NoteKind
-from cluster.core.units import format_size, format_value
+from cluster.core.model.network.fleet import AssumptionCode, NoValue, PairAssumption, PairLogs
+from cluster.core.model.results.records import Note, NoteKind
+from cluster.core.text.units import format_size, format_value
 
 MOST_TIMES = 1000.0  # that are counted in a message
 
@@ -146,7 +146,16 @@ ASSUMED: dict[AssumptionCode, str] = {
     "cores": "the cores of the first node of a pair use the memory of the second",
     "no_distances": "how far the nodes are from one another is not known: add the output of "
     "numactl --hardware",
+    "fastest_copy": "a pair can do what its fastest copy did",
+    "one_kind": "all hosts are of one kind: pairs are compared with those of other hosts, too",
 }
+
+
+FAILED_TESTS = "tests that failed"
+
+
+def other_tests(logs: PairLogs) -> tuple[str, ...]:
+    return tuple(f"{count} result(s) of {title}" for title, count in logs.others.items())
 
 
 def assumption_words(assumed: PairAssumption) -> str:
@@ -162,8 +171,8 @@ def no_value_words(reason: NoValue) -> str:
         case "failed":
             return reason.text
         case "no_metric":
-            at = f" at {format_size(reason.size)}" if reason.size else ""
-            return f"the log has no {reason.metric}{at}"
+            at_size = f" at {format_size(reason.size)}" if reason.size else ""
+            return f"the log has no {reason.metric}{at_size}"
         case "empty_cell":
             return f"line {reason.line} has no value"
         case "negative":

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
-from cluster.core.model.placement import NetworkLayer, ProviderTopology
-from cluster.core.units import format_value
-from cluster.fleet.proximity import GAP, NearGroups
+from cluster.core.model.network.placement import NetworkLayer, ProviderTopology
+from cluster.core.text.units import format_value
+from cluster.fleet.proximity import GAP, NearGroups, disagreements
 
-NAMED = 10  # sizes of groups
+NAMED = 10  # sizes of groups, and hosts that the provider places elsewhere
 LEAST_CHANCE = 1e-4  # that is reported
 
 
@@ -44,7 +45,8 @@ def nearness_words(near_groups: NearGroups, medians: Sequence[float], unplaced: 
         if unplaced
         else ""
     )
-    chance = _chance(near_groups.chance or 0.0)
+    value = near_groups.chance or 0.0
+    chance = f"{value:.1g}" if value >= LEAST_CHANCE else f"below {LEAST_CHANCE:g}"
     return (
         f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
         f"(gap {near_groups.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
@@ -65,9 +67,17 @@ def comparison_words(
     return f"The provider puts {_listed(nearest.sizes)} of them together by {nearest.name}."
 
 
+def disagreement_words(
+    names: Sequence[str], groups: Sequence[int], closest: NetworkLayer | None
+) -> tuple[str, ...]:
+    """Name the pairs of hosts that latency and the provider's closest layer treat differently."""
+    return tuple(
+        f"{names[a]} and {names[b]} are near, and the provider says apart"
+        if groups[a] == groups[b]
+        else f"{names[a]} and {names[b]} are far, and the provider says together"
+        for a, b in islice(disagreements(groups, closest) if closest else (), NAMED)
+    )
+
+
 def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes[:NAMED])) + (", ..." if len(sizes) > NAMED else "")
-
-
-def _chance(value: float) -> str:
-    return f"{value:.1g}" if value >= LEAST_CHANCE else f"below {LEAST_CHANCE:g}"

@@ -1,9 +1,7 @@
 """What an MPI profile shows, in words: each finding, and the arithmetic behind it."""
 
-from __future__ import annotations
-
-from cluster.analysis.verdict.profiles.values import Bin, Imbalance, ProfileFinding, SumCheck
-from cluster.core.units import format_bytes, format_value
+from cluster.analysis.verdict.profiles import Bin, Imbalance, ProfileFinding, SumCheck
+from cluster.core.text.units import format_bytes, format_value
 
 
 def profile_words(finding: ProfileFinding) -> tuple[str, str]:
@@ -14,7 +12,7 @@ def profile_words(finding: ProfileFinding) -> tuple[str, str]:
         case "files":
             says = f"{share} of the time is spent in files, by MPI-IO, beside that"
             return says, _of_ranks(finding)
-        case "no payload":
+        case "no_payload":
             says = (
                 "no payload through MPI: NCCL carries it, if these ranks train on GPUs, or another "
                 "library that MPI does not see"
@@ -48,7 +46,7 @@ def profile_words(finding: ProfileFinding) -> tuple[str, str]:
             )
             return says, (
                 f"{row.calls} of {total.calls} calls of {total.name}, {row.time:.3f} s of its "
-                f"{total.time:.3f} s: {_each(row)} a call{_faster(finding.faster, row)}"
+                f"{total.time:.3f} s: {_call_time(row)} a call{_faster(finding.faster, row)}"
             )
     return "", ""
 
@@ -70,17 +68,17 @@ def _imbalance(ends: Imbalance) -> tuple[str, str]:
         f"uneven: rank {most.rank} spends {more} in MPI than rank {least.rank}, for which the "
         "others may be waiting"
     )
-    ranks = [f"{each.time:.2f} s (rank {each.rank})" for each in (least, most)]
+    ranks = [f"{row.time:.2f} s (rank {row.rank})" for row in (least, most)]
     return says, f"{ranks[0]}, {middle}, {ranks[1]}, {end}"
 
 
 def _faster(larger: Bin | None, small: Bin) -> str:
     if larger is None:
         return f", for {format_bytes(small.bytes)} in all"
-    return f"; those of {format_bytes(larger.size)} take {_each(larger)}"
+    return f"; those of {format_bytes(larger.size)} take {_call_time(larger)}"
 
 
-def _each(row: Bin) -> str:
+def _call_time(row: Bin) -> str:
     return format_value(row.time / row.calls, "s")
 
 

@@ -1,7 +1,7 @@
 """What limits training, in words."""
 
 from cluster.analysis.models.step_limits import ENOUGH_ROUNDS, Stage, TrainingVerdict
-from cluster.core.units import format_value
+from cluster.core.text.units import format_value
 
 NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: preparation"}
 BOUNDS: dict[Stage, str] = {
@@ -32,7 +32,7 @@ def limit_of_training(verdict: TrainingVerdict) -> str:
 def _stage_words(verdict: TrainingVerdict) -> str:
     lost, stage = verdict.stalls, verdict.stage
     match stage:
-        case "slow rank":
+        case "slow_rank":
             times = f"{verdict.times_slower:.2g} times as long as the others"
             rank = f"rank {verdict.slowest} computes {times}"
             return f"slow rank: {rank}, {lost.slow_rank:.0%} of a step"

@@ -1,14 +1,11 @@
 """How GPUs are connected, what NCCL used, and what follows, in words."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
-from cluster.analysis.topology.gpu_paths import UNKNOWN, nvlinks
-from cluster.analysis.topology.host_topology import HostTopology
+from cluster.analysis.topology import UNKNOWN, nvlinks
 from cluster.analysis.topology.topology import FASTER, SLOWER, PeerGain, TopologyNote, UnusualPair
-from cluster.analysis.topology.transports import NcclExperiment, TransportFinding
-from cluster.core.units import format_value
+from cluster.analysis.topology.transports import HostTopology, NcclExperiment, TransportFinding
+from cluster.core.text.units import format_value
 
 MOST_SHOWN = 4  # carriers in the name of an experiment
 
@@ -64,8 +61,8 @@ def finding_words(finding: PeerGain | TransportFinding) -> str:
             return f"all {finding.count} pairs are alike: {rate}, within {share:.1%}"
         case _:
             best, worst = (
-                f"{experiment_name(each)} with {rate_words(each)} ({carried_words(each)})"
-                for each in (experiment, other)
+                f"{experiment_name(path)} with {rate_words(path)} ({carried_words(path)})"
+                for path in (experiment, other)
             )
             return f"best {best}, worst {worst}: {share:.1%} less"
 

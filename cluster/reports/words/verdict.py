@@ -21,11 +21,11 @@ from cluster.analysis.verdict.reasons import (
     TooSmall,
 )
 from cluster.analysis.verdict.verdict import Verdict, VerdictFigures
-from cluster.core.model.fleet import FleetWord
-from cluster.core.model.limits import Limit
-from cluster.core.model.measurements import Summary, SummaryFigures
+from cluster.core.model.network.fleet import FleetWord
+from cluster.core.model.results.limits import Limit
+from cluster.core.model.results.measurements import Summary, SummaryFigures
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_size, format_value
+from cluster.core.text.units import format_point, format_size, format_value
 from cluster.reports.words.findings import finding_words, load_words
 from cluster.reports.words.limits import (
     assumption_words,
@@ -248,9 +248,10 @@ def _headline(judged: Judgement) -> str:
 
 
 def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
-    hint = reason_words(verdict.reason)
-    if isinstance(verdict.reason, Low | Collapse) and not _is_chosen(verdict.reason, chosen):
-        hint = ""  # the step for another series says more
+    hint, reason = reason_words(verdict.reason), chosen.reason if chosen else None
+    if isinstance(verdict.reason, Low | Collapse):
+        check = reason.check if isinstance(reason, Low | Collapse) else ""
+        hint = hint if check == verdict.reason.check else ""  # else another step says more
     hint = "; ".join(filter(None, (_collapse_words(verdict), hint)))
     published = verdict.published
     return SeriesAnswer(
@@ -273,14 +274,6 @@ def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
 
 def _assumes(limit: Limit | None) -> str:
     return assumption_words(limit.assumption) if limit and limit.assumption else ""
-
-
-def _is_chosen(reason: Low | Collapse, chosen: Advice | None) -> bool:
-    return (
-        chosen is not None
-        and isinstance(chosen.reason, Low | Collapse)
-        and chosen.reason.check == reason.check
-    )
 
 
 def reason_words(reason: Reason | None) -> str:

@@ -17,16 +17,15 @@ from msgspec import structs
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.devices import OR
 from cluster.analysis.limits.network import FACTORS
-from cluster.analysis.topology.gpu_paths import nvlinks
+from cluster.analysis.topology import nvlinks
 from cluster.core.errors import ParseError, SpecError, on_failure
-from cluster.core.files import LARGEST, MIB, open_file
-from cluster.core.model.limits import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, Reading, Topology, first_cause
-from cluster.core.model.measurements import Measurement
-from cluster.core.model.notes import Note
-from cluster.core.model.records import Condition, Record
+from cluster.core.model.results.limits import Hardware
+from cluster.core.model.results.measurements import Measurement
+from cluster.core.model.results.records import Condition, Note, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Scalar, Value
+from cluster.core.state.files import LARGEST, MIB, open_file
 from cluster.core.version import __version__, revision
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
@@ -79,7 +78,7 @@ UNKNOWN = LogLocation()
 
 def import_logs(
     files: Sequence[str],
-    where: Path,
+    root: Path,
     *,
     name: str = NAME,
     format_: str = "",
@@ -91,7 +90,7 @@ def import_logs(
     with read_logs(
         files, name=name, format_=format_, condition=condition, stdin=stdin, place=place
     ) as logs:
-        return Imported(folder=keep(logs, where).folder, readings=logs.readings)
+        return Imported(folder=keep(logs, root).folder, readings=logs.readings)
 
 
 @contextmanager
@@ -109,56 +108,46 @@ def read_logs(
     `-` is standard input; without `format_`, all parsers that recognise the logs read them. A
     SpecError says that a file cannot be read, a ParseError that no line was understood.
     """
-    at = time.time()
+    now = time.time()
     with ExitStack() as opened:
         copies = [opened.enter_context(SpooledTemporaryFile(IN_MEMORY)) for _ in files]
         readings = tuple(
             _read_named(file, _copy_chunks(redact(log_chunks(file, stdin)), copy), format_)
             for file, copy in zip(files, copies, strict=True)
         )
-        folder = Path(name, store.run_id(at, "log"))
+        folder = Path(name, store.run_id(now, "log"))
         results = [result for reading in readings for result in reading.results]
+        # Ranks and hosts belong to the parameters, and the GPU model if there are several.
+        models = {result.devices for result in results if result.devices and result.measurements}
+        placed = [
+            _with_participants(result, place, result.devices if len(models) > 1 else ())
+            for result in results
+        ]
         run = Run(
             folder=folder,
-            record=_record(readings, folder, at, condition, place),
-            measurements=tuple(_distinct(_placed(results, place))),
+            record=_record(readings, folder, now, condition, place),
+            measurements=tuple(_distinct(placed)),
             results=tuple(structs.replace(result, measurements=()) for result in results),
         )
-        names = _copy_names(files)
+        names: list[str] = []  # of the copies: several logs may have the same name
+        for file in files:
+            stem = "stdin" if file == STDIN else Path(file).name
+            names.append(next(p.name for p in raw_places(Path(), stem) if p.name not in names))
         yield LogRun(run=run, readings=readings, copies=tuple(zip(names, copies, strict=True)))
 
 
-def _copy_names(files: Sequence[str]) -> Iterator[str]:
-    """Name the copies of logs, of which several may have the same name."""
-    used: set[Path] = set()
-    for file in files:
-        stem = "stdin" if file == STDIN else Path(file).name
-        place = next(p for p in raw_places(Path(), stem) if p not in used)
-        used.add(place)
-        yield place.name
-
-
-def keep(logs: LogRun, where: Path) -> Run:
+def keep(logs: LogRun, root: Path) -> Run:
     """Write the folder of a run, with copies of its logs, or nothing (ClusterError)."""
     run = logs.run
-    folder = store.create(where, run.record.spec.name, "log", run.record.at)
+    folder = store.create(root, run.record.spec.name, "log", run.record.at)
     with on_failure(lambda: shutil.rmtree(folder, ignore_errors=True)):
-        record = structs.replace(run.record, id=folder.name)
+        record = structs.replace(run.record, id=folder.name, revision=revision())
         for name, copy in logs.copies:
             store.write_raw(folder, name, copy)
         store.append(folder, run.measurements)
         store.write_results(folder, run.results)
         store.write(folder, record)
     return structs.replace(run, folder=folder, record=record)
-
-
-def _placed(results: Sequence[Parsed], place: LogLocation) -> list[Parsed]:
-    """Add ranks and hosts to the parameters of results, and the GPU model if there are several."""
-    models = {result.devices for result in results if result.devices and result.measurements}
-    several = len(models) > 1
-    return [
-        _with_participants(result, place, result.devices if several else ()) for result in results
-    ]
 
 
 def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]) -> Parsed:
@@ -173,8 +162,8 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
     participants = {key: value for key, value in participants.items() if value}
     if len(models) == 1:
         participants["gpu"] = models[0]
-    where: dict[str, Scalar] = {"hosts": hosts} if hosts else {}
-    if not participants and not where:
+    point: dict[str, Scalar] = {"hosts": hosts} if hosts else {}
+    if not participants and not point:
         return result
     merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
 
@@ -184,7 +173,7 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
         between = medium in BETWEEN or m.metric == LATENCY or inside
         key = id(m.params), between
         if key not in merged:
-            merged[key] = {**m.params, **participants, **(where if between else {})}
+            merged[key] = {**m.params, **participants, **(point if between else {})}
         return structs.replace(m, params=merged[key])
 
     return structs.replace(result, measurements=tuple(map(placed, result.measurements)))
@@ -296,29 +285,33 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
     if len(results) == 1:  # within one result, all series differ
         yield from results[0].measurements
         return
-    keys = Counter(m.key for result in results for m in result.measurements)
-    counts: Counter[object] = Counter()
-    for result in results:
-        for m in result.measurements:
-            key = m.key
-            if keys[key] == 1:
-                yield m
-                continue
-            counts[key] += 1
-            yield structs.replace(m, params={**m.params, "part": counts[key]})
+    keyed = [(m.key, m) for result in results for m in result.measurements]
+    repeats = Counter(key for key, _ in keyed)
+    parts: Counter[object] = Counter()
+    for key, m in keyed:
+        parts[key] += 1
+        part = {"part": parts[key]} if repeats[key] > 1 else {}
+        yield structs.replace(m, params={**m.params, **part}) if part else m
 
 
 def _record(
-    readings: Sequence[Reading], folder: Path, at: float, condition: Condition, place: LogLocation
+    readings: Sequence[Reading], folder: Path, now: float, condition: Condition, place: LogLocation
 ) -> Record:
-    results = [result for reading in readings for result in reading.results]
+    results = list(chain.from_iterable(reading.results for reading in readings))
     models = [model for result in results for model in result.devices]
-    logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
     board = hardware.with_logged_gpus(place.hardware, models)
-    board = hardware.with_links(board, _nvlinks(results))
     other = hardware.contradicting_gpu(place.hardware, models)
     gpu = place.hardware.gpu if place.hardware else ""
-    doubts = [Note("other_gpu", (other, gpu))] if other else []
+    notes = [
+        structs.replace(note, title=result.title) for result in results for note in result.notes
+    ]
+    for reading in readings:
+        if reading.unread:
+            first = reading.examples[0]
+            values = reading.unread, reading.lines, first.line, first.text[:60]
+            notes.append(Note("lines_not_understood", values))
+    if other:
+        notes.append(Note("other_gpu", (other, gpu)))
     cause = first_cause(results)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     if cause is not None and not any(cause.text in text for text in failures):
@@ -329,40 +322,25 @@ def _record(
         id=folder.name,
         benchmark="+".join(formats),
         status="failed" if failures else "done",
-        at=at,
+        at=now,
         spec=ClusterSpec(name=folder.parent.name, provider=NAME, hosts=1),
         argv=tuple(sys.argv),
         definitions=definitions,
-        notes=tuple(dict.fromkeys((*_notes(readings), *doubts))),
+        notes=tuple(dict.fromkeys(notes)),
         reason="; ".join(failures[:3]),
         software=__version__,
-        revision=revision(),
         condition=condition.name,
         description=condition.description,
         expected=condition.expected,
-        hardware=hardware.with_fabric(board, fabric=any(log.fabric for log in logs)),
+        hardware=_with_connections(board, [result.detail for result in results]),
     )
 
 
-def _nvlinks(results: Iterable[Parsed]) -> int:
-    """Count the NVLinks between two GPUs, by the topology matrix of a log; 0 without one."""
-    paths = (
-        path
-        for result in results
-        if isinstance(result.detail, Topology)
-        for device in result.detail.devices
-        if device.is_gpu
-        for path in device.paths
-    )
-    return max((nvlinks(path) for path in paths), default=0)
-
-
-def _notes(readings: Sequence[Reading]) -> Iterator[Note]:
-    for reading in readings:
-        for result in reading.results:
-            yield from (structs.replace(note, title=result.title) for note in result.notes)
-    for reading in readings:
-        if reading.unread:
-            first = reading.examples[0]
-            values = reading.unread, reading.lines, first.line, first.text[:60]
-            yield Note("lines_not_understood", values)
+def _with_connections(board: Hardware | None, details: Sequence[object]) -> Hardware | None:
+    """Add the NVLinks of a topology matrix, and the fabric that NCCL's log names."""
+    matrices = [detail for detail in details if isinstance(detail, Topology)]
+    gpus = (device for matrix in matrices for device in matrix.devices if device.is_gpu)
+    links = max((nvlinks(path) for gpu in gpus for path in gpu.paths), default=0)
+    logs = (detail for detail in details if isinstance(detail, NcclLog))
+    board = hardware.with_links(board, links)
+    return hardware.with_fabric(board, fabric=any(log.fabric for log in logs))

@@ -15,12 +15,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
-from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
-from cluster.benchmarks.p2p.memory import Messages, PairMemory
-from cluster.benchmarks.p2p.params import P2PParams
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY, P2PParams
+from cluster.benchmarks.p2p.loops import MOST_AT_ONCE, CompiledPairLoops, Messages, PairMemory
 from cluster.core.model.value import Scalar, Value
-from cluster.core.units import Sizes
+from cluster.core.text.units import Sizes
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.buffers import open_memory
 from cluster.measure.kernels import address, load
@@ -29,7 +27,7 @@ from cluster.measure.main import main
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cluster.core.model.measurements import Definition
+    from cluster.core.model.results.measurements import Definition
     from cluster.measure.rank import Rank
 
 CELLS = ((LATENCY, 8), (BANDWIDTH, 64 << 10), (BANDWIDTH, 1 << 20), (BANDWIDTH, 4 << 20))
@@ -158,10 +156,8 @@ def in_portions(
 def in_one_go(library: ctypes.CDLL, rank: Rank, definition: Definition, size: int) -> list[float]:
     """Take a turn of the plain loop."""
     comm = ctypes.c_void_p(address(rank.comm))
-    seconds: list[float] = library.turn(comm, definition is BANDWIDTH, size)[
-        : COUNTS[definition.id]
-    ]
-    return seconds if rank.number == 0 else []
+    seconds = library.turn(comm, definition is BANDWIDTH, size)
+    return list(seconds[: COUNTS[definition.id]]) if rank.number == 0 else []
 
 
 def in_turn(

@@ -22,13 +22,12 @@ What a `Cloud` has:
     gaps                what the cloud does not know (answered with HTTP 501 EmulatorGap); the
                         fixtures fail the test if there are any
     things()            all that exists, in every region: a frozenset of `Thing`, terminated
-                        instances left out; `things(theirs=False)` without the stranger's
+                        instances left out; `things(foreign=False)` without the stranger's
     user(name, policy)  a key for a user with an IAM policy document: gives the environment to use;
                         with `account=OTHER_ACCOUNT` it is the user of another account
     permissions.add_role(name, policy)  a role that a profile may name in `role_arn`: gives its ARN
     end(instance_id)    the instance ends as if Amazon had reclaimed it
     console(instance_id), running(instance_id)  what its host said; whether its host lives
-    peer()              private addresses are reachable from here too, as over a VPN
 
 Images: SSM parameters
     /aws/service/canonical/ubuntu/server/{22.04,24.04}/stable/current/{amd64,arm64}/hvm/ebs-gp{2,3}/ami-id
@@ -36,7 +35,7 @@ Images: SSM parameters
     /aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.{9,10,12}-ubuntu-24.04/latest/ami-id
 are owned by 099720109477 (Canonical) and by `amazon`; their user is `ubuntu`.
 
-What moto does faithfully is left to moto, and `known.py` lists every action and parameter that
+What moto does faithfully is left to moto, and `actions.txt` lists every action and parameter that
 may be used.
 """
 

@@ -18,26 +18,36 @@ class AddressCalls(Calls):
             raise refused(
                 "AddressLimitExceeded", "The maximum number of addresses has been reached."
             )
-        made = self.ec2_backend.allocate_address(
+        allocation = self.ec2_backend.allocate_address(
             "vpc", address=self.here.public_address(), tags=self.tags("elastic-ip")
         )
-        made.visible = time.monotonic() + self.cloud.settings.visible
+        allocation.visible = time.monotonic() + self.cloud.settings.visible
         return ActionResult(
-            {"PublicIp": made.public_ip, "Domain": "vpc", "AllocationId": made.allocation_id}
+            {
+                "PublicIp": allocation.public_ip,
+                "Domain": "vpc",
+                "AllocationId": allocation.allocation_id,
+            }
         )
 
     def describe_addresses(self) -> ActionResult:
         self.error_on_dryrun()
-        filters = {one["Name"]: one["Values"] for one in self.params.get("Filters", ())}
-        found = self.ec2_backend.describe_addresses(self.params.get("AllocationIds"), (), filters)
-        return ActionResult({"Addresses": [one for one in found if _visible(one)]})
+        filters = {
+            condition["Name"]: condition["Values"] for condition in self.params.get("Filters", ())
+        }
+        addresses = self.ec2_backend.describe_addresses(
+            self.params.get("AllocationIds"), (), filters
+        )
+        return ActionResult({"Addresses": [address for address in addresses if _visible(address)]})
 
     def associate_address(self) -> ActionResult:
         self.need("AllocationId", "NetworkInterfaceId")
         eni = self.ec2_backend.get_network_interface(self.params["NetworkInterfaceId"])
         address = self._address()
-        taken = [one for one in self.ec2_backend.addresses if one.eni is eni]
-        if (address.eni and address.eni is not eni) or (taken and taken != [address]):
+        own_addresses = [other for other in self.ec2_backend.addresses if other.eni is eni]
+        if (address.eni and address.eni is not eni) or (
+            own_addresses and own_addresses != [address]
+        ):
             raise refused(
                 "Resource.AlreadyAssociated",
                 f"resource {address.allocation_id} is already associated",
@@ -56,12 +66,12 @@ class AddressCalls(Calls):
         return ActionResult({})
 
     def _address(self) -> Any:
-        wanted = self.params["AllocationId"]
+        allocation_id = self.params["AllocationId"]
         for address in self.ec2_backend.addresses:
-            if address.allocation_id == wanted and _visible(address):
+            if address.allocation_id == allocation_id and _visible(address):
                 return address
         raise refused(
-            "InvalidAllocationID.NotFound", f"The allocation ID '{wanted}' does not exist"
+            "InvalidAllocationID.NotFound", f"The allocation ID '{allocation_id}' does not exist"
         )
 
 

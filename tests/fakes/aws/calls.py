@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Calls(Service, EC2BaseResponse):
-    """Calls of EC2."""
-
     @property
     def here(self) -> Region:
         """The region that is asked."""

@@ -41,14 +41,14 @@ class Room(Calls):
         self._check_quota(kind, least)
         room = self._room(kind, zone)
         if room < least:
-            others = [z for z in self._offering(kind["InstanceType"]) if z != zone]
+            other_zones = [z for z in self._offering(kind["InstanceType"]) if z != zone]
             raise refused(
                 "InsufficientInstanceCapacity",
                 f"We currently do not have sufficient {kind['InstanceType']} capacity in the "
                 f"Availability Zone you requested ({zone}). Our system will be working on "
                 f"provisioning additional capacity. You can currently get {kind['InstanceType']} "
                 "capacity by not specifying an Availability Zone in your request or choosing "
-                f"{', '.join(others)}.",
+                f"{', '.join(other_zones)}.",
             )
         gives = self.cloud.settings.gives
         count = min(room, most, most if gives is None else gives)

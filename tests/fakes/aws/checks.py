@@ -1,17 +1,13 @@
 """What Amazon checks of a launch before it looks for room; moto checks none of it."""
 
-from __future__ import annotations
-
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from tests.fakes import userdata
 from tests.fakes.aws.errors import refused
 from tests.fakes.aws.reservations import ReservationCalls
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 USER_DATA = 16 * 1024  # bytes, before base64
 
@@ -38,16 +34,16 @@ class Checks(ReservationCalls):
             raise refused("InvalidAMIID.Malformed", f'Invalid id: "{image}" (expecting "ami-...")')
         if image not in self.ec2_backend.amis:
             raise refused("InvalidAMIID.NotFound", f"The image id '[{image}]' does not exist")
-        theirs = self.ec2_backend.amis[image].architecture
-        ours = kind["ProcessorInfo"]["SupportedArchitectures"]
-        if theirs not in ours:
+        architecture = self.ec2_backend.amis[image].architecture
+        supported = kind["ProcessorInfo"]["SupportedArchitectures"]
+        if architecture not in supported:
             raise refused(
                 "InvalidParameterValue",
-                f"The architecture '{','.join(ours)}' of the specified instance type does not "
-                f"match the architecture '{theirs}' of the specified AMI. Specify an instance type "
-                "and an AMI that have matching architectures, and try again. You can use "
-                "'describe-instance-types' or 'describe-images' to discover the architecture of "
-                "the instance type or AMI.",
+                f"The architecture '{','.join(supported)}' of the specified instance type does not "
+                f"match the architecture '{architecture}' of the specified AMI. Specify an "
+                "instance type and an AMI that have matching architectures, and try again. You can "
+                "use 'describe-instance-types' or 'describe-images' to discover the architecture "
+                "of the instance type or AMI.",
             )
 
     def _check_keys(self) -> None:
@@ -113,9 +109,9 @@ class Checks(ReservationCalls):
     def _place(self, kind: dict[str, Any], nics: list[dict[str, Any]]) -> str:
         """Choose the subnet, check it, and give its zone."""
         placement = self.params.setdefault("Placement", {})
-        wanted = [nic["SubnetId"] for nic in nics if "SubnetId" in nic]
-        wanted += [self.params["SubnetId"]] if "SubnetId" in self.params else []
-        subnet = self._subnet(wanted[0]) if wanted else self._default_subnet(kind)
+        subnet_ids = [nic["SubnetId"] for nic in nics if "SubnetId" in nic]
+        subnet_ids += [self.params["SubnetId"]] if "SubnetId" in self.params else []
+        subnet = self._subnet(subnet_ids[0]) if subnet_ids else self._default_subnet(kind)
         zone = str(subnet.availability_zone)
         if placement.get("AvailabilityZone", zone) != zone:
             raise refused(
@@ -149,8 +145,8 @@ class Checks(ReservationCalls):
             room = [z for z in offering if self._room(kind, z) >= least]
             zone = (room or offering)[0]
         if zone not in subnets:
-            known = {z.name for z in self.ec2_backend.describe_availability_zones()}
-            if zone not in known:
+            zone_names = {z.name for z in self.ec2_backend.describe_availability_zones()}
+            if zone not in zone_names:
                 raise refused("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
             raise refused("MissingInput", f"No default subnet for availability zone: '{zone}'.")
         return subnets[zone]
@@ -185,12 +181,12 @@ class Checks(ReservationCalls):
                 f"'{kind['InstanceType']}' instance type. Specify a supported instance type or "
                 "change the placement group strategy, and try again.",
             )
-        others = {
+        used_zones = {
             str(life.instance.availability_zone)
             for life in self.here.alive()
             if life.instance.placement.group_name == name
         }
-        if strategy == "cluster" and others - {zone}:
+        if strategy == "cluster" and used_zones - {zone}:
             raise refused(
                 "InvalidPlacementGroup.InUse",
                 f"The placement group '{name}' is already used in a separate zone.",
@@ -201,30 +197,36 @@ def _check_cards(
     nics: Sequence[dict[str, Any]], cards: Sequence[dict[str, Any]], instance: str
 ) -> None:
     """Check each interface against its card (EC2 user guide, network cards and efa-only)."""
-    known = {card["NetworkCardIndex"]: card for card in cards}
-    seen: set[tuple[int, int]] = set()
+    cards_by_index = {card["NetworkCardIndex"]: card for card in cards}
+    places: set[tuple[int, int]] = set()
     for nic in nics:
         card, device = nic.get("NetworkCardIndex", 0), nic.get("DeviceIndex")
-        if device is None or (card, device) in seen or card not in known:
+        if device is None or (card, device) in places or card not in cards_by_index:
             raise refused(
                 "InvalidParameterValue",
                 f"Invalid network card and device index {(card, device)}: each interface needs its "
                 f"own, and there are {len(cards)} cards.",
             )
-        seen.add((card, device))
-        kind, limit = nic.get("InterfaceType", "interface"), known[card]["MaximumNetworkInterfaces"]
-        if kind not in known[card]["InterfaceTypes"] or sum(c == card for c, _ in seen) > limit:
+        places.add((card, device))
+        kind, limit = (
+            nic.get("InterfaceType", "interface"),
+            cards_by_index[card]["MaximumNetworkInterfaces"],
+        )
+        if (
+            kind not in cards_by_index[card]["InterfaceTypes"]
+            or sum(c == card for c, _ in places) > limit
+        ):
             raise refused(
                 "InvalidParameterCombination",
                 f"Network card {card} of {instance} takes at most {limit} interface(s), of the "
-                f"types {', '.join(known[card]['InterfaceTypes'])}.",
+                f"types {', '.join(cards_by_index[card]['InterfaceTypes'])}.",
             )
         if kind == "efa-only" and (card, device) == (0, 0):
             raise refused(
                 "InvalidParameterCombination",
                 "An EFA-only network interface cannot be the primary network interface.",
             )
-    if nics and (0, 0) not in seen:
+    if nics and (0, 0) not in places:
         raise refused(
             "InvalidParameterCombination",
             "A primary network interface, of card 0 and device index 0, is required.",

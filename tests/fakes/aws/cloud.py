@@ -34,7 +34,6 @@ class Cloud(Emulated[Settings]):
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a client needs in its environment."""
         return self._environ(ADMIN)
 
     def _environ(self, key: str) -> dict[str, str]:
@@ -50,7 +49,6 @@ class Cloud(Emulated[Settings]):
         }
 
     def reset(self, settings: Settings | None = None) -> None:
-        """Begin anew."""
         self._reset(settings or Settings())
 
     def _begin_anew(self) -> None:
@@ -66,26 +64,30 @@ class Cloud(Emulated[Settings]):
         """Return the environment of a user who may do what an IAM policy document says, or all."""
         return self._environ(self.permissions.add(name, policy, account))
 
-    def things(self, *, theirs: bool = True) -> frozenset[Thing]:
+    def things(self, *, foreign: bool = True) -> frozenset[Thing]:
         """List what exists, in every region that was used."""
         with self.lock:
             self.tick()
-            found = {thing for region in self._regions.values() for thing in contents.of(region)}
-            return frozenset(found if theirs else found - self.strangers())
+            all_things = {
+                thing for region in self._regions.values() for thing in contents.things(region)
+            }
+            return frozenset(all_things if foreign else all_things - self.strangers())
 
     def strangers(self) -> frozenset[Thing]:
         """List the stranger's things, as they are now."""
         with self.lock:
-            found = {thing for region in self._regions.values() for thing in contents.of(region)}
-            return frozenset(thing for thing in found if strangers.owns(thing))
+            all_things = {
+                thing for region in self._regions.values() for thing in contents.things(region)
+            }
+            return frozenset(thing for thing in all_things if strangers.owns(thing))
 
     def region(self, name: str, account: str = ACCOUNT) -> Region:
         """Return what there is of an account's region beside what moto knows."""
         key = account, name
         if key not in self._regions:
             self._regions[key] = Region(self, name, _backends(account)[name])
-            wanted = self.settings.default_vpc
-            if wanted is not None and name not in wanted:
+            regions = self.settings.default_vpc
+            if regions is not None and name not in regions:
                 self._regions[key].remove_default_vpc()
             else:
                 self._regions[key].open_default_vpc()
@@ -93,7 +95,6 @@ class Cloud(Emulated[Settings]):
         return self._regions[key]
 
     def tick(self) -> None:
-        """Let happen what is due."""
         now = time.monotonic()
         for region in self._regions.values():
             region.tick(now)
@@ -114,7 +115,6 @@ class Cloud(Emulated[Settings]):
             return [life for region in self._regions.values() for life in region.lives.values()]
 
     def lose_tags(self, *kinds: str) -> None:
-        """Remove the tags of all that has ours, of some kinds or all."""
         with self.lock:
             for region in self._regions.values():
                 for kind, number in contents.numbers(region):
@@ -136,7 +136,6 @@ class Cloud(Emulated[Settings]):
                     region.end(instance_id, code)
 
     def rules(self, devices: Mapping[str, str]) -> Rules:
-        """Tell who may reach whom, of instances that have a device each."""
         lives = [life for region in self._regions.values() for life in region.lives.values()]
         instances = {life.instance.id: life.instance for life in lives}
         return instance_hosts.rules(instances, devices, self._connected)

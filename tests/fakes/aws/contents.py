@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from tests.fakes.aws.region import Region
 
 
-def of(region: Region) -> Iterator[Thing]:
-    """List what exists there."""
+def things(region: Region) -> Iterator[Thing]:
     for kind, id_, number, state in _all(region):
         tags = region.backend.tags.get(number, {})
         pairs = tuple(sorted(f"{key}={value}" for key, value in tags.items()))

@@ -1,7 +1,5 @@
 """Elastic File Systems, as the API of EFS describes them (botocore's model, `efs` 2015-02-01)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moto.core.responses import ActionResult

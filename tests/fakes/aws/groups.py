@@ -45,15 +45,15 @@ class GroupCalls(Calls):
                 raise refused(
                     "InvalidPlacementGroupId.NotFound", f"The Placement Group '{id_}' is unknown."
                 )
-        wanted = self.params.get("GroupNames"), self.params.get("GroupIds")
-        found = [
+        selection = self.params.get("GroupNames"), self.params.get("GroupIds")
+        groups = [
             group
             for group in groups
-            if (wanted[0] is None or group.group_name in wanted[0])
-            and (wanted[1] is None or group.id in wanted[1])
+            if (selection[0] is None or group.group_name in selection[0])
+            and (selection[1] is None or group.id in selection[1])
             and all(_passes(group, f) for f in self.params.get("Filters", []))
         ]
-        return ActionResult({"PlacementGroups": found})
+        return ActionResult({"PlacementGroups": groups})
 
     def delete_placement_group(self) -> ActionResult:
         self.need("GroupName")
@@ -73,8 +73,8 @@ class GroupCalls(Calls):
         return EmptyResult()
 
 
-def _passes(group: PlacementGroup, wanted: dict[str, Any]) -> bool:
-    name, patterns = wanted["Name"], wanted.get("Values", [])
+def _passes(group: PlacementGroup, condition: dict[str, Any]) -> bool:
+    name, patterns = condition["Name"], condition.get("Values", [])
     tags = {tag["key"]: tag["value"] for tag in group.get_tags()}
     if name.startswith("tag:"):
         values = [tags[name[4:]]] if name[4:] in tags else []

@@ -1,24 +1,20 @@
 """What the hosts behind Amazon's instances are told, and whom their security groups let in."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.fakes import userdata
-from tests.fakes.hosts import Wanted
+from tests.fakes.hosts import HostSettings
 from tests.fakes.network import Rules
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-
-def wanted(instance: Any) -> Wanted:
+def host_settings(instance: Any) -> HostSettings:
     """Tell what host stands behind an instance."""
     pair = instance.ec2_backend.key_pairs.get(instance.key_name)
     nic = instance.nics[0]
     subnet = ip_network(nic.subnet.cidr_block)
-    return Wanted(
+    return HostSettings(
         id=instance.id,
         address=str(nic.private_ip_address),
         prefix=subnet.prefixlen,

@@ -1,12 +1,11 @@
 """Instances: seen late, listed by pages, ended all or none."""
 
-from __future__ import annotations
-
 import copy
 import re
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2 import utils
@@ -15,9 +14,6 @@ from moto.ec2.utils import Base64EncodedString
 from tests.fakes.aws.calls import Calls
 from tests.fakes.aws.errors import refused
 from tests.fakes.aws.region import OVER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 ID = re.compile(r"i-([0-9a-f]{8}|[0-9a-f]{17})")
 SMALLEST_PAGE, LARGEST_PAGE = 5, 1000
@@ -40,18 +36,18 @@ class InstanceCalls(Calls):
                 "The parameter instancesSet cannot be used with the parameter maxResults",
             )
         if ids is not None:
-            self._known(ids)
+            self._check_ids(ids)
         self.error_on_dryrun()
-        found = [
+        pairs = [
             (reservation, instance)
             for reservation in self.ec2_backend.describe_instances(self._filters())
             for instance in reservation.instances
             if self.here.visible(instance.id) and (ids is None or instance.id in ids)
         ]
-        start, page = self._page(len(found))
-        token = str(start + len(page)) if start + len(page) < len(found) else None
+        start, page = self._page(len(pairs))
+        token = str(start + len(page)) if start + len(page) < len(pairs) else None
         return ActionResult(
-            {"Reservations": self._reservations([found[i] for i in page]), "NextToken": token}
+            {"Reservations": self._reservations([pairs[i] for i in page]), "NextToken": token}
         )
 
     def _filters(self) -> dict[str, Any]:
@@ -67,22 +63,22 @@ class InstanceCalls(Calls):
         size = min(size, self.cloud.settings.page) if "InstanceIds" not in self.params else total
         return start, range(start, min(start + size, total))
 
-    def _reservations(self, found: Sequence[tuple[Any, Any]]) -> list[Any]:
+    def _reservations(self, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
         result: dict[str, Any] = {}
-        for reservation, instance in found:
+        for reservation, instance in pairs:
             if reservation.id not in result:
                 result[reservation.id] = copy.copy(reservation)
                 result[reservation.id].instances = []
-            result[reservation.id].instances.append(self._shown(instance))
+            result[reservation.id].instances.append(self._render(instance))
         return list(result.values())
 
-    def _shown(self, instance: Any) -> Any:
+    def _render(self, instance: Any) -> Any:
         """Show an instance as the cloud knows it at this moment."""
         life = self.here.lives[instance.id]
         bare = life.complete > time.monotonic() or life.state == "terminated"
         return Bare(instance) if bare else instance
 
-    def _known(self, ids: Sequence[str]) -> None:
+    def _check_ids(self, ids: Sequence[str]) -> None:
         """Refuse ids that are wrong, or of instances that the cloud does not know (yet)."""
         if wrong := [i for i in ids if not ID.fullmatch(i)]:
             raise refused("InvalidInstanceID.Malformed", f'Invalid id: "{wrong[0]}"')
@@ -96,12 +92,6 @@ class InstanceCalls(Calls):
                 "InvalidInstanceID.NotFound",
                 f"The instance IDs '{', '.join(strange)}' do not exist",
             )
-
-    def describe_instance_status(self) -> ActionResult:
-        if "InstanceIds" in self.params:
-            self._known(self.params["InstanceIds"])
-        result: ActionResult = super().describe_instance_status()
-        return result
 
     def terminate_instances(self) -> ActionResult:
         protected = [
@@ -129,7 +119,7 @@ class InstanceCalls(Calls):
         """Change the state of instances: of all of them, or of none."""
         self.need("InstanceIds")
         ids = self.params["InstanceIds"]
-        self._known(ids)
+        self._check_ids(ids)
         self.error_on_dryrun()
         states = {i: self.here.lives[i].state for i in ids}
         for id_, state in states.items():
@@ -163,7 +153,7 @@ class InstanceCalls(Calls):
     def get_console_output(self) -> ActionResult:
         self.need("InstanceId")
         instance = self.params["InstanceId"]
-        self._known([instance])
+        self._check_ids([instance])
         self.error_on_dryrun()
         text = self.here.console(instance)
         return ActionResult(

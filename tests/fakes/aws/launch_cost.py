@@ -6,24 +6,21 @@
 Each prints one line of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from cluster.core import journal, plugins
+from cluster.core import plugins
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers import Provider
 from tests.fakes.aws import Cloud, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOOT = 10.0  # seconds that a host takes besides what it really takes; a real one takes longer
 WITHIN = 120.0  # seconds for a host to answer
@@ -39,11 +36,11 @@ def calls(hosts: int) -> dict[str, int]:
     """Count the calls that change something."""
     with Cloud() as cloud:
         os.environ.update(cloud.environ)
-        wanted, provider = spec(hosts), plugins.load(Provider, "aws")
-        provider.plan(wanted)
+        cluster_spec, provider = spec(hosts), plugins.load(Provider, "aws")
+        provider.plan(cluster_spec)
         book = journal.for_cluster("timing")
-        book.append(journal.Intended(spec=wanted, at=time.time()))
-        provider.create(wanted, book)
+        book.append(journal.Intended(spec=cluster_spec, at=time.time()))
+        provider.create(cluster_spec, book)
         launched = len(cloud.mutating())
         provider.destroy("timing")
         book.forget()
@@ -70,7 +67,7 @@ class Watch:
         self._cloud = cloud
         self._count = count
         self._began = 0.0
-        self._told: dict[str, float] = {}
+        self._times: dict[str, float] = {}
         self.booted = 0.0
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
@@ -78,11 +75,11 @@ class Watch:
     @property
     def ready(self) -> float:
         """Seconds until each could be logged into."""
-        return max(self._told.values()) - self._began
+        return max(self._times.values()) - self._began
 
     def on_state(self, host: str, state: str) -> None:
         if state == "ready":
-            self._told.setdefault(host, time.monotonic())
+            self._times.setdefault(host, time.monotonic())
 
     def _watch(self) -> None:
         while len(addresses := list(self._addresses())) < self._count:
@@ -117,7 +114,6 @@ def _until_ssh(address: str) -> None:
 
 
 def main() -> None:
-    """Do what the words say."""
     what, *numbers = sys.argv[1:]
     do = {"calls": calls, "hosts": hosts}[what]
     sys.stdout.write(json.dumps({number: do(int(number)) for number in numbers}) + "\n")

@@ -1,14 +1,11 @@
 """Networks: nothing is deleted while something else needs it."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from moto.core.responses import ActionResult
 
 from tests.fakes.aws.calls import Calls
 from tests.fakes.aws.errors import refused
-
-if TYPE_CHECKING:
-    from moto.core.responses import ActionResult
 
 
 class NetworkCalls(Calls):
@@ -72,11 +69,6 @@ class NetworkCalls(Calls):
             )
         return self._moto("delete_vpc")
 
-    def modify_instance_attribute(self) -> ActionResult:
-        result = self._moto("modify_instance_attribute")
-        self.here.rules_changed()
-        return result
-
     def create_route(self) -> ActionResult:
         result = self._moto("create_route")
         self.here.rules_changed()
@@ -84,11 +76,6 @@ class NetworkCalls(Calls):
 
     def authorize_security_group_ingress(self) -> ActionResult:
         result = self._moto("authorize_security_group_ingress")
-        self.here.rules_changed()
-        return result
-
-    def revoke_security_group_ingress(self) -> ActionResult:
-        result = self._moto("revoke_security_group_ingress")
         self.here.rules_changed()
         return result
 

@@ -64,8 +64,6 @@ PREFIXES = {
 
 
 class Caller(Value, frozen=True, kw_only=True):
-    """Whoever has an access key."""
-
     account: str = ACCOUNT  # that pays
     arn: str  # of a user, or of a session of a role
     id: str  # by which policies know them: of a role, with its session
@@ -140,10 +138,10 @@ def _user(name: str, key: str, account: str, policy: dict[str, Any] | None) -> C
 
 def _denied(service: Service, demand: Demand, caller: Caller) -> ServiceException:
     code = "UnauthorizedOperation" if service.protocol == "ec2" else "AccessDeniedException"
-    who = f"User: {caller.arn}"
+    user = f"User: {caller.arn}"
     return refused(
         code,
-        f"You are not authorized to perform this operation. {who} is not authorized to perform: "
+        f"You are not authorized to perform this operation. {user} is not authorized to perform: "
         f"{demand.action} on resource: {demand.resource} because no identity-based policy allows "
         f"the {demand.action} action",
     )
@@ -152,17 +150,17 @@ def _denied(service: Service, demand: Demand, caller: Caller) -> ServiceExceptio
 def _demands(service: Service) -> Iterator[Demand]:
     action = f"{service.name}:{service.action}"
     if service.name == "ssm":
-        names = service.asked.get("Names") or [service.asked["Name"]]
+        names = service.inputs.get("Names") or [service.inputs["Name"]]
         for name in names:
             arn = f"arn:aws:ssm:{service.region}::parameter{name}"
-            yield Demand(action=action, resource=arn, context=_where(service))
+            yield Demand(action=action, resource=arn, context=_context(service))
     elif service.name != "ec2" or service.action.startswith(("Describe", "Get")):
-        yield Demand(action=action, resource="*", context=_where(service))
+        yield Demand(action=action, resource="*", context=_context(service))
     else:
         yield from _writes(service, action)
 
 
-def _where(service: Service) -> dict[str, tuple[str, ...]]:
+def _context(service: Service) -> dict[str, tuple[str, ...]]:
     region = (service.region,)
     return {"aws:requestedregion": region, "aws:userid": (service.caller.id,), "ec2:region": region}
 
@@ -170,55 +168,55 @@ def _where(service: Service) -> dict[str, tuple[str, ...]]:
 def _writes(service: Service, action: str) -> Iterator[Demand]:
     """Yield what a call of EC2 that changes something needs."""
     tags = _asked_tags(service)
-    made = _made(service)
-    for kind in made:
+    new_kinds = _new_kinds(service)
+    for kind in new_kinds:
         yield _demand(service, action, f"{kind}/*", requested=tags.get(kind))
     for kind, ids in _named(service):
-        requested = _tags_of(service.asked.get("Tags")) if service.action == "CreateTags" else None
+        requested = _tags_of(service.inputs.get("Tags")) if service.action == "CreateTags" else None
         for id_ in ids:
-            if kind not in made:
+            if kind not in new_kinds:
                 yield _demand(service, action, f"{kind}/{id_}", requested=requested)
-    for kind, wanted in tags.items():
-        demand = _demand(service, "ec2:CreateTags", f"{kind}/*", requested=wanted)
+    for kind, new_tags in tags.items():
+        demand = _demand(service, "ec2:CreateTags", f"{kind}/*", requested=new_tags)
         demand.context["ec2:createaction"] = (service.action,)
         yield demand
 
 
-def _made(service: Service) -> list[str]:
+def _new_kinds(service: Service) -> list[str]:
     if service.action == "RunInstances":
         return ["instance", "volume", "network-interface"]
     return [MADE[service.action]] if service.action in MADE else []
 
 
 def _named(service: Service) -> Iterator[tuple[str, list[str]]]:
-    asked = service.asked
-    for key, value in asked.items():
+    inputs = service.inputs
+    for key, value in inputs.items():
         if key in NAMED:
             yield NAMED[key], value if isinstance(value, list) else [value]
     if service.action == "DeletePlacementGroup":
-        yield "placement-group", [asked["GroupName"]]
-    for id_ in asked.get("Resources", []):
+        yield "placement-group", [inputs["GroupName"]]
+    for id_ in inputs.get("Resources", []):
         prefix = id_.partition("-")[0]
         if prefix not in PREFIXES:
             raise GapError(f"the kind of {id_}")
         yield PREFIXES[prefix], [id_]
     if service.action == "RunInstances":
-        yield from _launched(asked)
+        yield from _launched(inputs)
 
 
-def _launched(asked: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    group = asked.get("Placement", {}).get("GroupName")
+def _launched(inputs: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    group = inputs.get("Placement", {}).get("GroupName")
     if group:
         yield "placement-group", [group]
-    for nic in asked.get("NetworkInterfaces", []):
+    for nic in inputs.get("NetworkInterfaces", []):
         yield "security-group", nic.get("Groups", [])
         yield "subnet", [nic["SubnetId"]] if "SubnetId" in nic else ["*"]
-    if "SubnetId" not in asked and not asked.get("NetworkInterfaces"):
+    if "SubnetId" not in inputs and not inputs.get("NetworkInterfaces"):
         yield "subnet", ["*"]
 
 
 def _asked_tags(service: Service) -> dict[str, dict[str, str]]:
-    specs = service.asked.get("TagSpecifications", [])
+    specs = service.inputs.get("TagSpecifications", [])
     return {spec["ResourceType"]: _tags_of(spec.get("Tags")) for spec in specs}
 
 
@@ -232,12 +230,12 @@ def _demand(
     """Return a demand with its condition keys."""
     kind, _, id_ = what.partition("/")
     owner = "" if kind == "image" else service.caller.account
-    context = _where(service)
+    context = _context(service)
     context |= {f"aws:requesttag/{k}".lower(): (v,) for k, v in (requested or {}).items()}
     if requested:
         context["aws:tagkeys"] = tuple(requested)
-    if "InstanceType" in service.asked and kind == "instance":
-        context["ec2:instancetype"] = (service.asked["InstanceType"],)
+    if "InstanceType" in service.inputs and kind == "instance":
+        context["ec2:instancetype"] = (service.inputs["InstanceType"],)
     for key, value in _resource_tags(service, kind, id_).items():
         context[f"aws:resourcetag/{key}".lower()] = (value,)
         context[f"ec2:resourcetag/{key}".lower()] = (value,)

@@ -41,11 +41,11 @@ class SpotPriceCalls(Calls):
 
     def describe_spot_price_history(self) -> ActionResult:
         zones = self.ec2_backend.describe_availability_zones()
-        wanted = self.params.get("AvailabilityZone")
+        zone_name = self.params.get("AvailabilityZone")
         for f in self.params.get("Filters", []):
             raise GapError(f"the filter {f['Name']} of spot prices")
         now = datetime.now(tz=UTC)
-        found = [
+        rows = [
             {
                 "AvailabilityZone": zone.name,
                 "InstanceType": kind,
@@ -55,9 +55,9 @@ class SpotPriceCalls(Calls):
             }
             for zone in zones
             for kind in self.params.get("InstanceTypes", ON_DEMAND)
-            if kind in ON_DEMAND and wanted in (None, zone.name)
+            if kind in ON_DEMAND and zone_name in (None, zone.name)
         ]
-        return ActionResult({"SpotPriceHistory": found})
+        return ActionResult({"SpotPriceHistory": rows})
 
 
 class Pricing(Service):
@@ -72,7 +72,7 @@ class Pricing(Service):
         if self.region not in ("us-east-1", "eu-central-1", "ap-south-1"):
             raise GapError(f"the price list is not served in {self.region}")
         filters = {f["Field"]: f["Value"] for f in self.params.get("Filters", [])}
-        found = [
+        rows = [
             json.dumps(_product(kind, region, price))
             for region in WHERE
             for kind, price in ON_DEMAND.items()
@@ -80,7 +80,7 @@ class Pricing(Service):
         ]
         if unknown := set(filters) - set(_attributes("t2.large", "us-east-1")):
             raise GapError(f"the fields {', '.join(sorted(unknown))} of the price list")
-        return ActionResult({"FormatVersion": "aws_v1", "PriceList": found})
+        return ActionResult({"FormatVersion": "aws_v1", "PriceList": rows})
 
 
 def _attributes(kind: str, region: str) -> dict[str, str]:
@@ -143,13 +143,6 @@ class Quotas(Service):
                 "The request failed because the specified service quota does not exist.",
             )
         return ActionResult({"Quota": self._quota(code)})
-
-    def get_aws_default_service_quota(self) -> ActionResult:
-        return self.get_service_quota()
-
-    def list_service_quotas(self) -> ActionResult:
-        self.need("ServiceCode")
-        return ActionResult({"Quotas": [self._quota(code) for code in QUOTAS]})
 
     def _quota(self, code: str) -> dict[str, Any]:
         return {

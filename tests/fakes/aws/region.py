@@ -56,8 +56,6 @@ class Life:
 
 @dataclass
 class Token:
-    """A client token that was used."""
-
     params: dict[str, Any]
     reservation: Any
 
@@ -94,8 +92,6 @@ class PlacementGroup(TaggedEC2Resource):
 
 @dataclass
 class Region:
-    """A region of the cloud."""
-
     cloud: Cloud
     name: str
     backend: Any
@@ -157,7 +153,7 @@ class Region:
     def launched(self, lives: Sequence[Life]) -> None:
         """Let hosts come up for what was launched."""
         if self.cloud.hosts:
-            self.cloud.hosts.boot([instance_hosts.wanted(life.instance) for life in lives])
+            self.cloud.hosts.boot([instance_hosts.host_settings(life.instance) for life in lives])
 
     def rules_changed(self) -> None:
         """Let the hosts obey their security groups as they are now."""
@@ -166,19 +162,15 @@ class Region:
 
     def console(self, instance_id: str) -> str:
         """Return what an instance said on its console."""
-        if time.monotonic() < self.lives[instance_id].made + self.cloud.settings.console:
-            return ""
         if self.cloud.hosts:
             return self.cloud.hosts.console(instance_id)
         pending = self.lives[instance_id].state == "pending"
         return "" if pending else "There is no host behind this instance.\n"
 
     def public_address(self) -> str:
-        """Return a public address that nobody has."""
         return next(self.cloud.public)
 
     def tick(self, now: float) -> None:
-        """Let happen what is due."""
         for life in self.lives.values():
             if life.dies <= now and life.state not in OVER:
                 self.end(life.instance.id, "Server.InternalError")
@@ -188,8 +180,8 @@ class Region:
                 self._by_itself(life)
 
     def _host_gone(self, life: Life) -> bool:
-        host = self.cloud.hosts.of(life.instance.id) if self.cloud.hosts else None
-        return host is not None and host.gone
+        host = self.cloud.hosts.find(life.instance.id) if self.cloud.hosts else None
+        return host is not None and host.has_died
 
     def _by_itself(self, life: Life) -> None:
         """Do what an instance asked for that shuts itself down."""
@@ -199,7 +191,7 @@ class Region:
             self.stop(life.instance.id, BY_ITSELF)
 
     def _pull_the_plug(self, life: Life) -> None:
-        host = self.cloud.hosts.of(life.instance.id) if self.cloud.hosts else None
+        host = self.cloud.hosts.find(life.instance.id) if self.cloud.hosts else None
         if host is not None:
             host.end()
 
@@ -262,10 +254,8 @@ class Region:
                 reservation.instances = [i for i in reservation.instances if i.id != id_]
 
     def alive(self) -> list[Life]:
-        """Return the instances that are not terminated."""
         return [life for life in self.lives.values() if life.state != "terminated"]
 
     def visible(self, instance_id: str) -> bool:
-        """Tell whether the cloud lets anybody see an instance yet."""
         life = self.lives.get(instance_id)
         return life is not None and life.visible <= time.monotonic()

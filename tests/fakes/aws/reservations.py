@@ -1,33 +1,29 @@
 """Capacity reservations, which moto knows in launch templates only (EC2 API reference, errors)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.core.responses import ActionResult
 
 from tests.fakes.aws.capacity import Room
 from tests.fakes.aws.errors import refused
-
-if TYPE_CHECKING:
-    from tests.fakes.aws.values import Reserved
+from tests.fakes.aws.values import Reserved
 
 
 class ReservationCalls(Room):
     """What is reserved, and what a launch into it needs."""
 
     def describe_capacity_reservations(self) -> ActionResult:
-        wanted = self.params.get("CapacityReservationIds")
+        ids = self.params.get("CapacityReservationIds")
         types = [
             f["Values"] for f in self.params.get("Filters", ()) if f["Name"] == "instance-type"
         ]
         rows = [
-            self._row(one)
-            for one in self.cloud.settings.reservations
-            if one.zone.startswith(self.region)
-            and (wanted is None or one.id in wanted)
-            and all(one.instance in values for values in types)
+            self._row(reservation)
+            for reservation in self.cloud.settings.reservations
+            if reservation.zone.startswith(self.region)
+            and (ids is None or reservation.id in ids)
+            and all(reservation.instance in values for values in types)
         ]
         return ActionResult({"CapacityReservations": rows})
 
@@ -41,32 +37,34 @@ class ReservationCalls(Room):
         ]
         return ActionResult({"SpotPlacementScores": rows})
 
-    def _row(self, one: Reserved) -> dict[str, Any]:
+    def _row(self, reservation: Reserved) -> dict[str, Any]:
         now = datetime.now(UTC)
         return {
-            "CapacityReservationId": one.id,
-            "InstanceType": one.instance,
-            "InstancePlatform": one.platform,
-            "AvailabilityZone": one.zone,
-            "Tenancy": one.tenancy,
-            "TotalInstanceCount": one.total,
-            "AvailableInstanceCount": self._free(one),
-            "State": one.state,
-            "StartDate": now + timedelta(seconds=one.start),
-            "EndDate": None if one.end is None else now + timedelta(seconds=one.end),
-            "EndDateType": "unlimited" if one.end is None else "limited",
+            "CapacityReservationId": reservation.id,
+            "InstanceType": reservation.instance,
+            "InstancePlatform": reservation.platform,
+            "AvailabilityZone": reservation.zone,
+            "Tenancy": reservation.tenancy,
+            "TotalInstanceCount": reservation.total,
+            "AvailableInstanceCount": self._free(reservation),
+            "State": reservation.state,
+            "StartDate": now + timedelta(seconds=reservation.start),
+            "EndDate": None
+            if reservation.end is None
+            else now + timedelta(seconds=reservation.end),
+            "EndDateType": "unlimited" if reservation.end is None else "limited",
             "InstanceMatchCriteria": "targeted",
-            "ReservationType": "capacity-block" if one.block else "default",
+            "ReservationType": "capacity-block" if reservation.block else "default",
         }
 
-    def _free(self, one: Reserved) -> int:
-        gone = ("shutting-down", "terminated")
+    def _free(self, reservation: Reserved) -> int:
+        final_states = ("shutting-down", "terminated")
         used = [
             id_
             for id_, target in self.here.reserved.items()
-            if target == one.id and self.here.lives[id_].state not in gone
+            if target == reservation.id and self.here.lives[id_].state not in final_states
         ]
-        return one.total - len(used)
+        return reservation.total - len(used)
 
     def _check_reservation(self, kind: dict[str, Any], zone: str) -> None:
         spec = self.params.get("CapacityReservationSpecification")
@@ -78,40 +76,46 @@ class ReservationCalls(Room):
                     "The capacity-block market type needs a Capacity Block to be targeted.",
                 )
             return
-        one = self._target(spec["CapacityReservationTarget"]["CapacityReservationId"])
-        target = one.id
-        if one.state != "active":
+        reservation = self._target(spec["CapacityReservationTarget"]["CapacityReservationId"])
+        target = reservation.id
+        if reservation.state != "active":
             raise refused(
                 "InvalidCapacityReservationState",
-                f"The capacity reservation {target} is in the state {one.state}.",
+                f"The capacity reservation {target} is in the state {reservation.state}.",
             )
-        if one.block != (market == "capacity-block") or market == "spot":
+        if reservation.block != (market == "capacity-block") or market == "spot":
             raise refused(
                 "InvalidParameterCombination",
                 f"The market type {market} does not fit the capacity reservation {target}.",
             )
         image = self.ec2_backend.amis[self.params["ImageId"]]
-        asked = (kind["InstanceType"], zone, image.platform_details, "default")
-        if (one.instance, one.zone, one.platform, one.tenancy) != asked:
+        needs = (kind["InstanceType"], zone, image.platform_details, "default")
+        if (
+            reservation.instance,
+            reservation.zone,
+            reservation.platform,
+            reservation.tenancy,
+        ) != needs:
             raise refused(
                 "InvalidParameterValue",
-                f"The capacity reservation {target} is of {one.instance} in {one.zone}.",
+                f"The capacity reservation {target} is of {reservation.instance} in "
+                f"{reservation.zone}.",
             )
         if self.params.get("Placement", {}).get("GroupName"):
             raise refused(
                 "UnsupportedOperation",
                 f"The capacity reservation {target} is not in the placement group.",
             )
-        if self._free(one) < int(self.params["MinCount"]):
+        if self._free(reservation) < int(self.params["MinCount"]):
             raise refused(
                 "ReservationCapacityExceeded",
                 f"The requested instance count exceeds what is available in {target}.",
             )
 
     def _target(self, id_: str) -> Reserved:
-        for one in self.cloud.settings.reservations:
-            if one.id == id_:
-                return one
+        for reservation in self.cloud.settings.reservations:
+            if reservation.id == id_:
+                return reservation
         raise refused(
             "InvalidCapacityReservationId.NotFound",
             f"The capacity reservation '{id_}' does not exist",

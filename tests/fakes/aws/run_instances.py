@@ -36,9 +36,9 @@ class LaunchCalls(Checks):
 
     def run_instances(self) -> ActionResult:
         self.need("MinCount", "MaxCount", "ImageId", "InstanceType")
-        asked = {key: value for key, value in self.params.items() if key not in NOT_COMPARED}
-        asked = copy.deepcopy(asked)
-        if before := self._before(asked):
+        params = {key: value for key, value in self.params.items() if key not in NOT_COMPARED}
+        params = copy.deepcopy(params)
+        if before := self._before(params):
             return ActionResult(before)
         kind = self._check_kind()
         self._check_image(kind)
@@ -53,22 +53,23 @@ class LaunchCalls(Checks):
         count = self._count(kind, zone, len(nics) or 1)
         reservation = self._launch(count, nics)
         if token := self.params.get("ClientToken"):
-            self.here.tokens[token] = Token(asked, reservation)
+            self.here.tokens[token] = Token(params, reservation)
         return ActionResult(reservation)
 
-    def _before(self, asked: dict[str, Any]) -> Any:
+    def _before(self, params: dict[str, Any]) -> Any:
         """Return what the same token made before."""
         token = self.here.tokens.get(self.params.get("ClientToken", ""))
         if token is None:
             return None
-        if token.params != asked:
+        if token.params != params:
             raise refused(
                 "IdempotentParameterMismatch",
                 "Arguments on this idempotent request are inconsistent with arguments used in "
                 "previous request(s).",
             )
         if any(
-            self.here.lives[one.id].state == "terminated" for one in token.reservation.instances
+            self.here.lives[instance.id].state == "terminated"
+            for instance in token.reservation.instances
         ):
             raise refused(
                 "IdempotentInstanceTerminated",
@@ -98,13 +99,15 @@ class LaunchCalls(Checks):
     def _volumes(self) -> list[dict[str, Any]]:
         """Return the volumes that are asked for; of the root's, the image says the rest."""
         image = self.ec2_backend.amis[self.params["ImageId"]]
-        asked = {volume["DeviceName"]: volume for volume in copy.deepcopy(self._asked_volumes())}
+        volumes = {
+            volume["DeviceName"]: volume for volume in copy.deepcopy(self._requested_volumes())
+        }
         for volume in image.block_device_mappings:
-            own = asked.setdefault(volume["DeviceName"], {"DeviceName": volume["DeviceName"]})
+            own = volumes.setdefault(volume["DeviceName"], {"DeviceName": volume["DeviceName"]})
             own["Ebs"] = {**volume["Ebs"], **own.get("Ebs", {})}
-        return list(asked.values())
+        return list(volumes.values())
 
-    def _asked_volumes(self) -> list[dict[str, Any]]:
+    def _requested_volumes(self) -> list[dict[str, Any]]:
         volumes: list[dict[str, Any]] = self.params.get("BlockDeviceMappings", [])
         return volumes
 
@@ -121,11 +124,11 @@ class LaunchCalls(Checks):
         instance.lifecycle = market
         instance.spot_instance_request_id = f"sir-{instance.id[-8:]}" if market == "spot" else None
         instance.placement.group_name = self.params["Placement"].get("GroupName", "")
-        for nic, (index, asked) in zip(instance.nics.values(), cards, strict=False):
+        for nic, (index, card) in zip(instance.nics.values(), cards, strict=False):
             nic.__class__ = CardInterface
             nic.device_index = index
-            nic.card = asked.get("NetworkCardIndex", 0)
-            nic.interface_type = asked.get("InterfaceType", "interface")
+            nic.card = card.get("NetworkCardIndex", 0)
+            nic.interface_type = card.get("InterfaceType", "interface")
         tags = self.tags("network-interface")
         for nic in instance.nics.values():
             nic.delete_on_termination = True

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from moto.core.request import Request
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
-from tests.fakes.aws import known
+from tests.fakes.aws import actions
 from tests.fakes.aws.ec2 import Ec2
 from tests.fakes.aws.efs import Efs
-from tests.fakes.aws.others import Ssm, Sts
 from tests.fakes.aws.prices import Pricing, Quotas
 from tests.fakes.aws.service import Reply
+from tests.fakes.aws.sts_ssm import Ssm, Sts
 from tests.fakes.aws.values import Call, Fault
-from tests.fakes.faults import kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,8 +44,6 @@ def listener(cloud: Cloud, port: int) -> ThreadedWSGIServer:
 
 
 class Answers:
-    """A WSGI application."""
-
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
@@ -75,55 +71,33 @@ class Answers:
         return [reply.body]
 
     def _answer(self, service: Service, ends: tuple[int, int]) -> Reply | None:
-        cloud = self._cloud
-        with cloud.lock:
-            log = cloud.log
-            call = _call(len(log), service)
-            log.append(call)
-            fault = cloud.faults.of(call)
-        harm = fault or Fault(action="*")
-        if harm.kill == "before":
-            kill(*ends)
-        if harm.refuse:
-            cloud.refuse(harm.refuse)
-        if harm.kill == "before" or harm.drop == "before" or harm.refuse:
-            return self._ended(log, call, None, lost=True)
-        with cloud.lock:
+        call = Call(
+            service=service.name,
+            action=service.action,
+            region=service.region,
+            user=service.cloud.permissions.name(service.user),
+            mutating=actions.mutating(service.action, service.inputs),
+            params=service.inputs,
+        )
+        return self._cloud.exchange(
+            call,
+            lambda harm: self._executed(service, harm),
+            lambda reply: (reply.status, reply.code),
+            ends,
+        )
+
+    def _executed(self, service: Service, harm: Fault) -> Reply:
+        with self._cloud.lock:
             if harm.body is not None:
-                reply = Reply(
+                return Reply(
                     status=harm.status or 502,
                     headers={"Content-Type": "text/html"},
                     body=harm.body.encode(),
                 )
-            elif harm.code:
-                reply = service.error(harm.code, harm.message, harm.status)
-            else:
-                cloud.region(service.region, service.get_current_account())
-                cloud.tick()
-                reply = service.execute()
-                if harm.cut:
-                    reply = msgspec.structs.replace(reply, body=reply.body[: len(reply.body) // 2])
-        time.sleep(harm.delay)
-        if harm.kill == "after":
-            kill(*ends)
-        return self._ended(log, call, reply, lost="after" in (harm.drop, harm.kill))
-
-    def _ended(
-        self, log: list[Call], call: Call, reply: Reply | None, *, lost: bool
-    ) -> Reply | None:
-        status, code = (reply.status, reply.code) if reply else (0, "")
-        with self._cloud.lock:
-            log[call.number] = msgspec.structs.replace(call, status=status, code=code, lost=lost)
-        return None if lost else reply
-
-
-def _call(number: int, service: Service) -> Call:
-    return Call(
-        number=number,
-        service=service.name,
-        action=service.action,
-        region=service.region,
-        user=service.cloud.permissions.name(service.user),
-        mutating=known.mutating(service.name, service.action, service.asked),
-        params=service.asked,
-    )
+            if harm.code:
+                return service.error(harm.code, harm.message, harm.status)
+            self._cloud.region(service.region, service.get_current_account())
+            self._cloud.tick()
+            reply = service.execute()
+            half = reply.body[: len(reply.body) // 2]
+            return msgspec.structs.replace(reply, body=half) if harm.cut else reply

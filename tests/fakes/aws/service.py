@@ -11,7 +11,7 @@ from moto.core.responses import ActionResult, BaseResponse
 from moto.core.utils import camelcase_to_underscores
 
 from cluster.core.model.value import Value
-from tests.fakes.aws import known
+from tests.fakes.aws import actions
 from tests.fakes.aws.errors import STATUS, refused, written
 from tests.fakes.aws.permissions import ACCOUNT, Caller
 from tests.fakes.gaps import GapError
@@ -37,8 +37,6 @@ CHECKED = {  # these look further than at permissions, and do not forget that it
 
 
 class Reply(Value, frozen=True, kw_only=True):
-    """What goes back to the caller."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -63,7 +61,7 @@ class Service(BaseResponse):
         return str(self._get_action())
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, Any]:
         return dict(self.params)
 
     @property
@@ -74,18 +72,17 @@ class Service(BaseResponse):
     @property
     def caller(self) -> Caller:
         """Whose that key is."""
-        found = self.cloud.permissions.caller(self.user)
-        if found is None:
+        caller = self.cloud.permissions.caller(self.user)
+        if caller is None:
             raise refused("InvalidClientTokenId", "The security token is invalid")
-        return found
+        return caller
 
     def get_current_account(self) -> str:
         """Return the account that the call is for, as moto asks for it."""
-        found = self.cloud.permissions.caller(self.user)
-        return found.account if found else ACCOUNT
+        caller = self.cloud.permissions.caller(self.user)
+        return caller.account if caller else ACCOUNT
 
     def error(self, code: str, message: str, status: int = 0) -> Reply:
-        """Write an error."""
         kind, body = written(self.protocol, code, message)
         return Reply(
             status=status or STATUS.get(code, 400),
@@ -98,25 +95,25 @@ class Service(BaseResponse):
         """Do what was asked, or refuse."""
         try:
             self._check()
-            return self._done(getattr(self, camelcase_to_underscores(self.action))())
+            return self._reply(getattr(self, camelcase_to_underscores(self.action))())
         except ServiceException as error:
             return self.error(error.code, error.message)
         except Exception as error:  # noqa: BLE001 - whatever moto does not know is a gap
             what = str(error) if isinstance(error, GapError) else traceback.format_exc()
-            self.cloud.gaps.append(f"{self.name} {self.action} {self.asked}: {what}")
+            self.cloud.gaps.append(f"{self.name} {self.action} {self.inputs}: {what}")
             return self.error("EmulatorGap", f"The test cloud does not know this: {what}")
 
     def _check(self) -> None:
         self.cloud.permissions.check(self)
-        unknown = known.unknown(self.name, self.action, self.asked)
+        unknown = actions.unknown(self.name, self.action, self.inputs)
         if unknown:
             raise GapError(f"{self.action}: {unknown}")
-        if odd := known.odd_filter(self.action, self.asked):
+        if odd := actions.odd_filter(self.action, self.inputs):
             raise refused("InvalidParameterValue", f"The filter '{odd}' is invalid")
         if self.params.get("DryRun") and self.action not in CHECKED:
             raise refused("DryRunOperation", WOULD)
 
-    def _done(self, result: Any) -> Reply:
+    def _reply(self, result: Any) -> Reply:
         if isinstance(result, ActionResult):
             status, headers, body = self.serialized(result)
         elif isinstance(result, str):

@@ -60,5 +60,4 @@ def _instance(cloud: Cloud, name: str, subnet: Any) -> None:
 
 
 def owns(thing: Thing) -> bool:
-    """Tell whether a thing is the stranger's."""
     return MARK in thing.tags

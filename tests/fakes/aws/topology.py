@@ -34,7 +34,7 @@ class TopologyCalls(InstanceCalls):
         if len(ids or ()) > MOST:
             raise refused("InvalidParameterValue", "instance-ids cannot contain over 100 values.")
         if ids is not None:
-            self._known(ids)
+            self._check_ids(ids)
         self.error_on_dryrun()
         lives = [
             life
@@ -42,21 +42,21 @@ class TopologyCalls(InstanceCalls):
             if self.here.visible(id_) and (ids is None or id_ in ids)
         ]
         start = int(self.params.get("NextToken", "0"))
-        end = start + min(int(self.params.get("MaxResults", PAGE)), self.cloud.settings.nodes_page)
+        end = start + int(self.params.get("MaxResults", PAGE))
         token = str(end) if end < len(lives) else None
-        shown = [self._placed(life) for life in lives[start:end]]
-        return ActionResult({"Instances": shown, "NextToken": token})
+        rows = [self._placed(life) for life in lives[start:end]]
+        return ActionResult({"Instances": rows, "NextToken": token})
 
     def _placed(self, life: Life) -> dict[str, Any]:
         """Show where an instance is; of other types and states, Amazon does not say it."""
         instance = life.instance
-        told = TYPES.fullmatch(instance.instance_type) and life.state == "running"
+        is_listed = TYPES.fullmatch(instance.instance_type) and life.state == "running"
         nodes = self.cloud.settings.nodes
-        where = nodes[instance.ami_launch_index] if nodes else ONE_PLACE
+        place = nodes[instance.ami_launch_index] if nodes else ONE_PLACE
         return {
             "InstanceId": instance.id,
             "InstanceType": instance.instance_type,
             "GroupName": instance.placement.group_name or None,
-            "NetworkNodes": list(where) if told else None,
+            "NetworkNodes": list(place) if is_listed else None,
             "AvailabilityZone": instance.availability_zone,
         }

@@ -33,7 +33,6 @@ class Settings(Value, frozen=True, kw_only=True):
     incomplete: float = 0.0  # how long after that an instance has no addresses yet
     ending: float = 0.0  # how long an instance is `shutting-down` or `stopping`
     dies: float | None = None  # an instance ends by itself so long after its launch; never, if none
-    console: float = 0.0  # how long after a launch nothing is known of an instance's console
     boot: float = 0.0  # how long a host takes to come up, besides what it really takes
     minute: float = 60.0  # how long a minute of a host's `shutdown -P +1` takes
     rate: str = ""  # of every host's link, such as `10gbit`; as fast as this machine can, if empty
@@ -51,4 +50,3 @@ class Settings(Value, frozen=True, kw_only=True):
     reservations: tuple[Reserved, ...] = ()
     scores: Mapping[str, int] = {}  # Spot placement scores, by zone
     file_systems: Mapping[str, tuple[str, ...]] = {}  # of EFS, by id: zones with a mount target
-    nodes_page: int = 1000  # how many instances a page of DescribeInstanceTopology has at most

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tests.fakes.gaps import GapError
 from tests.fakes.gcp.catalog import PROJECT, QUOTA_OF_GPU, SUBNETS, ZONES
@@ -38,44 +39,21 @@ NEW_QUOTAS = tuple(f"NVIDIA_{gpu}_GPUS" for gpu in ("H100", "H100_MEGA", "H200",
 OPERATIONS = ("zoneOperations", "regionOperations", "globalOperations")
 
 
-class Calls(GroupCalls):
-    """All of them."""
+def _snake(match: re.Match[str]) -> str:
+    return "_" + match[0].strip(".").lower()
 
-    BEHAVIOURS: ClassVar[dict[str, str]] = {
-        "advice.capacity": "capacity_advice",
-        "disks.delete": "delete_disk",
-        "firewalls.delete": "delete_plain",
-        "firewalls.insert": "insert_firewall",
-        "images.getFromFamily": "image_of_family",
-        "instanceGroupManagerResizeRequests.insert": "insert_resize_request",
-        "instanceGroupManagers.delete": "delete_group",
-        "instanceGroupManagers.insert": "insert_group",
-        "instanceTemplates.delete": "delete_template",
-        "instanceTemplates.insert": "insert_template",
-        "instances.bulkInsert": "bulk_insert",
-        "instances.delete": "delete_instance",
-        "instances.getGuestAttributes": "guest_attributes",
-        "instances.getSerialPortOutput": "serial_port",
-        "networks.delete": "delete_network",
-        "networks.insert": "insert_network",
-        "projects.get": "project",
-        "regions.get": "region",
-        "regions.list": "regions",
-        "resourcePolicies.delete": "delete_policy",
-        "resourcePolicies.insert": "insert_policy",
-        "subnetworks.delete": "delete_subnet",
-        "subnetworks.insert": "insert_subnet",
-    }
+
+class Calls(GroupCalls):
+    """The calls, each named by its id, such as `instances_bulk_insert`."""
 
     def execute(self) -> dict[str, Any]:
-        """Do what is asked."""
-        method = self.asked.method
+        method = self.request.method
         verb = method.id.partition(".")[2]
-        if self.asked.places.get("project", PROJECT) != PROJECT and method.collection != "images":
+        if self.request.places.get("project", PROJECT) != PROJECT and method.collection != "images":
             raise RefusedError(
                 "forbidden",
                 f"Required 'compute.{method.id}' permission for "
-                f"'projects/{self.asked.places['project']}'",
+                f"'projects/{self.request.places['project']}'",
             )
         if method.collection in OPERATIONS and verb in ("get", "wait"):
             return self._operation()
@@ -83,86 +61,87 @@ class Calls(GroupCalls):
             return self._operations()
         if verb in READ.get(method.collection, ()):
             return self._read(verb)
-        if method.id not in self.BEHAVIOURS:
+        behaviour = getattr(self, re.sub("[.A-Z]", _snake, method.id), None)
+        if behaviour is None:
             raise GapError(f"{method.id} has no behaviour")
         if before := self._before():
             return before
-        result = getattr(self, self.BEHAVIOURS[method.id])()
+        result = behaviour()
         if isinstance(result, dict):
             return result
         return self._begun(result)
 
     def _before(self) -> dict[str, Any] | None:
         """Return what the same request began before."""
-        request = self.asked.query.get("requestId", "")
+        request = self.request.query.get("requestId", "")
         before = self.cloud.operations.before(request)
         if before is None:
             return None
         if before[0] != self._what():
             raise RefusedError("invalid", f"The request id {request} was used for another request.")
-        return before[1].shown()
+        return before[1].render()
 
     def _what(self) -> object:
-        return self.asked.method.id, self.asked.places, self.asked.body
+        return self.request.method.id, self.request.places, self.request.body
 
     def _begun(self, operation: Operation) -> dict[str, Any]:
         self.cloud.operations.remember(
-            self.asked.query.get("requestId", ""), self._what(), operation
+            self.request.query.get("requestId", ""), self._what(), operation
         )
         if self.harm and self.harm.code:
             operation.fail(self.harm.code, self.harm.message)
-        shown = operation.shown()
+        answer = operation.render()
         self.cloud.tick()
-        return shown
+        return answer
 
     # Reading.
 
     def _operation(self) -> dict[str, Any]:
-        name = self.asked.places["operation"]
+        name = self.request.places["operation"]
         operation = self.cloud.operations.get(name)
         if operation is None or operation.scope != self.scope:
             raise missing(name)
-        return operation.shown()
+        return operation.render()
 
     def _operations(self) -> dict[str, Any]:
-        wanted = self.asked.query.get("filter", "")
-        found = [one.shown() for one in self.cloud.operations.of(self.scope)]
-        return {"items": [one for one in found if passes(wanted, one)]}
+        expression = self.request.query.get("filter", "")
+        operations = [operation.render() for operation in self.cloud.operations.select(self.scope)]
+        return {"items": [operation for operation in operations if passes(expression, operation)]}
 
     def _read(self, verb: str) -> dict[str, Any]:
         if verb == "get":
-            return self.shown(self.found())
+            return self.render(self.find())
         if verb == "list":
             return self._paged(self._below(self.path))
         return self._aggregated()
 
     def _below(self, prefix: str) -> list[tuple[str, dict[str, Any]]]:
-        wanted = self.asked.query.get("filter", "")
+        expression = self.request.query.get("filter", "")
         return [
-            (path, self.shown(one))
-            for path, one in sorted(self.cloud.resources.items())
-            if path.rpartition("/")[0] == prefix and passes(wanted, one)
+            (path, self.render(resource))
+            for path, resource in sorted(self.cloud.resources.items())
+            if path.rpartition("/")[0] == prefix and passes(expression, resource)
         ]
 
-    def _paged(self, found: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-        page, token = self._page(found)
+    def _paged(self, items: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+        page, token = self._page(items)
         for path, _ in page:
             if path in self.cloud.lives:
                 self.cloud.lives[path].was_listed(time.monotonic())
-        return {"items": [one for _, one in page], **token}
+        return {"items": [resource for _, resource in page], **token}
 
     def _page(
-        self, found: list[tuple[str, dict[str, Any]]]
+        self, items: list[tuple[str, dict[str, Any]]]
     ) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, str]]:
-        query = self.asked.query
+        query = self.request.query
         most = min(int(query.get("maxResults", 500)), self.cloud.settings.page)
         start = int(query.get("pageToken", 0))
-        token = {"nextPageToken": str(start + most)} if start + most < len(found) else {}
-        return found[start : start + most], token
+        token = {"nextPageToken": str(start + most)} if start + most < len(items) else {}
+        return items[start : start + most], token
 
     def _aggregated(self) -> dict[str, Any]:
         """List what is in all zones or regions; those with nothing say so."""
-        kind = self.asked.method.collection
+        kind = self.request.method.collection
         zonal = kind in (
             *("acceleratorTypes", "disks", "instanceGroupManagers", "instances"),
             *("machineTypes", "reservations"),
@@ -172,37 +151,36 @@ class Calls(GroupCalls):
             if zonal
             else [f"regions/{region}" for region in ZONES]
         )
-        found = [
-            one for scope in scopes for one in self._below(f"projects/{PROJECT}/{scope}/{kind}")
-        ]
-        page, token = self._page(found)
+        page, token = self._page(
+            [item for scope in scopes for item in self._below(f"projects/{PROJECT}/{scope}/{kind}")]
+        )
         items: dict[str, Any] = {
             scope: {"warning": {"code": "NO_RESULTS_ON_PAGE", "message": "There are no results."}}
             for scope in scopes
         }
-        for path, one in page:
+        for path, resource in page:
             listed = items["/".join(path.split("/")[2:4])]
             listed.pop("warning", None)
-            listed.setdefault(kind, []).append(one)
+            listed.setdefault(kind, []).append(resource)
         return {"items": items, **token}
 
-    def image_of_family(self) -> dict[str, Any]:
+    def images_get_from_family(self) -> dict[str, Any]:
         """Return the newest image of a family that is not deprecated."""
-        wanted = self.asked.places
+        places = self.request.places
         images = [
-            one
-            for path, one in self.cloud.resources.items()
-            if path.startswith(f"projects/{wanted['project']}/global/images/")
-            and one["family"] == wanted["family"]
-            and "deprecated" not in one
+            image
+            for path, image in self.cloud.resources.items()
+            if path.startswith(f"projects/{places['project']}/global/images/")
+            and image["family"] == places["family"]
+            and "deprecated" not in image
         ]
         if not images:
-            raise missing(f"projects/{wanted['project']}/global/images/family/{wanted['family']}")
-        return self.shown(max(images, key=lambda one: str(one["creationTimestamp"])))
+            raise missing(f"projects/{places['project']}/global/images/family/{places['family']}")
+        return self.render(max(images, key=lambda image: str(image["creationTimestamp"])))
 
-    def capacity_advice(self) -> dict[str, Any]:
+    def advice_capacity(self) -> dict[str, Any]:
         """Tell how likely spot machines are to be had, of a type and in the region."""
-        region, body = self.asked.places["region"], self.asked.body
+        region, body = self.request.places["region"], self.request.body
         [machines] = body["instanceFlexibilityPolicy"]["instanceSelections"].values()
         for name in machines["machineTypes"]:
             below = [f"projects/{PROJECT}/zones/{zone}/machineTypes" for zone in ZONES[region]]
@@ -215,20 +193,17 @@ class Calls(GroupCalls):
         scores = {"obtainability": self.cloud.settings.obtainable[region]}
         return {"recommendations": [{"scores": scores}]}
 
-    def project(self) -> dict[str, Any]:
-        """Tell of the project."""
+    def projects_get(self) -> dict[str, Any]:
         metrics = ("GPUS_ALL_REGIONS", "NETWORKS")
         return {"name": PROJECT, "quotas": [self._quota("", metric) for metric in metrics]}
 
-    def region(self) -> dict[str, Any]:
-        """Tell of a region."""
-        name = self.asked.places["region"]
+    def regions_get(self) -> dict[str, Any]:
+        name = self.request.places["region"]
         if name not in ZONES:
             raise missing(f"projects/{PROJECT}/regions/{name}")
         return self._region(name)
 
-    def regions(self) -> dict[str, Any]:
-        """List all regions."""
+    def regions_list(self) -> dict[str, Any]:
         return {"items": [self._region(name) for name in ZONES]}
 
     def _region(self, name: str) -> dict[str, Any]:
@@ -236,8 +211,8 @@ class Calls(GroupCalls):
         metrics += ["PREEMPTIBLE_CPUS", "N2_CPUS", "C2_CPUS", "C3_CPUS", "A2_CPUS", "T2A_CPUS"]
         gpus = sorted(QUOTA_OF_GPU.values())
         metrics += [
-            *(one for one in gpus if one not in NEW_QUOTAS),
-            *(f"PREEMPTIBLE_{one}" for one in gpus if one not in NEW_QUOTAS[1:]),
+            *(metric for metric in gpus if metric not in NEW_QUOTAS),
+            *(f"PREEMPTIBLE_{metric}" for metric in gpus if metric not in NEW_QUOTAS[1:]),
         ]
         return {
             "name": name,
@@ -255,9 +230,12 @@ class Calls(GroupCalls):
 
     # What instances need.
 
-    def insert_firewall(self) -> Operation:
-        """Make a firewall rule."""
-        body = {"priority": 1000, "direction": "INGRESS", **self.asked.body}
+    def firewalls_delete(self) -> Operation:
+        """Delete a firewall rule."""
+        return self.delete_plain()
+
+    def firewalls_insert(self) -> Operation:
+        body = {"priority": 1000, "direction": "INGRESS", **self.request.body}
         body["network"] = path_of(body.get("network", "global/networks/default"))
         if body["network"] not in self.cloud.resources:
             raise missing(body["network"])
@@ -269,22 +247,21 @@ class Calls(GroupCalls):
             body["sourceRanges"] = ["0.0.0.0/0"]
         return self.insert(body, self._obey)
 
-    def insert_policy(self) -> Operation:
-        """Make a resource policy."""
-        group = self.asked.body.get("groupPlacementPolicy")
-        if set(self.asked.body) - {"name", "description", "groupPlacementPolicy"} or not group:
-            raise GapError(f"a policy like {self.asked.body}")
+    def resource_policies_insert(self) -> Operation:
+        group = self.request.body.get("groupPlacementPolicy")
+        if set(self.request.body) - {"name", "description", "groupPlacementPolicy"} or not group:
+            raise GapError(f"a policy like {self.request.body}")
         if set(group) != {"collocation"} or group["collocation"] != "COLLOCATED":
             raise GapError(f"a placement like {group}: with vmCount, instances wait for each other")
-        region = self.asked.places["region"]
-        if self.quotas.left(region, "AFFINITY_GROUPS") < 1:
+        region = self.request.places["region"]
+        if self.quotas.remainder(region, "AFFINITY_GROUPS") < 1:
             raise RefusedError("quotaExceeded", f"Quota 'AFFINITY_GROUPS' exceeded in {region}.")
-        return self.insert({**self.asked.body, "region": region, "status": "READY"})
+        return self.insert({**self.request.body, "region": region, "status": "READY"})
 
-    def insert_network(self) -> Operation:
+    def networks_insert(self) -> Operation:
         """Make a network; one of the automatic kind has a subnet in every region."""
-        body = {"mtu": 1460, "autoCreateSubnetworks": True, **self.asked.body}
-        if self.quotas.left("", "NETWORKS") < 1:
+        body = {"mtu": 1460, "autoCreateSubnetworks": True, **self.request.body}
+        if self.quotas.remainder("", "NETWORKS") < 1:
             raise RefusedError("quotaExceeded", "Quota 'NETWORKS' exceeded.  Limit: 15.0 globally.")
         if "networkProfile" in body:
             body["networkProfile"] = path_of(body["networkProfile"])
@@ -308,10 +285,13 @@ class Calls(GroupCalls):
 
         return self.insert(body, subnets)
 
-    def insert_subnet(self) -> Operation:
-        """Make a subnet of a network that has no automatic ones."""
-        region = self.asked.places["region"]
-        body = {**self.asked.body, "region": region, "network": path_of(self.asked.body["network"])}
+    def subnetworks_insert(self) -> Operation:
+        region = self.request.places["region"]
+        body = {
+            **self.request.body,
+            "region": region,
+            "network": path_of(self.request.body["network"]),
+        }
         network = self.cloud.resources.get(body["network"])
         if network is None:
             raise missing(body["network"])
@@ -320,51 +300,52 @@ class Calls(GroupCalls):
         profile = network.get("networkProfile", "").rpartition("/")[2]
         if profile and not profile.startswith(region):
             raise RefusedError("invalid", f"The network is of {profile}, not of {region}.")
-        taken = [self.cloud.resources[path]["ipCidrRange"] for path in network["subnetworks"]]
-        if overlap(body["ipCidrRange"], *taken):
+        ranges = [self.cloud.resources[path]["ipCidrRange"] for path in network["subnetworks"]]
+        if overlap(body["ipCidrRange"], *ranges):
             raise RefusedError("invalid", "Invalid IPCidrRange: conflicts with another one.")
         path = f"projects/{PROJECT}/regions/{region}/subnetworks/{body['name']}"
         return self.insert(body, lambda: network["subnetworks"].append(path))
 
-    def delete_subnet(self) -> Operation:
+    def subnetworks_delete(self) -> Operation:
         """Delete a subnet that no instance uses."""
-        path, subnet = self.path, self.found()
+        path, subnet = self.path, self.find()
         network = self.cloud.resources[subnet["network"]]
         if network["autoCreateSubnetworks"]:
             raise RefusedError(
                 "invalid", "Cannot delete auto subnetwork from an auto subnet mode network."
             )
-        for one in self.cloud.resources.values():
-            if any(nic.get("subnetwork") == path for nic in one.get("networkInterfaces", ())):
+        for resource in self.cloud.resources.values():
+            if any(nic.get("subnetwork") == path for nic in resource.get("networkInterfaces", ())):
                 raise RefusedError(
                     "resourceInUseByAnotherResource",
-                    f"The subnetwork resource '{path}' is already being used by '{one['name']}'",
+                    f"The subnetwork resource '{path}' is already being used by "
+                    f"'{resource['name']}'",
                 )
         if path in network["subnetworks"]:
             network["subnetworks"].remove(path)
         return self.delete_plain()
 
-    def delete_policy(self) -> Operation:
+    def resource_policies_delete(self) -> Operation:
         """Delete a resource policy that nobody uses."""
-        self.found()
-        for one in self.cloud.resources.values():
-            if self.path in one.get("resourcePolicies", ()):
+        self.find()
+        for resource in self.cloud.resources.values():
+            if self.path in resource.get("resourcePolicies", ()):
                 raise RefusedError(
                     "resourceInUseByAnotherResource",
                     f"The resource_policy resource '{self.path}' is already being used by "
-                    f"'{one['name']}'",
+                    f"'{resource['name']}'",
                 )
         return self.delete_plain()
 
-    def delete_network(self) -> Operation:
+    def networks_delete(self) -> Operation:
         """Delete a network that nobody uses; a subnet of the automatic kind goes with it."""
         path = self.path
-        has_own = "subnetworks" in self.found()
+        has_own = "subnetworks" in self.find()
         users = [
-            one["name"]
-            for one in self.cloud.resources.values()
-            if (one.get("network") == path and (has_own or "ipCidrRange" not in one))
-            or any(nic["network"] == path for nic in one.get("networkInterfaces", ()))
+            resource["name"]
+            for resource in self.cloud.resources.values()
+            if (resource.get("network") == path and (has_own or "ipCidrRange" not in resource))
+            or any(nic["network"] == path for nic in resource.get("networkInterfaces", ()))
         ]
         operation = self.begin("delete", path)
         if users:
@@ -383,12 +364,13 @@ class Calls(GroupCalls):
 
     def _without_subnets(self, network: str) -> None:
         self.cloud.resources = {
-            path: one
-            for path, one in self.cloud.resources.items()
-            if path != network and not ("ipCidrRange" in one and one["network"] == network)
+            path: resource
+            for path, resource in self.cloud.resources.items()
+            if path != network
+            and not ("ipCidrRange" in resource and resource["network"] == network)
         }
 
-    def delete_disk(self) -> Operation:
+    def disks_delete(self) -> Operation:
         """Delete a disk that is not attached."""
         for life in self.cloud.lives.values():
             if any(disk["source"] == self.path for disk in life.instance["disks"]):

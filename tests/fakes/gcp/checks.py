@@ -64,7 +64,7 @@ def check(cloud: Cloud, zone: str, properties: Mapping[str, Any]) -> None:
 
 def _check_labels(properties: Mapping[str, Any]) -> None:
     disks = [disk.get("initializeParams", {}) for disk in properties.get("disks", [])]
-    for labels in (one.get("labels", {}) for one in (properties, *disks)):
+    for labels in (part.get("labels", {}) for part in (properties, *disks)):
         for key, value in labels.items():
             if not (LABEL_KEY.fullmatch(key) and LABEL_VALUE.fullmatch(value)):
                 raise invalid("labels", f"{key}={value}", "It is not a label.")
@@ -89,16 +89,16 @@ def _check_gpus(
 def _check_policies(
     cloud: Cloud, zone: str, name: str, properties: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    found = []
-    for given in properties.get("resourcePolicies", []):
-        below = f"regions/{region_of(zone)}/resourcePolicies/{given}"
-        path = path_of(given if "/" in given else below)
+    policies = []
+    for reference in properties.get("resourcePolicies", []):
+        below = f"regions/{region_of(zone)}/resourcePolicies/{reference}"
+        path = path_of(reference if "/" in reference else below)
         if path not in cloud.resources:
             raise missing(path)
         if family(name) in catalog.NOT_COMPACT:
-            raise invalid("resourcePolicies", given, f"{name} has no compact placement.")
-        found.append(cloud.resources[path])
-    return found
+            raise invalid("resourcePolicies", reference, f"{name} has no compact placement.")
+        policies.append(cloud.resources[path])
+    return policies
 
 
 def _check_scheduling(properties: Mapping[str, Any], *, terminate: bool) -> None:
@@ -150,9 +150,9 @@ def _check_network(
     nics = properties.get("networkInterfaces", [])
     for number, nic in enumerate(nics):
         _check_nic(cloud, zone, nic, nics[:number])
-    gvnics, rdma = catalog.MOST_NICS.get(kind["name"], (1, 0))
-    ours = sum(nic.get("nicType") in catalog.RDMA_NICS.values() for nic in nics)
-    if not 0 < len(nics) - ours <= gvnics or ours > rdma:
+    gvnics, rdma = catalog.OFFERS["nics"].get(kind["name"], (1, 0))
+    rdma_nics = sum(nic.get("nicType") in catalog.RDMA_NICS.values() for nic in nics)
+    if not 0 < len(nics) - rdma_nics <= gvnics or rdma_nics > rdma:
         raise invalid("networkInterfaces", len(nics), f"{kind['name']} cannot have them.")
     tier = properties.get("networkPerformanceConfig", {}).get("totalEgressBandwidthTier")
     able = family(kind["name"]) in catalog.TIER_1
@@ -174,25 +174,25 @@ def _check_nic(
     network, subnet = networks(cloud, zone, nic)
     if absent := [path for path in (network, subnet) if path not in cloud.resources]:
         raise missing(absent[0])
-    others = [networks(cloud, zone, other) for other in before]
+    earlier = [networks(cloud, zone, other) for other in before]
     profile = cloud.resources[network].get("networkProfile", "").rpartition("/")[2]
-    if network in [path for path, _ in others] and not profile:
+    if network in [path for path, _ in earlier] and not profile:
         raise invalid("networkInterfaces", network, "Networks must be distinct for NICs.")
-    if subnet in [path for _, path in others]:
+    if subnet in [path for _, path in earlier]:
         raise invalid("networkInterfaces", subnet, "Subnetworks must be distinct for NICs.")
-    cidrs = [cloud.resources[path]["ipCidrRange"] for _, path in others]
+    cidrs = [cloud.resources[path]["ipCidrRange"] for _, path in earlier]
     if overlap(cloud.resources[subnet]["ipCidrRange"], *cidrs):
         raise invalid("networkInterfaces", subnet, "Subnetwork CIDR ranges must not overlap.")
-    wanted = catalog.RDMA_NICS.get(profile.partition("-vpc-")[2], "GVNIC")
-    if nic.get("nicType", "GVNIC") != wanted:  # unless it is said
+    nic_type = catalog.RDMA_NICS.get(profile.partition("-vpc-")[2], "GVNIC")
+    if nic.get("nicType", "GVNIC") != nic_type:  # unless it is said
         raise invalid("networkInterfaces", nic.get("nicType"), "The network has another NIC type.")
     if profile and not (profile.startswith(f"{zone}-") and before and "accessConfigs" not in nic):
         raise invalid("networkInterfaces", network, f"The network is of {profile}.")
 
 
-def overlap(cidr: str, *others: str) -> bool:
+def overlap(cidr: str, *ranges: str) -> bool:
     """Tell whether a range of addresses has some in common with others."""
-    return any(ip_network(cidr).overlaps(ip_network(other)) for other in others)
+    return any(ip_network(cidr).overlaps(ip_network(other)) for other in ranges)
 
 
 def _check_disks(cloud: Cloud, kind: Mapping[str, Any], properties: Mapping[str, Any]) -> None:
@@ -202,10 +202,10 @@ def _check_disks(cloud: Cloud, kind: Mapping[str, Any], properties: Mapping[str,
     path = path_of(disks[0]["initializeParams"]["sourceImage"])
     if path not in cloud.resources:
         raise missing(path)
-    theirs = cloud.resources[path]["architecture"]
-    if theirs != kind["architecture"]:
+    architecture = cloud.resources[path]["architecture"]
+    if architecture != kind["architecture"]:
         raise invalid(
-            "disks[0].initializeParams.sourceImage", path, f"It is for {theirs} machines."
+            "disks[0].initializeParams.sourceImage", path, f"It is for {architecture} machines."
         )
 
 
@@ -213,8 +213,8 @@ def networks(cloud: Cloud, zone: str, nic: Mapping[str, Any]) -> tuple[str, str]
     """Return the paths of the network and the subnet of an interface."""
     if "subnetwork" in nic:
         subnet = path_of(nic["subnetwork"])
-        known = cloud.resources.get(subnet, {})
-        return str(known.get("network", subnet)), subnet
+        resource = cloud.resources.get(subnet, {})
+        return str(resource.get("network", subnet)), subnet
     network = path_of(nic.get("network", "global/networks/default"))
     name = network.rpartition("/")[2]
     return network, f"projects/{PROJECT}/regions/{region_of(zone)}/subnetworks/{name}"

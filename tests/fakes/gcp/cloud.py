@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from tests.fakes.gcp.lives import Life
-    from tests.fakes.gcp.server import Asked
+    from tests.fakes.gcp.server import Request
     from tests.fakes.gcp.values import Fault
     from tests.fakes.network import Rules
 
@@ -41,7 +41,6 @@ class Cloud(Emulated[Settings]):
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a client needs in its environment."""
         return {
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{self.url}/compute/v1/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING": f"{self.url}/billing",
@@ -52,7 +51,6 @@ class Cloud(Emulated[Settings]):
         }
 
     def reset(self, settings: Settings | None = None) -> None:
-        """Begin anew."""
         self._reset(settings or Settings())
 
     def _begin_anew(self) -> None:
@@ -65,26 +63,24 @@ class Cloud(Emulated[Settings]):
         reservations.put(self)
         self._baseline = set(self.resources)
 
-    def things(self, *, theirs: bool = True) -> frozenset[Thing]:
-        """List what exists; without what was there from the beginning, if not `theirs`."""
+    def things(self, *, foreign: bool = True) -> frozenset[Thing]:
+        """List what exists; without what was there from the beginning, if not `foreign`."""
         with self.lock:
             self.tick()
             return frozenset(
-                _thing(path, one)
-                for path, one in self.resources.items()
-                if path.split("/")[-2] in KINDS and (theirs or path not in self._baseline)
+                _thing(path, resource)
+                for path, resource in self.resources.items()
+                if path.split("/")[-2] in KINDS and (foreign or path not in self._baseline)
             )
 
     def strangers(self) -> frozenset[Thing]:
         """List what was there from the beginning, as it is now."""
-        return self.things() - self.things(theirs=False)
+        return self.things() - self.things(foreign=False)
 
-    def calls_of(self, asked: Asked, harm: Fault | None) -> dict[str, Any]:
-        """Do what a request asks."""
-        return Calls(self, asked, harm).execute()
+    def calls_of(self, request: Request, harm: Fault | None) -> dict[str, Any]:
+        return Calls(self, request, harm).execute()
 
     def tick(self) -> None:
-        """Let happen what is due."""
         now = time.monotonic()
         self.operations.tick(now)
         for path, life in list(self.lives.items()):
@@ -97,8 +93,8 @@ class Cloud(Emulated[Settings]):
         self.operations.tick(now)
 
     def _host_gone(self, life: Life) -> bool:
-        host = self.hosts.of(life.path.rpartition("/")[2]) if self.hosts else None
-        return host is not None and host.gone
+        host = self.hosts.find(life.path.rpartition("/")[2]) if self.hosts else None
+        return host is not None and host.has_died
 
     def _boot(self) -> None:
         """Let hosts come up for what runs now."""
@@ -107,7 +103,7 @@ class Cloud(Emulated[Settings]):
             life.booted = True
         if self.hosts and new:
             self.hosts.boot(
-                [instance_hosts.wanted(life.instance, self.settings.login) for life in new]
+                [instance_hosts.host_settings(life.instance, self.settings.login) for life in new]
             )
 
     def _bury(self, path: str) -> None:
@@ -123,7 +119,7 @@ class Cloud(Emulated[Settings]):
 
     def unplug(self, life: Life) -> None:
         """Let an instance's host be gone."""
-        host = self.hosts.of(life.path.rpartition("/")[2]) if self.hosts else None
+        host = self.hosts.find(life.path.rpartition("/")[2]) if self.hosts else None
         if host is not None:
             host.end()
 
@@ -148,29 +144,32 @@ class Cloud(Emulated[Settings]):
             self.tick()
 
     def lose_tags(self, *kinds: str) -> None:
-        """Remove the labels, and the descriptions that can be changed, of some kinds or all."""
         with self.lock:
-            for path, one in self.resources.items():
+            for path, resource in self.resources.items():
                 kind = path.split("/")[-2]
                 if path in self._baseline or (kinds and kind not in kinds):
                     continue
-                one.pop("labels", None)
+                resource.pop("labels", None)
                 if kind not in ("instances", "disks"):
-                    one["description"] = ""
+                    resource["description"] = ""
 
     def rules(self, devices: Mapping[str, str]) -> Rules:
-        """Tell who may reach whom, of instances that have a device each."""
-        walls = [one for path, one in self.resources.items() if "/global/firewalls/" in path]
+        walls = [
+            resource for path, resource in self.resources.items() if "/global/firewalls/" in path
+        ]
         return instance_hosts.rules([life.instance for life in self.lives.values()], walls, devices)
 
 
-def _thing(path: str, one: Mapping[str, Any]) -> Thing:
+def _thing(path: str, resource: Mapping[str, Any]) -> Thing:
     _, _, scope, *rest = path.split("/")
-    tags: Iterable[tuple[str, str]] = one.get("labels", {}).items()
+    tags: Iterable[tuple[str, str]] = resource.get("labels", {}).items()
     return Thing(
         region=rest[0] if scope in ("zones", "regions") else "global",
         kind=path.split("/")[-2],
-        id=str(one["name"]),
-        state=str(one.get("status", "")),
-        tags=(*(f"{key}={value}" for key, value in sorted(tags)), str(one.get("description", ""))),
+        id=str(resource["name"]),
+        state=str(resource.get("status", "")),
+        tags=(
+            *(f"{key}={value}" for key, value in sorted(tags)),
+            str(resource.get("description", "")),
+        ),
     )

@@ -3,20 +3,16 @@
 It comes with google-api-python-client, which is used for nothing else.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import googleapiclient
 
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 BASE = "/compute/v1/"
 COMMON = {"alt", "$alt", "key", "prettyPrint", "fields", "userIp", "quotaUser"}
@@ -62,11 +58,11 @@ def _document() -> dict[str, Any]:
 @cache
 def methods() -> tuple[tuple[re.Pattern[str], Method], ...]:
     """Return all calls that there are, each with what its path looks like."""
-    found = []
+    methods = []
     for resource, content in _document()["resources"].items():
         for name, method in content.get("methods", {}).items():
             pattern = re.sub(r"\\{\\?(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method["path"]))
-            one = Method(
+            call = Method(
                 id=f"{resource}.{name}",
                 http=method["httpMethod"],
                 path=method["path"],
@@ -74,8 +70,8 @@ def methods() -> tuple[tuple[re.Pattern[str], Method], ...]:
                 request=method.get("request", {}).get("$ref", ""),
                 response=method.get("response", {}).get("$ref", ""),
             )
-            found.append((re.compile(pattern), one))
-    return tuple(sorted(found, key=lambda pair: pair[1].path.count("{")))
+            methods.append((re.compile(pattern), call))
+    return tuple(sorted(methods, key=lambda pair: pair[1].path.count("{")))
 
 
 def find(http: str, path: str) -> tuple[Method, dict[str, str]] | None:
@@ -90,15 +86,15 @@ def wrong_request(
     method: Method, places: Mapping[str, str], query: Mapping[str, str], body: object
 ) -> list[str]:
     """Tell what in a request the description does not allow."""
-    known = method.parameters
-    problems = [f"unknown parameter {name}" for name in query if name not in {*known, *COMMON}]
-    for name, value in {**places, **{k: v for k, v in query.items() if k in known}}.items():
-        pattern = known[name].get("pattern")
+    parameters = method.parameters
+    problems = [f"unknown parameter {name}" for name in query if name not in {*parameters, *COMMON}]
+    for name, value in {**places, **{k: v for k, v in query.items() if k in parameters}}.items():
+        pattern = parameters[name].get("pattern")
         if pattern and not re.fullmatch(pattern, value):
             problems.append(f"{name} is {value!r}, not like {pattern}")
     problems += [
         f"{name} is missing"
-        for name, described in known.items()
+        for name, described in parameters.items()
         if described.get("required") and name not in places and name not in query
     ]
     if method.request:
@@ -124,44 +120,44 @@ def wrong_value(schema: str, value: object) -> list[str]:
     return list(_wrong({"$ref": schema}, value, schema, ""))
 
 
-def _wrong(described: Mapping[str, Any], value: object, where: str, call: str) -> Iterator[str]:
+def _wrong(described: Mapping[str, Any], value: object, path: str, call: str) -> Iterator[str]:
     if "$ref" in described:
         described = _document()["schemas"][described["$ref"]]
     kind = described.get("type", "any")
     if kind == "any":
         return
     if not isinstance(value, KINDS[kind]) or (kind != "boolean" and isinstance(value, bool)):
-        yield f"{where} is {value!r}, not of type {kind}"
+        yield f"{path} is {value!r}, not of type {kind}"
     elif isinstance(value, dict):
-        yield from _wrong_object(described, value, where, call)
+        yield from _wrong_object(described, value, path, call)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _wrong(described["items"], item, f"{where}[{number}]", call)
+            yield from _wrong(described["items"], item, f"{path}[{number}]", call)
     elif isinstance(value, str):
-        yield from _wrong_text(described, value, where)
+        yield from _wrong_text(described, value, path)
 
 
 def _wrong_object(
-    described: Mapping[str, Any], value: Mapping[str, object], where: str, call: str
+    described: Mapping[str, Any], value: Mapping[str, object], path: str, call: str
 ) -> Iterator[str]:
     properties = described.get("properties", {})
     for name, item in value.items():
         inner = properties.get(name) or described.get("additionalProperties")
         if inner is None:
-            yield f"{where} has no {name}"
+            yield f"{path} has no {name}"
         else:
-            yield from _wrong(inner, item, f"{where}.{name}", call)
+            yield from _wrong(inner, item, f"{path}.{name}", call)
     for name, inner in properties.items():
         required = inner.get("annotations", {}).get("required", ())
         if call and f"compute.{call}" in required and name not in value:
-            yield f"{where}.{name} is missing"
+            yield f"{path}.{name} is missing"
 
 
-def _wrong_text(described: Mapping[str, Any], value: str, where: str) -> Iterator[str]:
+def _wrong_text(described: Mapping[str, Any], value: str, path: str) -> Iterator[str]:
     if described.get("format") in ("int64", "uint64") and not NUMBER.fullmatch(value):
-        yield f"{where} is {value!r}, not a number"
+        yield f"{path} is {value!r}, not a number"
     if "enum" in described and value not in described["enum"]:
-        yield f"{where} is {value!r}, not one of {', '.join(described['enum'])}"
+        yield f"{path} is {value!r}, not one of {', '.join(described['enum'])}"
     pattern = described.get("pattern")
     if pattern and not re.fullmatch(pattern, value):
-        yield f"{where} is {value!r}, not like {pattern}"
+        yield f"{path} is {value!r}, not like {pattern}"

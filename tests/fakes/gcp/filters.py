@@ -1,14 +1,10 @@
 """Filters of lists, as far as they are used here."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from tests.fakes.gaps import GapError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TERM = re.compile(r'\(?\s*([\w.-]+)\s*(=|!=|\beq\b|\bne\b)\s*("[^"]*"|[^\s()]+)\s*\)?')
 BETWEEN = re.compile(r"\s*(AND\s*)?")
@@ -27,11 +23,11 @@ def passes(expression: str, thing: Mapping[str, Any]) -> bool:
     return holds
 
 
-def _holds(field: str, operator: str, wanted: str, thing: Mapping[str, Any]) -> bool:
+def _holds(field: str, operator: str, operand: str, thing: Mapping[str, Any]) -> bool:
     value: object = thing
     for part in field.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     text = str(value).lower() if isinstance(value, bool) else str(value or "")
     if operator in ("eq", "ne"):
-        return (re.fullmatch(wanted, text) is not None) == (operator == "eq")
-    return (text == wanted) == (operator == "=")
+        return (re.fullmatch(operand, text) is not None) == (operator == "eq")
+    return (text == operand) == (operator == "=")

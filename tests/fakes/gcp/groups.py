@@ -31,43 +31,41 @@ MOST = 1000  # machines in a group
 class GroupCalls(InstanceCalls):
     """Calls about templates, groups, and the requests by which these grow."""
 
-    def insert_template(self) -> Operation:
-        """Make a template of instances."""
-        properties = self.asked.body.get("properties")
+    def instance_templates_insert(self) -> Operation:
+        properties = self.request.body.get("properties")
         if not properties:
             raise GapError("a template of an instance that exists")
         for nic in properties.get("networkInterfaces", ()):
             if "subnetwork" in nic and "regions/" not in nic["subnetwork"]:
                 raise invalid("networkInterfaces", nic, "A template is of no region.")
-        return self.insert(self.asked.body)
+        return self.insert(self.request.body)
 
-    def delete_template(self) -> Operation:
+    def instance_templates_delete(self) -> Operation:
         """Delete a template that no group uses."""
         path = self.path
-        for one in self.cloud.resources.values():
-            if one.get("instanceTemplate") == path:
+        for resource in self.cloud.resources.values():
+            if resource.get("instanceTemplate") == path:
                 raise RefusedError(
                     "resourceInUseByAnotherResource",
                     f"The instance_template resource '{path}' is already being used by "
-                    f"'{one['name']}'",
+                    f"'{resource['name']}'",
                 )
         return self.delete_plain()
 
-    def insert_group(self) -> Operation:
-        """Make a group without machines."""
-        body = self.asked.body
+    def instance_group_managers_insert(self) -> Operation:
+        body = self.request.body
         template = path_of(body["instanceTemplate"])
         if template not in self.cloud.resources:
             raise missing(template)
         if body["targetSize"] != 0:
             raise GapError("a group that has machines without a request")
-        zone = f"projects/{PROJECT}/zones/{self.asked.places['zone']}"
+        zone = f"projects/{PROJECT}/zones/{self.request.places['zone']}"
         return self.insert({**body, "instanceTemplate": template, "zone": zone})
 
-    def delete_group(self) -> Operation:
+    def instance_group_managers_delete(self) -> Operation:
         """Delete a group, its requests, and its machines; it is done when they are gone."""
         group = self.path
-        self.found()
+        self.find()
         operation = self.begin("delete", group)
         machines = self._forget_requests(group)
         for path in machines & set(self.cloud.lives):
@@ -90,12 +88,12 @@ class GroupCalls(InstanceCalls):
         for path in paths:
             self.cloud.queue.pop(path, None)
             request = self.cloud.resources.pop(path)
-            names |= {f"{zone}/instances/{one['name']}" for one in request["instances"]}
+            names |= {f"{zone}/instances/{instance['name']}" for instance in request["instances"]}
         return names
 
-    def insert_resize_request(self) -> Operation:
+    def instance_group_manager_resize_requests_insert(self) -> Operation:
         """Ask for machines, which come all at once."""
-        body, zone = self.asked.body, self.asked.places["zone"]
+        body, zone = self.request.body, self.request.places["zone"]
         group = self.path.removesuffix("/resizeRequests")
         if group not in self.cloud.resources:
             raise missing(group)
@@ -133,15 +131,15 @@ class GroupCalls(InstanceCalls):
                 return True
             if time.monotonic() < since + self.cloud.settings.queue:
                 return False
-            names = [one["name"] for one in request["instances"]]
+            names = [instance["name"] for instance in request["instances"]]
             if lack := self._lack(zone, properties, len(names)):
                 problem = {"code": lack, "message": lack}
                 request["status"] = {"lastAttempt": {"error": {"errors": [problem]}}}
                 return False
             request.pop("status", None)
             request["state"] = "SUCCEEDED"
-            made = (self._instance(zone, name, properties) for name in names)
-            self._live(operation, made, properties)
+            instances = (self._instance(zone, name, properties) for name in names)
+            self._live(operation, instances, properties)
             return True
 
         self.cloud.queue[path] = attempt
@@ -149,8 +147,8 @@ class GroupCalls(InstanceCalls):
 
     def _lack(self, zone: str, properties: Mapping[str, Any], count: int) -> str:
         """Tell by its code what there is too little of."""
-        for metric, each in self.quotas.needs(zone, properties).items():
-            where = "" if metric == "GPUS_ALL_REGIONS" else region_of(zone)
-            if each * count > self.quotas.left(where, metric):
+        for metric, need in self.quotas.needs(zone, properties).items():
+            region = "" if metric == "GPUS_ALL_REGIONS" else region_of(zone)
+            if need * count > self.quotas.remainder(region, metric):
                 return "QUOTA_EXCEEDED"
         return "" if count <= self._room(zone, properties) else "ZONE_RESOURCE_POOL_EXHAUSTED"

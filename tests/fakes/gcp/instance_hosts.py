@@ -1,20 +1,16 @@
 """What the hosts behind Google's instances are told, and whom the firewall rules let in."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from tests.fakes import userdata
 from tests.fakes.gaps import GapError
 from tests.fakes.gcp.catalog import SUBNETS, region_of
-from tests.fakes.hosts import Wanted
+from tests.fakes.hosts import HostSettings
 from tests.fakes.network import Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 MTU = 1460  # bytes, as networks have it if nobody says otherwise
 KNOWN = {
@@ -32,13 +28,13 @@ NOBODY = "nobody-at-all"
 
 def metadata(instance: Mapping[str, Any]) -> dict[str, str]:
     """Return what an instance is told."""
-    items = {one["key"]: one["value"] for one in instance.get("metadata", {}).get("items", [])}
+    items = {item["key"]: item["value"] for item in instance.get("metadata", {}).get("items", [])}
     if strange := set(items) - KNOWN:
         raise GapError(f"metadata {', '.join(sorted(strange))}")
     return items
 
 
-def wanted(instance: Mapping[str, Any], login: float) -> Wanted:
+def host_settings(instance: Mapping[str, Any], login: float) -> HostSettings:
     """Tell what host stands behind an instance."""
     items = metadata(instance)
     nic = instance["networkInterfaces"][0]
@@ -47,7 +43,7 @@ def wanted(instance: Mapping[str, Any], login: float) -> Wanted:
     orders = userdata.orders_of(items.get("user-data", ""))
     script = items.get("startup-script", "")
     orders = msgspec.structs.replace(orders, late=orders.late + script)
-    return Wanted(
+    return HostSettings(
         id=instance["name"],
         address=nic["networkIP"],
         prefix=32,
@@ -77,23 +73,24 @@ def rules(
     devices: Mapping[str, str],
 ) -> Rules:
     """Say in the words of iptables what the firewall rules say of each instance."""
-    there = [one for one in instances if one["name"] in devices]
+    there = [instance for instance in instances if instance["name"] in devices]
     return Rules(
         public=tuple(
-            (config["natIP"], one["networkInterfaces"][0]["networkIP"])
-            for one in there
-            for config in one["networkInterfaces"][0].get("accessConfigs", [])
+            (config["natIP"], instance["networkInterfaces"][0]["networkIP"])
+            for instance in there
+            for config in instance["networkInterfaces"][0].get("accessConfigs", [])
         ),
         groups=tuple(
-            (f"r-{devices[one['name']]}", tuple(_words(one, walls, there))) for one in there
+            (f"r-{devices[instance['name']]}", tuple(_words(instance, walls, there)))
+            for instance in there
         ),
         members=tuple(
             (
-                devices[one["name"]],
-                one["networkInterfaces"][0]["networkIP"],
-                (f"r-{devices[one['name']]}",),
+                devices[instance["name"]],
+                instance["networkInterfaces"][0]["networkIP"],
+                (f"r-{devices[instance['name']]}",),
             )
-            for one in there
+            for instance in there
         ),
     )
 
@@ -123,9 +120,9 @@ def _tags(instance: Mapping[str, Any]) -> list[str]:
 
 def _sources(wall: Mapping[str, Any], instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from wall.get("sourceRanges", [])
-    for one in instances:
-        if set(_tags(one)) & set(wall.get("sourceTags", [])):
-            yield f"{one['networkInterfaces'][0]['networkIP']}/32"
+    for instance in instances:
+        if set(_tags(instance)) & set(wall.get("sourceTags", [])):
+            yield f"{instance['networkInterfaces'][0]['networkIP']}/32"
 
 
 def _protocols(what: Mapping[str, Any]) -> Iterator[str]:

@@ -1,13 +1,12 @@
 """Instances: made all at once or not at all, in every way in which that can go wrong."""
 
-from __future__ import annotations
-
 import base64
 import re
 import time
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.fakes import hostfiles
 from tests.fakes.gaps import GapError
@@ -19,49 +18,44 @@ from tests.fakes.gcp.lives import Life
 from tests.fakes.gcp.operations import NEVER, Operation
 from tests.fakes.gcp.resources import ResourceCalls, path_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 PATTERN = re.compile(r"[^#]*(#+)[^#]*")
 MINUTE, MOST_QUERIES = 60.0, 10  # guest attributes: so many queries a minute
 
 
 class InstanceCalls(ResourceCalls):
-    """Calls about instances."""
-
     # Making instances.
 
-    def bulk_insert(self) -> Operation:
+    def instances_bulk_insert(self) -> Operation:
         """Make instances, all or none."""
-        zone = self.asked.places["zone"]
-        count = int(self.asked.body.get("count", 0))
-        if "minCount" in self.asked.body:
+        zone = self.request.places["zone"]
+        count = int(self.request.body.get("count", 0))
+        if "minCount" in self.request.body:
             raise GapError("minCount: less than all is of no use")
         if count < 1:
             raise invalid("count", count, "It must be positive.")
-        properties = self.asked.body["instanceProperties"]
+        properties = self.request.body["instanceProperties"]
         if properties.get("scheduling", {}).get("provisioningModel") == "FLEX_START":
             raise GapError("a bulkInsert of Flex-start VMs: it does not say how they wait")
         check(self.cloud, zone, properties)
         reservations.check(self.cloud, zone, properties, count)
         operation = self.begin("bulkInsert", f"zones/{zone}/instances")
-        made = self._made(operation, zone, properties, count)
-        instances = self._instances(zone, properties, made)
+        created = self._count_created(operation, zone, properties, count)
+        instances = self._instances(zone, properties, created)
         self._live(operation, instances, properties)
-        self._on_state(operation, zone, count, made)
+        self._on_state(operation, zone, count, created)
         return operation
 
-    def _made(
+    def _count_created(
         self, operation: Operation, zone: str, properties: Mapping[str, Any], count: int
     ) -> int:
         """Tell how many instances are made, and let the operation say why not all."""
         if self.harm and self.harm.code:
             return self.harm.made
         region = region_of(zone)
-        for metric, each in self.quotas.needs(zone, properties).items():
-            where = "" if metric == "GPUS_ALL_REGIONS" else region
-            limit = self.quotas.limit(where, metric)
-            if each * count > self.quotas.left(where, metric):
+        for metric, need in self.quotas.needs(zone, properties).items():
+            quota_region = "" if metric == "GPUS_ALL_REGIONS" else region
+            limit = self.quotas.limit(quota_region, metric)
+            if need * count > self.quotas.remainder(quota_region, metric):
                 self._fail(
                     operation,
                     "QUOTA_EXCEEDED",
@@ -117,15 +111,15 @@ class InstanceCalls(ResourceCalls):
     def _instances(
         self, zone: str, properties: Mapping[str, Any], count: int
     ) -> Iterator[dict[str, Any]]:
-        pattern = self.asked.body.get("namePattern", "")
+        pattern = self.request.body.get("namePattern", "")
         match = PATTERN.fullmatch(pattern)
         if match is None:
             raise invalid("namePattern", pattern, "It must have one sequence of #.")
         width = len(match[1])
         prefix = f"projects/{PROJECT}/zones/{zone}/instances/"
         like = re.compile(re.escape(prefix + pattern).replace(r"\#" * width, r"(\d+)"))
-        taken = [int(m[1]) for path in self.cloud.resources if (m := like.fullmatch(path))]
-        first = max(taken, default=0) + 1
+        numbers = [int(m[1]) for path in self.cloud.resources if (m := like.fullmatch(path))]
+        first = max(numbers, default=0) + 1
         for number in range(first, first + count):
             yield self._instance(
                 zone, pattern.replace("#" * width, f"{number:0{width}}"), properties
@@ -149,7 +143,7 @@ class InstanceCalls(ResourceCalls):
                 if key in disk["initializeParams"]
             },
         }
-        made = {
+        instance = {
             **properties,
             "kind": "compute#instance",
             "name": name,
@@ -179,22 +173,26 @@ class InstanceCalls(ResourceCalls):
                 ),
             ],
             "resourcePolicies": [
-                path_of(one if "/" in one else f"regions/{region_of(zone)}/resourcePolicies/{one}")
-                for one in properties.get("resourcePolicies", [])
+                path_of(
+                    policy
+                    if "/" in policy
+                    else f"regions/{region_of(zone)}/resourcePolicies/{policy}"
+                )
+                for policy in properties.get("resourcePolicies", [])
             ],
         }
-        self.cloud.resources[f"{place}/instances/{name}"] = made
-        return made
+        self.cloud.resources[f"{place}/instances/{name}"] = instance
+        return instance
 
     def _address(self, region: str) -> str:
-        taken = {
+        addresses = {
             nic.get("networkIP")
-            for one in self.cloud.resources.values()
-            for nic in one.get("networkInterfaces", ())
+            for resource in self.cloud.resources.values()
+            for nic in resource.get("networkInterfaces", ())
         }
         hosts = ip_network(SUBNETS[region]).hosts()
         next(hosts)  # the gateway's
-        return next(str(address) for address in hosts if str(address) not in taken)
+        return next(str(address) for address in hosts if str(address) not in addresses)
 
     def _live(
         self,
@@ -205,14 +203,14 @@ class InstanceCalls(ResourceCalls):
         settings = self.cloud.settings
         now = time.monotonic()
         span = properties.get("scheduling", {}).get("maxRunDuration")
-        for made in instances:
-            path = f"{made['zone']}/instances/{made['name']}"
-            life = Life(path, made, operation, settings.provisioning)
+        for instance in instances:
+            path = f"{instance['zone']}/instances/{instance['name']}"
+            life = Life(path, instance, operation, settings.provisioning)
             if span:
                 life.dies = now + int(span["seconds"]) * settings.second
             if operation.errors:
                 life.ghost = operation
-            elif self._vanishes(made["zone"].rpartition("/")[2], properties["machineType"]):
+            elif self._vanishes(instance["zone"].rpartition("/")[2], properties["machineType"]):
                 life.provisioning, life.vanishes = NEVER, True
             self.cloud.lives[path] = life
 
@@ -221,9 +219,9 @@ class InstanceCalls(ResourceCalls):
         limited = {zone, f"{zone} {kind}"} & set(settings.capacity)
         return settings.shortage == "vanish" and bool(limited)
 
-    def _on_state(self, operation: Operation, zone: str, count: int, made: int) -> None:
+    def _on_state(self, operation: Operation, zone: str, count: int, instances: int) -> None:
         """Say in the operation how many there are of how many."""
-        created = 0 if operation.errors else made
+        created = 0 if operation.errors else instances
         operation.metadata = {
             "operationGroupId": operation.name.replace("operation", "group"),
             "instancesBulkInsertOperationMetadata": {
@@ -241,12 +239,12 @@ class InstanceCalls(ResourceCalls):
     # What becomes of instances.
 
     def _life(self) -> Life:
-        self.found()
+        self.find()
         if self.path not in self.cloud.lives:
             raise GapError("somebody touches an instance of the stranger")
         return self.cloud.lives[self.path]
 
-    def delete_instance(self) -> Operation:
+    def instances_delete(self) -> Operation:
         """End an instance; the operation is done when it is gone."""
         path = self.path
         life = self._life()
@@ -257,21 +255,21 @@ class InstanceCalls(ResourceCalls):
         self.cloud.unplug(life)
         return operation
 
-    def serial_port(self) -> dict[str, Any]:
+    def instances_get_serial_port_output(self) -> dict[str, Any]:
         """Return what an instance said on its first serial port."""
         life = self._life()
-        said = self.cloud.console(life.instance["name"])
-        return {"contents": said, "start": "0", "next": str(len(said))}
+        output = self.cloud.console(life.instance["name"])
+        return {"contents": output, "start": "0", "next": str(len(output))}
 
-    def guest_attributes(self) -> dict[str, Any]:
+    def instances_get_guest_attributes(self) -> dict[str, Any]:
         """Return what the guest agent wrote: the host's public keys."""
         life = self._life()
         self._count_query(life)
-        told = instance_hosts.metadata(life.instance)
-        path = self.asked.query.get("queryPath", "")
+        metadata = instance_hosts.metadata(life.instance)
+        path = self.request.query.get("queryPath", "")
         if path not in ("hostkeys", "hostkeys/"):
             raise GapError(f"guest attributes at {path!r}")
-        if told.get("enable-guest-attributes", "").upper() != "TRUE":
+        if metadata.get("enable-guest-attributes", "").upper() != "TRUE":
             raise RefusedError("forbidden", "Guest attributes endpoint access is disabled.")
         keys = self._host_keys(life)
         if not keys:
@@ -284,7 +282,9 @@ class InstanceCalls(ResourceCalls):
     def _count_query(self, life: Life) -> None:
         """Google answers ten in a minute; who asks more often may lose what is written."""
         now = time.monotonic()
-        life.queries = [at for at in life.queries or [] if at > now - MINUTE] + [now]
+        life.queries = [
+            timestamp for timestamp in life.queries or [] if timestamp > now - MINUTE
+        ] + [now]
         if len(life.queries) > MOST_QUERIES:
             raise GapError("guest attributes are asked for more than ten times a minute")
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.fakes.gcp import discovery
 from tests.fakes.gcp.catalog import PROJECT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.fakes.gcp.values import Settings
+from tests.fakes.gcp.values import Settings
 
 NEVER = float("inf")
 HTTP = {"QUOTA_EXCEEDED": 403, "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": 400}
@@ -44,7 +41,6 @@ class Operation:
     status: bool = True
 
     def tick(self, now: float) -> None:
-        """Be done, if it is time."""
         if self.done or self.due > now or (self.until and not self.until()):
             return
         self.done = True
@@ -52,15 +48,14 @@ class Operation:
             self.finish(self)
 
     def fail(self, code: str, message: str, details: list[dict[str, Any]] | None = None) -> None:
-        """Have an error."""
         self.errors.append(
             {"code": code, "message": message, **({"errorDetails": details} if details else {})}
         )
 
-    def shown(self) -> dict[str, Any]:
+    def render(self) -> dict[str, Any]:
         """Return it as it is answered."""
-        where, _, place = self.scope.partition("/")
-        shown: dict[str, Any] = {
+        level, _, place = self.scope.partition("/")
+        answer: dict[str, Any] = {
             "kind": "compute#operation",
             "id": str(int(self.name.rpartition("-")[2])),
             "name": self.name,
@@ -73,15 +68,15 @@ class Operation:
             **({"targetId": self.target_id} if self.target_id else {}),
             **({"statusMessage": self.message} if self.message else {}),
             **({"clientOperationId": self.request} if self.request else {}),
-            **({where.rstrip("s"): place} if place else {}),
+            **({level.rstrip("s"): place} if place else {}),
             **self.metadata,
         }
         if self.done and self.errors:
-            shown["error"] = {"errors": self.errors}
+            answer["error"] = {"errors": self.errors}
             if self.status:
-                shown["httpErrorStatusCode"] = HTTP.get(self.errors[0]["code"], 503)
-                shown["httpErrorMessage"] = "SERVICE UNAVAILABLE"
-        return shown
+                answer["httpErrorStatusCode"] = HTTP.get(self.errors[0]["code"], 503)
+                answer["httpErrorMessage"] = "SERVICE UNAVAILABLE"
+        return answer
 
 
 class Operations:
@@ -94,9 +89,8 @@ class Operations:
     def begin(
         self, kind: str, scope: str, target: str, request: str, settings: Settings
     ) -> Operation:
-        """Begin one."""
         number = next(NUMBERS)
-        one = Operation(
+        operation = Operation(
             name=f"operation-{time.time_ns()}-{number:08}",
             scope=scope,
             kind=kind,
@@ -105,33 +99,31 @@ class Operations:
             due=time.monotonic() + settings.operation,
             looks=settings.looks,
         )
-        self._all[one.name] = one
-        return one
+        self._all[operation.name] = operation
+        return operation
 
-    def remember(self, request: str, asked: object, one: Operation) -> None:
+    def remember(self, request: str, body: object, operation: Operation) -> None:
         """Know a request again."""
         if request:
-            self._by_request[request] = (asked, one)
+            self._by_request[request] = (body, operation)
 
     def before(self, request: str) -> tuple[object, Operation] | None:
         """Return what the same request began before."""
         return self._by_request.get(request)
 
     def get(self, name: str) -> Operation | None:
-        """Look at one."""
-        one = self._all.get(name)
-        if one and one.looks:
-            one.looks -= 1
+        operation = self._all.get(name)
+        if operation and operation.looks:
+            operation.looks -= 1
             now = time.monotonic()
-            one.due = one.due if one.looks else min(one.due, now)
-            one.tick(now)
-        return one
+            operation.due = operation.due if operation.looks else min(operation.due, now)
+            operation.tick(now)
+        return operation
 
-    def of(self, scope: str) -> list[Operation]:
+    def select(self, scope: str) -> list[Operation]:
         """Return those of a zone, of a region, or of neither."""
-        return [one for one in self._all.values() if one.scope == scope]
+        return [operation for operation in self._all.values() if operation.scope == scope]
 
     def tick(self, now: float) -> None:
-        """Let those be done that are due."""
-        for one in list(self._all.values()):
-            one.tick(now)
+        for operation in list(self._all.values()):
+            operation.tick(now)

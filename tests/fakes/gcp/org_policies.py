@@ -24,8 +24,8 @@ SWITCHES = (  # `compute.managed.disableGuestAttributesAccess` is not there: 404
 
 def answer(cloud: Cloud, verb: str, path: str) -> tuple[int, str]:
     """Return the status and the text that answer a question."""
-    status, said = _answer(cloud, verb, path)
-    return cloud.settings.policies_answer or (status, json.dumps(said))
+    status, answer = _answer(cloud, verb, path)
+    return cloud.settings.policies_answer or (status, json.dumps(answer))
 
 
 def _answer(cloud: Cloud, verb: str, path: str) -> tuple[int, dict[str, Any]]:
@@ -38,8 +38,8 @@ def _answer(cloud: Cloud, verb: str, path: str) -> tuple[int, dict[str, Any]]:
     if project != PROJECT:
         return 403, _error(403, "PERMISSION_DENIED", f"Permission denied on {project}.")
     if not cloud.settings.policies_api:
-        said = f"Organization Policy API has not been used in project {project} before"
-        return 403, _error(403, "PERMISSION_DENIED", said)
+        message = f"Organization Policy API has not been used in project {project} before"
+        return 403, _error(403, "PERMISSION_DENIED", message)
     if constraint not in (*LISTS, *SWITCHES):
         return 404, _error(404, "NOT_FOUND", f"There is no constraint {constraint}.")
     name = f"projects/{project}/policies/{constraint}"
@@ -47,14 +47,14 @@ def _answer(cloud: Cloud, verb: str, path: str) -> tuple[int, dict[str, Any]]:
 
 
 def _rule(cloud: Cloud, constraint: str) -> dict[str, Any]:
-    said = cloud.settings.policies.get(constraint)
+    policy = cloud.settings.policies.get(constraint)
     if constraint in SWITCHES:
-        if said not in (None, "enforce"):
-            raise ValueError(f"{constraint} is enforced or not; it has no {said}")
-        return {"enforce": said == "enforce"}
-    if said is None:
+        if policy not in (None, "enforce"):
+            raise ValueError(f"{constraint} is enforced or not; it has no {policy}")
+        return {"enforce": policy == "enforce"}
+    if policy is None:
         return {"allowAll": True}
-    return {"denyAll": True} if said == "denyAll" else {"values": {"allowedValues": [said]}}
+    return {"denyAll": True} if policy == "denyAll" else {"values": {"allowedValues": [policy]}}
 
 
 def _error(status: int, word: str, message: str) -> dict[str, Any]:

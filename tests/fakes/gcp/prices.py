@@ -29,7 +29,7 @@ def page(token: str) -> dict[str, Any]:
     start = int(token or 0)
     listed = list(PRICES.items())
     more = {"nextPageToken": str(start + PAGE)} if start + PAGE < len(listed) else {}
-    return {"skus": [_sku(*one) for one in listed[start : start + PAGE]], **more}
+    return {"skus": [_sku(*entry) for entry in listed[start : start + PAGE]], **more}
 
 
 def _sku(description: str, nanos: int) -> dict[str, Any]:

@@ -25,16 +25,16 @@ class Quotas:
         """Return how much there may be of something."""
         return self._cloud.settings.quotas.get(f"{region} {metric}".strip(), ENOUGH)
 
-    def left(self, region: str, metric: str) -> float:
+    def remainder(self, region: str, metric: str) -> float:
         """Return how much more there may be of something."""
         return self.limit(region, metric) - self.used(region)[metric]
 
     def used(self, region: str) -> Counter[str]:
         """Count what there is."""
         policies = [
-            one
-            for path, one in self._cloud.resources.items()
-            if "/resourcePolicies/" in path and one["region"] == region
+            resource
+            for path, resource in self._cloud.resources.items()
+            if "/resourcePolicies/" in path and resource["region"] == region
         ]
         networks = [path for path in self._cloud.resources if "/global/networks/" in path]
         counts: Counter[str] = Counter(AFFINITY_GROUPS=len(policies), NETWORKS=len(networks))
@@ -59,23 +59,23 @@ class Quotas:
             return own if spot and self.limit(region, own) else normal
 
         cpus = f"{family(name).upper()}_CPUS" if family(name) in OWN_CPUS else "CPUS"
-        found: Counter[str] = Counter(INSTANCES=1)
-        found[counted("CPUS", cpus)] = kind["guestCpus"]
+        needed_counts: Counter[str] = Counter(INSTANCES=1)
+        needed_counts[counted("CPUS", cpus)] = kind["guestCpus"]
         if any(nic.get("accessConfigs") for nic in properties["networkInterfaces"]):
-            found["IN_USE_ADDRESSES"] = 1
+            needed_counts["IN_USE_ADDRESSES"] = 1
         for gpu, count in gpus_of(kind, properties):
-            found[counted(QUOTA_OF_GPU[gpu], QUOTA_OF_GPU[gpu])] = count
-            found["GPUS_ALL_REGIONS"] = count
-        return found
+            needed_counts[counted(QUOTA_OF_GPU[gpu], QUOTA_OF_GPU[gpu])] = count
+            needed_counts["GPUS_ALL_REGIONS"] = count
+        return needed_counts
 
 
 def gpus_of(kind: Mapping[str, Any], properties: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the accelerators of an instance: those of its type, or those that are attached."""
     own = [
-        (one["guestAcceleratorType"], one["guestAcceleratorCount"])
-        for one in kind.get("accelerators", [])
+        (accelerator["guestAcceleratorType"], accelerator["guestAcceleratorCount"])
+        for accelerator in kind.get("accelerators", [])
     ]
     return own or [
-        (one["acceleratorType"].rpartition("/")[2], one["acceleratorCount"])
-        for one in properties.get("guestAccelerators", [])
+        (accelerator["acceleratorType"].rpartition("/")[2], accelerator["acceleratorCount"])
+        for accelerator in properties.get("guestAccelerators", [])
     ]

@@ -26,32 +26,35 @@ FIELD = "instanceProperties.reservationAffinity"
 
 def put(cloud: Cloud) -> None:
     """Let the reservations of the settings exist."""
-    for one in cloud.settings.reservations:
-        path = f"projects/{PROJECT}/zones/{one.zone}/reservations/{one.name}"
-        cloud.resources[path] = _resource(one)
+    for reservation in cloud.settings.reservations:
+        path = f"projects/{PROJECT}/zones/{reservation.zone}/reservations/{reservation.name}"
+        cloud.resources[path] = _resource(reservation)
 
 
-def _resource(one: Reserved) -> dict[str, Any]:
-    ends = datetime.now(UTC) + timedelta(seconds=one.ends or 0.0)
+def _resource(reservation: Reserved) -> dict[str, Any]:
+    ends = datetime.now(UTC) + timedelta(seconds=reservation.ends or 0.0)
     return {
         "kind": "compute#reservation",
-        "name": one.name,
-        "zone": f"projects/{PROJECT}/zones/{one.zone}",
-        "status": one.status,
-        "specificReservationRequired": one.specific,
+        "name": reservation.name,
+        "zone": f"projects/{PROJECT}/zones/{reservation.zone}",
+        "status": reservation.status,
+        "specificReservationRequired": reservation.specific,
         "specificReservation": {
-            "count": str(one.count),
-            "instanceProperties": {"machineType": one.instance},
+            "count": str(reservation.count),
+            "instanceProperties": {"machineType": reservation.instance},
         },
-        **({"deploymentType": "DENSE"} if one.dense else {}),
-        **({"deleteAtTime": ends.isoformat()} if one.ends is not None else {}),
+        **({"deploymentType": "DENSE"} if reservation.dense else {}),
+        **({"deleteAtTime": ends.isoformat()} if reservation.ends is not None else {}),
     }
 
 
-def shown(cloud: Cloud, one: Mapping[str, Any]) -> dict[str, Any]:
+def render(cloud: Cloud, resource: Mapping[str, Any]) -> dict[str, Any]:
     """Return a reservation as it is answered: with how much of it is in use."""
-    reserved = {**one["specificReservation"], "inUseCount": str(_used(cloud, one["name"]))}
-    return {"selfLink": "", **one, "specificReservation": reserved}
+    reserved = {
+        **resource["specificReservation"],
+        "inUseCount": str(_used(cloud, resource["name"])),
+    }
+    return {"selfLink": "", **resource, "specificReservation": reserved}
 
 
 def _used(cloud: Cloud, name: str) -> int:
@@ -74,23 +77,29 @@ def check(cloud: Cloud, zone: str, properties: Mapping[str, Any], count: int) ->
     ):
         raise GapError(f"an affinity like {affinity}")
     [name] = affinity["values"]
-    one = cloud.resources.get(f"projects/{PROJECT}/zones/{zone}/reservations/{name}")
-    why = _refusal(one, properties, model)
-    if not why and one and int(one["specificReservation"]["count"]) - _used(cloud, name) < count:
+    reservation = cloud.resources.get(f"projects/{PROJECT}/zones/{zone}/reservations/{name}")
+    why = _refusal(reservation, properties, model)
+    if (
+        not why
+        and reservation
+        and int(reservation["specificReservation"]["count"]) - _used(cloud, name) < count
+    ):
         why = f"Reservation {name} does not have sufficient capacity for the requested resources."
     if why:
         raise invalid(FIELD, affinity, why)
 
 
-def _refusal(one: Mapping[str, Any] | None, properties: Mapping[str, Any], model: str) -> str:
-    if one is None:
+def _refusal(
+    reservation: Mapping[str, Any] | None, properties: Mapping[str, Any], model: str
+) -> str:
+    if reservation is None:
         return "Could not find the given reservation with the following name."
-    name, reserved = one["name"], one["specificReservation"]["instanceProperties"]
-    needed = "RESERVATION_BOUND" if one.get("deploymentType") == "DENSE" else "STANDARD"
+    name, reserved = reservation["name"], reservation["specificReservation"]["instanceProperties"]
+    needed = "RESERVATION_BOUND" if reservation.get("deploymentType") == "DENSE" else "STANDARD"
     refusals = {
-        f"{name}: it requires reservation to be in READY state.": one["status"] != "READY",
+        f"{name}: it requires reservation to be in READY state.": reservation["status"] != "READY",
         f"Specified reservations [{name}] can not be targeted as specificReservationRequired is "
-        "not set": not one["specificReservationRequired"],
+        "not set": not reservation["specificReservationRequired"],
         f"Reservation {name} is incorrect for the requested resources.": (
             reserved["machineType"] != properties["machineType"]
         ),

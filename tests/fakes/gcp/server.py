@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-import msgspec
-
 from cluster.core.model.value import Value
-from tests.fakes.faults import kill
 from tests.fakes.gaps import GapError
 from tests.fakes.gcp import discovery, org_policies, prices
 from tests.fakes.gcp.errors import STATUS, RefusedError, written
@@ -25,9 +21,7 @@ if TYPE_CHECKING:
 Reply = tuple[int, dict[str, Any] | str]  # what is no JSON is HTML
 
 
-class Asked(Value, frozen=True, kw_only=True):
-    """What a request asks."""
-
+class Request(Value, frozen=True, kw_only=True):
     method: discovery.Method  # that it calls
     places: dict[str, str]  # the parameters of its path
     query: dict[str, str]  # those behind the question mark
@@ -43,8 +37,6 @@ class Asked(Value, frozen=True, kw_only=True):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     disable_nagle_algorithm = True
@@ -61,8 +53,8 @@ class Handler(BaseHTTPRequestHandler):
             self._write(200, f"{self.cloud.caller}\n".encode(), "text/plain")
             return
         if url.path == f"/billing/v1/services/{prices.COMPUTE}/skus":
-            said = prices.page(dict(parse_qsl(url.query)).get("pageToken", ""))
-            self._write(200, json.dumps(said).encode(), "application/json")
+            page = prices.page(dict(parse_qsl(url.query)).get("pageToken", ""))
+            self._write(200, json.dumps(page).encode(), "application/json")
             return
         if url.path.startswith(org_policies.BASE):
             status, text = org_policies.answer(self.cloud, self.command, url.path)
@@ -110,39 +102,44 @@ def listener(cloud: Cloud, port: int) -> Listener:
 
 def answer(
     cloud: Cloud,
-    request: tuple[str, str, dict[str, str]],
+    line: tuple[str, str, dict[str, str]],
     body: dict[str, Any],
     peer: tuple[int, int],
 ) -> Reply | None:
     """Answer a request; nothing, if its reply is to be lost."""
-    http, path, query = request
-    found = discovery.find(http, path.removeprefix(discovery.BASE))
-    if found is None:
+    http, path, query = line
+    match = discovery.find(http, path.removeprefix(discovery.BASE))
+    if match is None:
         cloud.gaps.append(f"{http} {path}")
         return 501, written(501, "notImplemented", f"There is no {http} {path}.")
-    asked = Asked(method=found[0], places=found[1], query=query, body=body)
-    with cloud.lock:
-        log = cloud.log
-        call = _call(len(log), asked)
-        log.append(call)
-        harm = cloud.faults.of(call) or Fault(action="*")
-    if harm.kill == "before":
-        kill(*peer)
-    if harm.refuse:
-        cloud.refuse(harm.refuse)
-    if harm.kill == "before" or harm.drop == "before" or harm.refuse:
-        return _ended(cloud, log, call, None, lost=True)
-    reply = _executed(cloud, asked, harm)
-    if harm.cut:
+    request = Request(method=match[0], places=match[1], query=query, body=body)
+    call = Call(
+        service="compute",
+        action=request.method.id,
+        region=request.region,
+        user="anonymous",
+        mutating=request.method.mutating,
+        params=request.params,
+    )
+
+    def execute(harm: Any) -> Reply:
+        reply = _executed(cloud, request, harm)
         text = json.dumps(reply[1])
-        reply = reply[0], text[: len(text) // 2]
-    time.sleep(harm.delay)
-    if harm.kill == "after":
-        kill(*peer)
-    return _ended(cloud, log, call, reply, lost="after" in (harm.drop, harm.kill))
+        return (reply[0], text[: len(text) // 2]) if harm.cut else reply
+
+    return cloud.exchange(call, execute, _outcome, peer)
 
 
-def _executed(cloud: Cloud, asked: Asked, harm: Any) -> Reply:
+def _outcome(reply: Reply) -> tuple[int, str]:
+    """Return the status of a reply, and the code of its error."""
+    status, content = reply
+    if status == 200 or isinstance(content, str):
+        return status, ""
+    errors = content.get("error", {}).get("errors", [])
+    return status, errors[0]["reason"] if errors else ""
+
+
+def _executed(cloud: Cloud, request: Request, harm: Any) -> Reply:
     late = isinstance(harm, Fault) and harm.operation
     if harm.body is not None:
         return harm.status or 502, harm.body
@@ -152,46 +149,21 @@ def _executed(cloud: Cloud, asked: Asked, harm: Any) -> Reply:
     with cloud.lock:
         cloud.tick()
         try:
-            return 200, _checked(cloud, asked, harm if late else None)
+            return 200, _checked(cloud, request, harm if late else None)
         except RefusedError as error:
             status = STATUS[error.reason]
             return status, written(status, error.reason, error.message)
         except Exception as error:  # noqa: BLE001 - a test must see it
             what = str(error) if isinstance(error, GapError) else traceback.format_exc()
-            cloud.gaps.append(f"{asked.method.id} {asked.params}: {what}")
+            cloud.gaps.append(f"{request.method.id} {request.params}: {what}")
             return 501, written(501, "notImplemented", f"The test cloud does not know this: {what}")
 
 
-def _checked(cloud: Cloud, asked: Asked, harm: Fault | None) -> dict[str, Any]:
-    problems = discovery.wrong_request(asked.method, asked.places, asked.query, asked.body)
+def _checked(cloud: Cloud, request: Request, harm: Fault | None) -> dict[str, Any]:
+    problems = discovery.wrong_request(request.method, request.places, request.query, request.body)
     if problems:
         raise RefusedError("badRequest", "; ".join(problems))
-    said = {**cloud.calls_of(asked, harm), **discovery.kind(asked.method)}
-    if wrong := discovery.wrong_answer(asked.method, said):
+    answer = {**cloud.calls_of(request, harm), **discovery.kind(request.method)}
+    if wrong := discovery.wrong_answer(request.method, answer):
         raise GapError(f"the answer is wrong: {wrong}")
-    return said
-
-
-def _ended(
-    cloud: Cloud, log: list[Call], call: Call, reply: Reply | None, *, lost: bool
-) -> Reply | None:
-    said = reply[1] if reply and not isinstance(reply[1], str) else {}
-    errors = said.get("error", {}).get("errors", []) if reply and reply[0] != 200 else []
-    code = errors[0]["reason"] if errors else ""
-    with cloud.lock:
-        log[call.number] = msgspec.structs.replace(
-            call, status=reply[0] if reply else 0, code=code, lost=lost
-        )
-    return None if lost else reply
-
-
-def _call(number: int, asked: Asked) -> Call:
-    return Call(
-        number=number,
-        service="compute",
-        action=asked.method.id,
-        region=asked.region,
-        user="anonymous",
-        mutating=asked.method.mutating,
-        params=asked.params,
-    )
+    return answer

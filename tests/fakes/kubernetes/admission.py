@@ -90,8 +90,8 @@ def _failure_policy(name: str, spec: dict[str, Any]) -> None:
         raise _invalid("Job.batch", name, field, "only supported restartPolicy is Never")
     for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
         codes = rule["onExitCodes"]
-        known = [container["name"] for container in containers_of(pod)]
-        if codes.get("containerName", known[0]) not in known:
+        names = [container["name"] for container in containers_of(pod)]
+        if codes.get("containerName", names[0]) not in names:
             raise _invalid("Job.batch", name, field, "must be one of the container names")
         if codes["operator"] == "In" and (0 in codes["values"] or not codes["values"]):
             raise _invalid("Job.batch", name, field, "must not be 0 for the In operator")
@@ -164,7 +164,7 @@ def violations(pod: Object, level: str) -> str:
     """Say what a pod has that a level of PodSecurity forbids; empty if nothing."""
     if level == "privileged":
         return ""
-    found = ["host namespaces (hostNetwork=true)"] if pod["spec"].get("hostNetwork") else []
+    reasons = ["host namespaces (hostNetwork=true)"] if pod["spec"].get("hostNetwork") else []
     for container in containers_of(pod["spec"]):
         name = f'container "{container["name"]}"'
         security = container.get("securityContext") or {}
@@ -174,13 +174,13 @@ def violations(pod: Object, level: str) -> str:
             added -= {"CHOWN", "SETUID", "KILL"}
         if added:
             words = ", ".join(f'"{capability}"' for capability in sorted(added))
-            found.append(
+            reasons.append(
                 f"non-default capabilities ({name} must not include {words} in "
                 "securityContext.capabilities.add)"
             )
         if level == "restricted":
-            found += _missing(name, security, shared)
-    return ", ".join(found)
+            reasons += _missing(name, security, shared)
+    return ", ".join(reasons)
 
 
 def _missing(name: str, security: dict[str, Any], shared: dict[str, Any]) -> list[str]:
@@ -212,19 +212,19 @@ def _missing(name: str, security: dict[str, Any], shared: dict[str, Any]) -> lis
             ),
         ),
     )
-    return [words for kept, words in demands if not kept]
+    return [words for is_met, words in demands if not is_met]
 
 
 def _check_quota(store: Store, pod: Object, name: str) -> None:
     namespace = pod["metadata"]["namespace"]
-    asked = counted(pod)
+    amounts = counted(pod)
     for quota in store.list(QUOTAS, namespace):
         hard = quota["spec"]["hard"]
         used = used_of(store, namespace)
         missing = [
             key for key in hard if key.startswith(("requests.cpu", "requests.memory", "cpu"))
         ]
-        if lacking := [key for key in missing if key not in asked]:
+        if lacking := [key for key in missing if key not in amounts]:
             raise Refused(
                 403,
                 f'pods "{name}" is forbidden: failed quota: {quota["metadata"]["name"]}: must '
@@ -233,12 +233,12 @@ def _check_quota(store: Store, pod: Object, name: str) -> None:
         over = [
             key
             for key, most in hard.items()
-            if asked.get(key, 0) + used.get(key, 0) > number(most) and asked.get(key, 0)
+            if amounts.get(key, 0) + used.get(key, 0) > number(most) and amounts.get(key, 0)
         ]
         if over:
             words = [
                 ",".join(f"{key}={write(source.get(key, 0))}" for key in over)
-                for source in (asked, used, {key: number(most) for key, most in hard.items()})
+                for source in (amounts, used, {key: number(most) for key, most in hard.items()})
             ]
             raise Refused(
                 403,
@@ -263,19 +263,3 @@ def used_of(store: Store, namespace: str) -> dict[str, float]:
         if pod["status"].get("phase") not in ("Failed", "Succeeded"):
             used = add(used, counted(pod))
     return used
-
-
-def check_update(kind: Kind, old: Object, new: Object) -> None:
-    """Refuse a change of what cannot be changed (422)."""
-    if kind != JOBS:
-        return
-    fixed: dict[str, Any] = {}
-    fixed |= {
-        key: (old["spec"].get(key), new["spec"].get(key)) for key in ("completions", "selector")
-    }
-    if not old["spec"]["suspend"]:
-        fixed["template"] = (old["spec"]["template"], new["spec"]["template"])
-    for field, (before, after) in fixed.items():
-        if before != after:
-            name = old["metadata"]["name"]
-            raise _invalid("Job.batch", name, f"spec.{field}", "field is immutable")

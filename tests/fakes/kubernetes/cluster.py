@@ -1,7 +1,5 @@
 """The whole cluster: server, control plane, nodes, users, and what a test does to them."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ipaddress
 import json
@@ -11,8 +9,9 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -38,9 +37,6 @@ from tests.fakes.kubernetes.store import (
     Store,
 )
 from tests.fakes.kubernetes.websocket import STDIN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STEP = 0.02  # seconds between two looks of each controller
 NAMESPACE, USER = "team-a", "jane"
@@ -84,7 +80,6 @@ class Kubernetes:
         self._controlling.start()
 
     def reset(self) -> None:
-        """Begin anew, with an empty namespace."""
         self.store = Store()
         self.plane = ControlPlane(self.store)
         self.kubelets = Kubelets(self.store, self.runtime)
@@ -101,7 +96,6 @@ class Kubernetes:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
         return f"https://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
@@ -194,7 +188,6 @@ class Kubernetes:
         self.store.remove(kind, item)
 
     def job_name(self) -> str:
-        """Return the name of the only Job."""
         [job] = self.jobs()
         return str(job["metadata"]["name"])
 
@@ -214,7 +207,6 @@ class Kubernetes:
             self.store.update(kind, item)
 
     def label(self, node: str, labels: dict[str, str]) -> None:
-        """Set labels of a node."""
         self.change(NODES, node, lambda item: item["metadata"]["labels"].update(labels))
 
     def may(self, user: str, verb: str, resource: str, namespace: str) -> bool:
@@ -234,28 +226,27 @@ class Kubernetes:
 
     def fault_for(self, method: str, path: str) -> str:
         """Take the fault that is to happen to a call; empty if none."""
-        for at, (pattern, fault, times) in enumerate(self._faults):
+        for index, (pattern, fault, times) in enumerate(self._faults):
             if pattern.search(f"{method} {path}"):
-                self._faults[at : at + 1] = [(pattern, fault, times - 1)] if times > 1 else []
+                self._faults[index : index + 1] = [(pattern, fault, times - 1)] if times > 1 else []
                 return fault
         return ""
 
     def allowance(self) -> Callable[[int, int], int]:
         """Return a function that says how many more bytes of a command's output may be sent."""
         way, most = self.cuts.pop(0) if self.cuts else ("", 0)
-        left = [most]
+        remaining = [most]
 
         def allowed(channel: int, size: int) -> int:
             if way != ("in" if channel == STDIN else "out"):
                 return size
-            granted = min(size, left[0])
-            left[0] -= granted
+            granted = min(size, remaining[0])
+            remaining[0] -= granted
             return granted
 
         return allowed
 
     def pods(self) -> list[Object]:
-        """Return the pods that there are."""
         return self.store.list(PODS)
 
     def lose_node(self, name: str) -> None:
@@ -265,8 +256,8 @@ class Kubernetes:
         def change(pod: Object) -> None:
             self.runtime.stop(pod)
             ready = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
-            others = [c for c in pod["status"]["conditions"] if c["type"] != "Ready"]
-            pod["status"]["conditions"] = [*others, ready]
+            other_conditions = [c for c in pod["status"]["conditions"] if c["type"] != "Ready"]
+            pod["status"]["conditions"] = [*other_conditions, ready]
 
         for pod in self.pods():
             if pod["spec"].get("nodeName") == name:
@@ -300,7 +291,6 @@ class Kubernetes:
         return [(kind.plural, name) for kind, _, name in self.store.objects if kind not in ignored]
 
     def jobs(self) -> list[Object]:
-        """Return the Jobs that there are."""
         return self.store.list(JOBS)
 
 

@@ -1,9 +1,8 @@
 """The control plane: owners and garbage, Jobs, Kueue, and the scheduler; a step of each in turn."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from tests.fakes.kubernetes.admission import INDEX, QUEUE, TRACKED, admit, pod_of
 from tests.fakes.kubernetes.errors import Gap, Refused
@@ -24,17 +23,14 @@ from tests.fakes.kubernetes.store import (
     now,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 FOREGROUND = "foregroundDeletion"
 ENDED = ("Failed", "Succeeded")
 
 
-def delete(store: Store, kind: Kind, item: Object, propagation: str, *, grace: bool = True) -> None:
+def delete(store: Store, kind: Kind, item: Object, propagation: str) -> None:
     """Begin the deletion of an object, as a client asks for it; a pod's node has to confirm it."""
     meta = item["metadata"]
-    if kind == PODS and grace and item["spec"].get("nodeName"):
+    if kind == PODS and item["spec"].get("nodeName"):
         meta["deletionGracePeriodSeconds"] = item["spec"]["terminationGracePeriodSeconds"]
         if "deletionTimestamp" not in meta:
             _mark(store, kind, item, meta.get("finalizers") or [])
@@ -56,7 +52,7 @@ def _mark(store: Store, kind: Kind, item: Object, finalizers: list[str]) -> None
         grace = item["metadata"].get("deletionGracePeriodSeconds")
         if grace is not None:
             stored["metadata"]["deletionGracePeriodSeconds"] = grace
-        store._put(key, stored, "MODIFIED")
+        store._put(key, stored)
 
 
 def say(store: Store, item: Object, reason: str, message: str, *, kind: str = "Warning") -> None:
@@ -223,16 +219,16 @@ class ControlPlane:
     def _create_missing(self, job: Object, pods: list[Object]) -> None:
         if job["spec"].get("completionMode") != "Indexed":
             raise Gap("Jobs that are not Indexed")
-        taken = {index_of(pod) for pod in pods} | {
+        indices = {index_of(pod) for pod in pods} | {
             *job["status"].get("failedIndexes", "").split(",")
         }
         for index in range(job["spec"]["completions"]):
-            if str(index) in taken:
+            if str(index) in indices:
                 continue
             pod = pod_of(job, index)
             try:
                 admit(self.store, PODS, pod, kueue=False)
-                made = self.store.create(PODS, pod)
+                pod_object = self.store.create(PODS, pod)
             except Refused as error:
                 if "deleting" in str(error):
                     return
@@ -242,7 +238,7 @@ class ControlPlane:
                 self.store,
                 job,
                 "SuccessfulCreate",
-                f"Created pod: {made['metadata']['name']}",
+                f"Created pod: {pod_object['metadata']['name']}",
                 kind="Normal",
             )
 
@@ -334,7 +330,6 @@ class ControlPlane:
 
 
 def owned(item: Object, owner: Object) -> bool:
-    """Tell whether an object belongs to another."""
     references = item["metadata"].get("ownerReferences") or ()
     return any(o["uid"] == owner["metadata"]["uid"] for o in references)
 
@@ -354,16 +349,15 @@ def _why_hopeless(spec: dict[str, Any], pod: Object) -> str:
             code = status["state"].get("terminated", {}).get("exitCode")
             codes = rule["onExitCodes"]
             if status["name"] == codes["containerName"] and code in codes["values"]:
-                where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+                key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
                 return (
-                    f"Container {status['name']} for pod {where} failed with exit code {code} "
+                    f"Container {status['name']} for pod {key} failed with exit code {code} "
                     f"matching FailJob rule at index {place}"
                 )
     return ""
 
 
 def index_of(pod: Object) -> str:
-    """Return the index of a pod of a Job."""
     return str(pod["metadata"]["labels"][INDEX])
 
 
@@ -401,10 +395,10 @@ def _unfit(pod: Object, node: Object, pods: list[Object]) -> str:
         if other["spec"].get("nodeName") == node["metadata"]["name"]
         and other["status"].get("phase") not in ENDED
     ]
-    return _apart(spec, here) or _insufficient(pod, node, here)
+    return _affinity_mismatch(spec, here) or _insufficient(pod, node, here)
 
 
-def _apart(spec: dict[str, Any], here: list[Object]) -> str:
+def _affinity_mismatch(spec: dict[str, Any], here: list[Object]) -> str:
     if set(spec.get("affinity") or {}) - {"podAntiAffinity", "podAffinity"}:
         raise Gap(f"affinity {spec['affinity']}")
     for kind, words in (("podAntiAffinity", "anti-affinity"), ("podAffinity", "affinity")):
@@ -412,8 +406,8 @@ def _apart(spec: dict[str, Any], here: list[Object]) -> str:
         for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
             if term["topologyKey"] != "kubernetes.io/hostname":
                 raise Gap(f"{words} by {term['topologyKey']}")
-            wanted = ",".join(f"{k}={v}" for k, v in term["labelSelector"]["matchLabels"].items())
-            if any(matches_labels(other, wanted) for other in here) is (words != "affinity"):
+            selector = ",".join(f"{k}={v}" for k, v in term["labelSelector"]["matchLabels"].items())
+            if any(matches_labels(other, selector) for other in here) is (words != "affinity"):
                 return f"node(s) didn't match pod {words} rules"
     return ""
 

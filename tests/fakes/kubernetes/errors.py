@@ -7,12 +7,8 @@ REASONS = {
     401: "Unauthorized",
     403: "Forbidden",
     404: "NotFound",
-    405: "MethodNotAllowed",
     409: "Conflict",
-    410: "Expired",
-    415: "UnsupportedMediaType",
     422: "Invalid",
-    429: "TooManyRequests",
     500: "InternalError",
     503: "ServiceUnavailable",
 }

@@ -1,16 +1,15 @@
 """The kubelets: pods that were given to a node are pulled, started, watched and ended there."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.fakes.kubernetes.controllers import say
 from tests.fakes.kubernetes.errors import Gap, Refused
+from tests.fakes.kubernetes.pods import FolderPods
 from tests.fakes.kubernetes.store import (
     NODES,
     PODS,
@@ -22,9 +21,6 @@ from tests.fakes.kubernetes.store import (
     matches_labels,
     now,
 )
-
-if TYPE_CHECKING:
-    from tests.fakes.kubernetes.pods import FolderPods
 
 IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?")
 NODES_AT_ONCE = 8
@@ -39,7 +35,6 @@ class Kubelets:
         self.runtime = runtime
         self.images = runtime.images
         self.dead: set[str] = set()  # nodes whose kubelet does nothing any more
-        self.slow_images: set[str] = set()  # whose pull does not end
         self._naming = threading.Lock()
         self._side_by_side = ThreadPoolExecutor(NODES_AT_ONCE)
 
@@ -89,8 +84,7 @@ class Kubelets:
             if old != state:
                 self._containers(pod, state, ready=False)
                 self.store.update(PODS, pod)
-                if waiting[0] != "ContainerCreating":
-                    say(self.store, pod, "Failed", waiting[1])
+                say(self.store, pod, "Failed", waiting[1])
             return
         container = pod["spec"]["containers"][0]
         self._keep_image(container["image"], node)
@@ -169,17 +163,17 @@ class Kubelets:
                 selector = ",".join(f"{key}={value}" for key, value in spec["selector"].items())
                 for pod in self.store.list(PODS, service["metadata"]["namespace"]):
                     ready = pod["status"]["phase"] == "Running"
-                    shown = ready or spec.get("publishNotReadyAddresses")
+                    is_published = ready or spec.get("publishNotReadyAddresses")
                     own = pod["spec"].get("subdomain") == service["metadata"]["name"]
                     address = pod["status"].get("podIP")
-                    if own and shown and address and matches_labels(pod, selector):
+                    if own and is_published and address and matches_labels(pod, selector):
                         names[f"{pod['spec']['hostname']}.{service['metadata']['name']}"] = address
             self.runtime.resolve(names)
 
     def _keep_image(self, image: str, node: Object) -> None:
-        kept = node["status"].setdefault("images", [])
-        if {"names": [image], "sizeBytes": 1} not in kept:
-            kept.append({"names": [image], "sizeBytes": 1})
+        images = node["status"].setdefault("images", [])
+        if {"names": [image], "sizeBytes": 1} not in images:
+            images.append({"names": [image], "sizeBytes": 1})
             self.store.update(NODES, node)
 
     def _containers(
@@ -216,8 +210,6 @@ class Kubelets:
                     f'"{image}": invalid reference format'
                 ),
             )
-        if image in self.slow_images:
-            return "ContainerCreating", ""
         if image not in self.images:
             return (
                 "ImagePullBackOff",

@@ -1,65 +1,32 @@
 """Pods in the namespaces of hosts of a lab: their network is its overlay, or that of the node."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
+import pytest
+
+import cluster
 from cluster.core.errors import ProvisionError
+from cluster.core.model.hosts import Machine
 from cluster.providers.lab.network import PREFIX, inside
 from cluster.providers.lab.processes import processes_of
 from cluster.providers.lab.rootfs import GROUP, VNI
 from tests.conftest import until
-from tests.fakes.kubernetes.pods import FolderPods, variables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cluster.core.model.hosts import Machine
-    from tests.fakes.kubernetes.store import Object
+from tests.fakes.kubernetes.cluster import IMAGE, Kubernetes
+from tests.fakes.kubernetes.pods import FolderPods, Image, variables
+from tests.fakes.kubernetes.store import Object
 
 USER = 2000  # as a lab numbers the user that it makes
 NAMES = "/run/pod-names"  # on each node: /etc/hosts of pods
-# $1 the home folder, $2 the host name, $3 what runs before the container, and $4 where its exit
-# status is written; the rest is the container's command. Waits for its network.
-INIT = f"""
-set -eu
-mount --make-rprivate /
-mkdir -p "$1"
-mount -t tmpfs -o mode=755,uid={USER},gid={USER} home "$1"
-for folder in /dev/shm /tmp /var/tmp; do mount -t tmpfs -o mode=1777 own "$folder"; done
-hostname "$2"
-before=$3 result=$4
-cat > /dev/null
-shift 4
-own="setpriv --reuid={USER} --regid={USER} --clear-groups"
-if [ -n "$before" ]; then
-  mkdir -p /run/dev
-  mount -t tmpfs -o mode=755 dev /run/dev
-  for file in null zero full random urandom; do
-    touch "/run/dev/$file"
-    mount --bind "/dev/$file" "/run/dev/$file"
-  done
-  mkdir /run/dev/shm
-  mount --move /dev/shm /run/dev/shm
-  install -m 666 /dev/null /run/dev/termination-log
-  mount --move /run/dev /dev
-  mount --bind {NAMES} /etc/hosts
-  code=0
-  $own sh -c "$before" || code=$?
-  cp /dev/termination-log "$result.message"
-  echo "$code" > "$result"
-  [ "$code" = 0 ] || exit "$code"
-fi
-exec $own "$@"
-"""
-
+INIT = Path(__file__).with_name("pod_init").read_text()
+INIT = INIT.replace("@USER@", str(USER)).replace("@NAMES@", NAMES)
 
 OPEN_TREE, MOVE_MOUNT = 428, 429  # system calls, which glibc 2.36 has and Python has not
 HERE, CLONE, CLOSE_ON_EXEC, BY_FILE = -100, 1, 0x80000, 4
@@ -80,7 +47,6 @@ class LabPods(FolderPods):
         self._inits: dict[str, int] = {}
 
     def nodes(self) -> list[str]:
-        """Name the nodes."""
         return list(self._machines)
 
     def address(self, pod: Object, node: Object) -> str:
@@ -103,7 +69,6 @@ class LabPods(FolderPods):
         return int(line.split()[9])
 
     def start(self, pod: Object, node: Object) -> None:
-        """Start the pod's container, in namespaces below those of its node."""
         uid = pod["metadata"]["uid"]
         if uid in self._running:
             return
@@ -168,7 +133,6 @@ class LabPods(FolderPods):
         stdin: int = subprocess.PIPE,
         output: int | IO[bytes] = subprocess.PIPE,
     ) -> subprocess.Popen[bytes]:
-        """Start a command in a pod."""
         own = variables(pod)
         enter = ("nsenter", "--target", str(self._inits[pod["metadata"]["uid"]]), "--all")
         user = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
@@ -218,3 +182,21 @@ def _init_below(pid: int) -> int:
             if init := _init_below(int(child)):
                 return init
     return 0
+
+
+def nodes_of_pods(
+    monkeypatch: pytest.MonkeyPatch, hosts: int, **options: str
+) -> Iterator[Kubernetes]:
+    """A cluster whose nodes are hosts of a lab with an overlay network."""
+    options = {"overlay": "vxlan", "user": "pods", **options}
+    nodes = cluster.launch("nodes", provider="lab", hosts=hosts, options=options)
+    runtime = LabPods(nodes.machines)
+    with Kubernetes(runtime) as kubernetes:
+        kubernetes.kubelets.images[IMAGE] = Image(user=USER)
+        for name in runtime.nodes():
+            kubernetes.add_node(name)
+        monkeypatch.setenv("KUBECONFIG", str(kubernetes.settings()))
+        yield kubernetes
+        assert not kubernetes.gaps
+        assert kubernetes.things() == []
+    nodes.down()

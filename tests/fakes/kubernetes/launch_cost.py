@@ -5,8 +5,6 @@
 Prints one line of JSON: the seconds of each `cluster up`, which take turns.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -22,7 +20,6 @@ from tests.fakes.kubernetes.pods import Image
 
 
 def call(*words: str) -> float:
-    """Time a command."""
     began = time.perf_counter()
     program = Path(sys.executable).with_name("cluster")
     subprocess.run([program, *words], check=True, capture_output=True)
@@ -40,13 +37,13 @@ def turns(hosts: int, repetitions: int) -> dict[str, list[float]]:
             for name in runtime.nodes():
                 kubernetes.add_node(name)
             os.environ["KUBECONFIG"] = str(kubernetes.settings())
-            asked = ("--hosts", str(hosts), "--provider")
+            words = ("--hosts", str(hosts), "--provider")
             for _ in range(repetitions):
                 took["load"].append(os.getloadavg()[0])
-                took["lab"].append(call("up", "hosts", *asked, "lab"))
+                took["lab"].append(call("up", "hosts", *words, "lab"))
                 call("down", "hosts")
-                words = (*asked, "kubernetes", "--option", f"image={IMAGE}")
-                took["pods"].append(call("up", "mine", *words))
+                own = ("kubernetes", "--option", f"image={IMAGE}")
+                took["pods"].append(call("up", "mine", *words, *own))
                 call("down", "mine")
             if kubernetes.gaps:
                 raise SystemExit("\n".join(kubernetes.gaps))

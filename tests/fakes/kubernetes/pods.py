@@ -1,7 +1,5 @@
 """What runs in a pod: processes of this machine, in a folder of their own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -9,15 +7,12 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from tests.fakes.kubernetes.errors import Gap
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.fakes.kubernetes.store import Object
+from tests.fakes.kubernetes.store import Object
 
 POD = "FAKE_KUBERNETES_POD"  # variable of all processes of a pod: its uid
 
@@ -40,7 +35,6 @@ class Image(NamedTuple):
 
 
 def variables(pod: Object) -> dict[str, str]:
-    """Return the environment of a pod's container."""
     container = pod["spec"]["containers"][0]
     own = {pair["name"]: pair["value"] for pair in container.get("env") or ()}
     return {"PATH": os.environ["PATH"], POD: pod["metadata"]["uid"], **own}
@@ -63,7 +57,6 @@ class FolderPods:
         return self._addresses[pod["metadata"]["uid"]]
 
     def start(self, pod: Object, node: Object) -> None:
-        """Start the pod's container."""
         del node
         uid = pod["metadata"]["uid"]
         if uid in self._running:  # its object changed before that could be noted
@@ -84,7 +77,6 @@ class FolderPods:
             raise Gap("names of pods that are folders")
 
     def log(self, pod: Object) -> Path:
-        """Name the file of what a container prints."""
         return self.folder / f"{pod['metadata']['uid']}.log"
 
     def ended(self, pod: Object) -> int | None:
@@ -99,7 +91,6 @@ class FolderPods:
         stdin: int = subprocess.PIPE,
         output: int | IO[bytes] = subprocess.PIPE,
     ) -> subprocess.Popen[bytes]:
-        """Start a command in a pod."""
         home = self.folder / pod["metadata"]["uid"]
         image = self.images.get(pod["spec"]["containers"][0]["image"], Image())
         if hidden := files_of(image.lacks):
@@ -114,7 +105,6 @@ class FolderPods:
         env: Mapping[str, str],
         folder: Path | None,
     ) -> subprocess.Popen[bytes]:
-        """Start a process with pipes."""
         return subprocess.Popen(
             words,
             stdin=stdin,
@@ -140,27 +130,25 @@ class FolderPods:
         shutil.rmtree(self.folder / uid, ignore_errors=True)
 
     def close(self) -> None:
-        """Remove what is left."""
         shutil.rmtree(self.folder)
 
 
 def files_of(programs: Sequence[str]) -> list[str]:
     """Find all files by which programs would start."""
     folders = dict.fromkeys((*os.environ["PATH"].split(":"), *PLACES))
-    found = {
+    files = {
         str(path.resolve())
         for folder in map(Path, folders)
         for program in programs
         for path in folder.glob(f"{program}*" if program == "python3" else program)
     }
-    return sorted(found)
+    return sorted(files)
 
 
 def processes(uid: str) -> list[int]:
-    """Find the processes of a pod that have not ended."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if f"{POD}={uid}".encode() in (path / "environ").read_bytes().split(b"\0"):
-                found.append(int(path.name))
-    return found
+                pids.append(int(path.name))
+    return pids

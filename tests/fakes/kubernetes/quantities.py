@@ -1,14 +1,10 @@
 """Amounts of resources, such as `500m` and `32Gi`."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.fakes.kubernetes.errors import Refused
-
-if TYPE_CHECKING:
-    from tests.fakes.kubernetes.store import Object
+from tests.fakes.kubernetes.store import Object
 
 SUFFIXES = {
     "": 1.0,
@@ -38,12 +34,10 @@ def number(text: object) -> float:
 
 
 def write(amount: float) -> str:
-    """Write an amount."""
     return f"{amount:g}"
 
 
 def add(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
-    """Add amounts by their names."""
     return {key: first.get(key, 0) + second.get(key, 0) for key in first | second}
 
 

@@ -44,15 +44,15 @@ def check(item: dict[str, Any], version: str = VERSION) -> None:
     name = "-".join(filter(None, (kind.lower(), group.partition(".")[0], api)))
     errors = sorted(_validator(name, version).iter_errors(item), key=lambda e: len(e.path))
     for error in errors:
-        where = ".".join(map(str, error.absolute_path))
+        path = ".".join(map(str, error.absolute_path))
         if unknown := UNKNOWN.match(error.message):
             raise Refused(
                 400,
                 f"{kind} in version {api!r} cannot be handled as a {kind}: strict decoding error: "
-                f'unknown field "{where}{"." if where else ""}{unknown[1]}"',
+                f'unknown field "{path}{"." if path else ""}{unknown[1]}"',
             )
         raise Refused(
             422,
             f'{kind}{"." + group if group else ""} "{item["metadata"].get("name", "")}" is '
-            f"invalid: {where}: Invalid value: {error.message}",
+            f"invalid: {path}: Invalid value: {error.message}",
         )

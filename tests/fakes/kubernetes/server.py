@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from tests.fakes.kubernetes import websocket
-from tests.fakes.kubernetes.admission import admit, check_update
+from tests.fakes.kubernetes.admission import admit
 from tests.fakes.kubernetes.controllers import delete
 from tests.fakes.kubernetes.errors import Gap, Refused, not_found
 from tests.fakes.kubernetes.schemas import check
@@ -22,6 +22,7 @@ from tests.fakes.kubernetes.store import (
     JOBS,
     KINDS,
     NAMESPACES,
+    NODES,
     PODS,
     REVIEWS,
     Kind,
@@ -43,25 +44,16 @@ PATH = re.compile(
 )
 QUERY = {  # what each verb may be asked with
     "get": {"pretty", "timeout"},
-    "list": {
-        *("labelSelector", "fieldSelector", "limit", "watch", "resourceVersion"),
-        *("timeoutSeconds", "timeout", "allowWatchBookmarks", "pretty"),
-        "includeObject",
-    },
+    "list": {"labelSelector", "fieldSelector", "limit", "resourceVersion", "timeout", "pretty"},
     "create": {"dryRun", "fieldManager", "fieldValidation", "timeout", "pretty"},
-    "update": {"dryRun", "fieldManager", "fieldValidation", "timeout"},
-    "patch": {"dryRun", "fieldManager", "fieldValidation", "timeout", "force"},
-    "delete": {"propagationPolicy", "gracePeriodSeconds", "timeout"},
+    "patch": {"fieldManager", "fieldValidation", "timeout"},
+    "delete": {"propagationPolicy", "timeout"},
     "exec": {"command", "container", "stdin", "stdout", "stderr", "timeout"},
-    "log": {"container", "tailLines", "timeout"},
 }
-MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"  # kubectl writes JSON, which is YAML
+MERGE = "application/merge-patch+json"
 
 
-class Asked(NamedTuple):
-    """A request for objects."""
-
+class Request(NamedTuple):
     verb: str
     kind: Kind
     namespace: str
@@ -69,14 +61,11 @@ class Asked(NamedTuple):
     sub: str
     query: dict[str, list[str]]
 
-    def one(self, key: str) -> str:
-        """Return a parameter of the query."""
+    def value(self, key: str) -> str:
         return self.query.get(key, [""])[0]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers requests."""
-
     protocol_version = "HTTP/1.1"
     kubernetes: Kubernetes
 
@@ -107,8 +96,6 @@ class Handler(BaseHTTPRequestHandler):
         for warning in warnings:
             text = warning.replace("\\", "\\\\").replace('"', '\\"')
             self.send_header("Warning", f'299 - "{text}"')
-        if code == 429:
-            self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(data)
 
@@ -124,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
         if not text:
             return {}
         kind = self.headers.get("Content-Type", "application/json").partition(";")[0]
-        if kind not in ("application/json", MERGE, STRATEGIC, APPLY):
+        if kind not in ("application/json", MERGE):
             raise Gap(f"bodies of {kind}")
         return json.loads(text)
 
@@ -139,22 +126,20 @@ class Handler(BaseHTTPRequestHandler):
             if fault in ("hang", "drop"):
                 raise ConnectionError
             raise Refused(int(fault), "the server is currently unable to handle the request")
-        if found := discovery(
+        if document := discovery(
             parts.path, self.kubernetes.version, kueue=self.kubernetes.plane.kueue
         ):
-            self._send(200, found)
+            self._send(200, document)
             return
-        asked = self._asked(parts.path, query)
-        self._authorize(user, asked)
-        if answer := {"exec": self._exec, "log": self._log}.get(asked.sub):
-            answer(asked)
-        elif asked.one("watch") in ("1", "true"):
-            self._watch(asked)
-        elif asked.kind == REVIEWS:
+        request = self._request(parts.path, query)
+        self._authorize(user, request)
+        if request.sub:
+            self._exec(request)
+        elif request.kind == REVIEWS:
             self._review(user)
         else:
             with self.kubernetes.store.lock:
-                code, item, warnings = self._act(asked)
+                code, item, warnings = self._act(request)
             self._send(code, item, *warnings)
 
     def _user(self) -> str:
@@ -164,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(401, "Unauthorized")
         return user
 
-    def _asked(self, path: str, query: dict[str, list[str]]) -> Asked:
+    def _request(self, path: str, query: dict[str, list[str]]) -> Request:
         match = PATH.fullmatch(path)
         group = (match["group"] or "") if match else ""
         kinds = [k for k in KINDS if match and (k.group, k.plural) == (group, match["plural"])]
@@ -177,39 +162,36 @@ class Handler(BaseHTTPRequestHandler):
                 raise Gap(path)
             raise Refused(404, "the server could not find the requested resource")
         kind, name, sub = kinds[0], match["name"] or "", match["sub"] or ""
-        if match["sub"] not in (None, "exec", "log", "status"):
+        if match["sub"] not in (None, "exec"):
             raise Gap(f"the subresource {match['sub']}")
         verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(
             self.command, "get" if name else "list"
         )
-        allowed = QUERY[sub if sub in ("exec", "log") else verb]
-        if "sendInitialEvents" in query:
-            raise Refused(
-                422,
-                'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: '
-                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is "
-                "enabled",
-            )
+        allowed = QUERY.get(sub or verb)
+        if allowed is None:
+            raise Gap(f"the verb {verb}")
         if unknown := set(query) - allowed:
             raise Gap(f"{unknown} of {verb}")
         if verb == "delete" and not name:
             raise Gap("deleting collections")
-        return Asked(verb, kind, match["namespace"] or "", name, sub, query)
+        return Request(verb, kind, match["namespace"] or "", name, sub, query)
 
-    def _authorize(self, user: str, asked: Asked) -> None:
-        verb = "watch" if asked.one("watch") else asked.verb
-        resource = asked.kind.plural + (f"/{asked.sub}" if asked.sub else "")
-        if asked.kind != REVIEWS and not self.kubernetes.may(user, verb, resource, asked.namespace):
-            where = (
-                f' in the namespace "{asked.namespace}"'
-                if asked.namespace
+    def _authorize(self, user: str, request: Request) -> None:
+        resource = request.kind.plural + (f"/{request.sub}" if request.sub else "")
+        if request.kind != REVIEWS and not self.kubernetes.may(
+            user, request.verb, resource, request.namespace
+        ):
+            scope = (
+                f' in the namespace "{request.namespace}"'
+                if request.namespace
                 else " at the cluster scope"
             )
+            name = f" {json.dumps(request.name)}" if request.name else ""
             raise Refused(
                 403,
-                f"{asked.kind.resource}{f' {json.dumps(asked.name)}' if asked.name else ''} is "
-                f'forbidden: User "{user}" cannot {verb} resource "{resource}" in API group '
-                f'"{asked.kind.group}"{where}',
+                f"{request.kind.resource}{name} is "
+                f'forbidden: User "{user}" cannot {request.verb} resource "{resource}" in API '
+                f'group "{request.kind.group}"{scope}',
             )
 
     def _review(self, user: str) -> None:
@@ -222,20 +204,18 @@ class Handler(BaseHTTPRequestHandler):
         allowed = self.kubernetes.may(user, about["verb"], resource, about.get("namespace", ""))
         self._send(201, item | {"status": {"allowed": allowed}})
 
-    def _act(self, asked: Asked) -> tuple[int, Any, list[str]]:
-        store, kind = self.kubernetes.store, asked.kind
-        is_new = (kind, asked.namespace, asked.name) not in store.objects
-        if asked.verb == "create" or (is_new and self.headers["Content-Type"] == APPLY):
-            return self._create(asked)
-        if asked.verb == "list":
+    def _act(self, request: Request) -> tuple[int, Any, list[str]]:
+        store, kind = self.kubernetes.store, request.kind
+        if request.verb == "create":
+            return self._create(request)
+        if request.verb == "list":
             items = [
                 item
-                for item in store.list(kind, asked.namespace)
-                if matches_labels(item, asked.one("labelSelector"))
-                and matches_fields(item, asked.one("fieldSelector"))
+                for item in store.list(kind, request.namespace)
+                if matches_labels(item, request.value("labelSelector"))
+                and matches_fields(item, request.value("fieldSelector"))
             ]
-            version = str(store.changes[-1].number)
-            meta = {"resourceVersion": version}
+            meta = {"resourceVersion": str(store.version)}
             return (
                 200,
                 {
@@ -246,155 +226,79 @@ class Handler(BaseHTTPRequestHandler):
                 },
                 [],
             )
-        old = store.get(kind, asked.namespace, asked.name)
-        if asked.verb == "get":
+        old = store.get(kind, request.namespace, request.name)
+        if request.verb == "get":
             return 200, old, []
-        if asked.verb == "delete":
-            return 200, self._delete(asked, old), []
-        new = self._body() if asked.verb == "update" else self._patched(old)
+        if request.verb == "delete":
+            return 200, self._delete(request, old), []
+        patch = self._body()
+        if kind != NODES:
+            raise Gap(f"patches of {kind.resource}")
+        new = merged(old, patch)
         check(new)
-        check_update(kind, old, new)
-        if asked.sub != "status" and asked.verb == "patch":
-            new["status"] = old.get("status", {})
-        return 200, store.update(kind, new, dry=bool(asked.one("dryRun"))), []
+        new["status"] = old.get("status", {})
+        return 200, store.update(kind, new), []
 
-    def _patched(self, old: Object) -> Object:
-        kind, patch = self.headers["Content-Type"], self._body()
-        if kind == STRATEGIC and patch.get("spec", {}).keys() != {"taints"} and _has_list(patch):
-            raise Gap("strategic patches of lists other than taints, which are replaced whole")
-        if kind not in (MERGE, STRATEGIC, APPLY):
-            raise Gap(f"patches of {kind}")
-        new: Object = merged(old, patch)
-        return new
-
-    def _create(self, asked: Asked) -> tuple[int, Any, list[str]]:
+    def _create(self, request: Request) -> tuple[int, Any, list[str]]:
         store, item = self.kubernetes.store, self._body()
-        if asked.one("fieldValidation") not in ("", "Strict", "Warn", "Ignore"):
+        if request.value("fieldValidation") not in ("", "Strict", "Warn", "Ignore"):
             raise Refused(422, "invalid fieldValidation")
         check(item, self.kubernetes.version)
-        namespace = item["metadata"].setdefault("namespace", asked.namespace)
-        if asked.kind.namespaced and namespace != asked.namespace:
+        namespace = item["metadata"].setdefault("namespace", request.namespace)
+        if request.kind.namespaced and namespace != request.namespace:
             raise Refused(
                 400,
                 "the namespace of the provided object does not match the namespace sent on the "
                 "request",
             )
-        if asked.kind.namespaced:
+        if request.kind.namespaced:
             home = store.objects.get((NAMESPACES, "", namespace))
             if home is None:
                 raise not_found("namespaces", namespace)
             if "deletionTimestamp" in home["metadata"]:
                 raise Refused(
                     403,
-                    f'{asked.kind.resource} "{item["metadata"].get("name", "")}" is forbidden: '
+                    f'{request.kind.resource} "{item["metadata"].get("name", "")}" is forbidden: '
                     f"unable to create new content in namespace {namespace} because it is being "
                     "terminated",
                 )
-        warnings = admit(store, asked.kind, item, kueue=self.kubernetes.plane.kueue)
+        warnings = admit(store, request.kind, item, kueue=self.kubernetes.plane.kueue)
         for webhook in self.kubernetes.webhooks:
-            webhook(asked.kind, item)
-        made = store.create(asked.kind, item, dry=asked.one("dryRun") == "All")
-        return 201, made, warnings
+            webhook(request.kind, item)
+        new_object = store.create(request.kind, item, dry=request.value("dryRun") == "All")
+        return 201, new_object, warnings
 
-    def _delete(self, asked: Asked, old: Object) -> Object:
+    def _delete(self, request: Request, old: Object) -> Object:
         body = self._body()
         if unknown := set(body) - {
             "kind",
             "apiVersion",
             "propagationPolicy",
-            "gracePeriodSeconds",
-            "preconditions",
-            "orphanDependents",
         }:
             raise Gap(f"{unknown} of DeleteOptions")
-        policy = body.get("propagationPolicy") or asked.one("propagationPolicy") or "Background"
+        policy = body.get("propagationPolicy") or request.value("propagationPolicy") or "Background"
         if policy not in ("Background", "Foreground"):
             raise Gap(f"propagationPolicy {policy}")
-        wanted = (body.get("preconditions") or {}).get("uid")
-        if wanted not in (None, old["metadata"]["uid"]):
-            raise Refused(
-                409,
-                f"Precondition failed: UID in precondition: {wanted}, UID in object meta: "
-                f"{old['metadata']['uid']}",
-            )
-        seconds = str(body.get("gracePeriodSeconds", asked.one("gracePeriodSeconds")))
-        delete(self.kubernetes.store, asked.kind, old, policy, grace=seconds != "0")
+        delete(self.kubernetes.store, request.kind, old, policy)
         if (
-            asked.kind in (PODS, JOBS)
-            and (asked.kind, asked.namespace, asked.name) in self.kubernetes.store.objects
+            request.kind in (PODS, JOBS)
+            and (request.kind, request.namespace, request.name) in self.kubernetes.store.objects
         ):
-            return self.kubernetes.store.get(asked.kind, asked.namespace, asked.name)
+            return self.kubernetes.store.get(request.kind, request.namespace, request.name)
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
-    def _watch(self, asked: Asked) -> None:
-        store = self.kubernetes.store
-        start = int(asked.one("resourceVersion") or 0)
-        if start and start < store.forgotten:
-            raise Refused(410, f"too old resource version: {start} ({store.forgotten})")
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.close_connection = True
-        deadline = time.monotonic() + float(asked.one("timeoutSeconds") or 1800)
-        marks = asked.one("allowWatchBookmarks") in ("1", "true")
-        while time.monotonic() < deadline and not self.kubernetes.stopping.is_set():
-            with store.lock:
-                fresh = [change for change in store.changes if change.number > start]
-                if not fresh:
-                    store.lock.wait(0.2)
-            for change in fresh:
-                start = change.number
-                if change.kind == asked.kind and self._is_watched(asked, change.item):
-                    self._chunk({"type": change.what, "object": change.item})
-            if marks and fresh:
-                seen = {"resourceVersion": str(start), "creationTimestamp": None}
-                mark = {"kind": asked.kind.kind, "apiVersion": asked.kind.api, "metadata": seen}
-                self._chunk({"type": "BOOKMARK", "object": mark})
-        self.wfile.write(b"0\r\n\r\n")
-
-    def _chunk(self, event: dict[str, Any]) -> None:
-        line = json.dumps(event) + "\n"
-        self.wfile.write(f"{len(line.encode()):x}\r\n{line}\r\n".encode())
-
-    def _is_watched(self, asked: Asked, item: Object) -> bool:
-        return (
-            asked.namespace in ("", item["metadata"].get("namespace", ""))
-            and asked.name in ("", item["metadata"]["name"])
-            and matches_labels(item, asked.one("labelSelector"))
-            and matches_fields(item, asked.one("fieldSelector"))
-        )
-
-    def _pod(self, asked: Asked) -> tuple[Object, str]:
+    def _pod(self, request: Request) -> tuple[Object, str]:
         """Return a pod and the name of its container that is asked for."""
-        pod = self.kubernetes.store.get(PODS, asked.namespace, asked.name)
+        pod = self.kubernetes.store.get(PODS, request.namespace, request.name)
         names = [container["name"] for container in pod["spec"]["containers"]]
-        if asked.one("container") and asked.one("container") not in names:
+        if request.value("container") and request.value("container") not in names:
             raise Refused(
-                400, f"container {asked.one('container')} is not valid for pod {asked.name}"
+                400, f"container {request.value('container')} is not valid for pod {request.name}"
             )
-        return pod, asked.one("container") or names[0]
+        return pod, request.value("container") or names[0]
 
-    def _log(self, asked: Asked) -> None:
-        pod, container = self._pod(asked)
-        about = f'container "{container}" in pod "{asked.name}"'
-        if pod["spec"].get("nodeName") in self.kubernetes.kubelets.dead:
-            where = f"https://192.0.2.1:10250/containerLogs/{asked.namespace}/{asked.name}"
-            why = "dial tcp 192.0.2.1:10250: i/o timeout"
-            raise Refused(500, f'Get "{where}/{container}": {why}')
-        if not (log := self.kubernetes.runtime.log(pod)).exists():
-            raise Refused(400, f"{about} is waiting to start: ContainerCreating")
-        lines = log.read_bytes().splitlines(keepends=True)
-        most = int(asked.one("tailLines") or len(lines))
-        data = b"".join(lines[len(lines) - min(most, len(lines)) :])
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _exec(self, asked: Asked) -> None:
-        pod, container = self._pod(asked)
+    def _exec(self, request: Request) -> None:
+        pod, container = self._pod(request)
         if pod["status"]["phase"] in ("Failed", "Succeeded"):
             raise Refused(
                 500,
@@ -404,7 +308,9 @@ class Handler(BaseHTTPRequestHandler):
         if pod["spec"].get("nodeName") in self.kubernetes.kubelets.dead:
             raise Refused(500, "error dialing backend: dial tcp 192.0.2.1:10250: i/o timeout")
         if pod["status"]["phase"] != "Running":
-            raise Refused(400, f'container "{container}" in pod "{asked.name}" is waiting to start')
+            raise Refused(
+                400, f'container "{container}" in pod "{request.name}" is waiting to start'
+            )
         if self.headers.get("Upgrade", "").lower() != "websocket":
             raise Gap(f"exec by {self.headers.get('Upgrade')}")
         _, headers = websocket.answer(self.headers)
@@ -414,16 +320,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         connection = websocket.WebSocket(self.rfile, self.connection)
-        process = self.kubernetes.runtime.execute(pod, asked.query["command"])
-        if process.stdin and asked.one("stdin") not in ("1", "true"):
+        process = self.kubernetes.runtime.execute(pod, request.query["command"])
+        if process.stdin and request.value("stdin") not in ("1", "true"):
             process.stdin.close()
         websocket.Session(connection, process, self.kubernetes.allowance()).serve()
-
-
-def _has_list(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_list, value.values()))
-    return isinstance(value, list)
 
 
 def discovery(path: str, version: str, *, kueue: bool) -> Any:
@@ -443,8 +343,10 @@ def discovery(path: str, version: str, *, kueue: bool) -> Any:
     if path == "/apis":
         listed = []
         for group, number in groups:
-            both = {"groupVersion": f"{group}/{number}", "version": number}
-            listed.append({"name": group, "versions": [both], "preferredVersion": both})
+            group_version = {"groupVersion": f"{group}/{number}", "version": number}
+            listed.append(
+                {"name": group, "versions": [group_version], "preferredVersion": group_version}
+            )
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
     for group, api in (("", "v1"), *groups):
         if path == (f"/apis/{group}/{api}" if group else "/api/v1"):
@@ -475,7 +377,6 @@ def _resource(kind: Kind) -> dict[str, Any]:
         "namespaced": kind.namespaced,
         "kind": kind.kind,
         "verbs": list(kind.verbs),
-        "shortNames": list(kind.short),
     }
 
 
@@ -503,7 +404,6 @@ class Server(ThreadingHTTPServer):
 
 
 def serve(server: Server) -> threading.Thread:
-    """Serve in a thread."""
     thread = threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
     )

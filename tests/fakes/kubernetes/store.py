@@ -1,7 +1,6 @@
 """The objects of the cluster, their versions, and what happened to them."""
 
 import copy
-import itertools
 import re
 import threading
 import uuid
@@ -24,8 +23,7 @@ class Kind(NamedTuple):
     plural: str
     kind: str
     namespaced: bool = True
-    short: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ("create", "delete", "get", "list", "patch", "update", "watch")
+    verbs: tuple[str, ...] = ("create", "delete", "get", "list", "patch")
 
     @property
     def api(self) -> str:
@@ -38,14 +36,13 @@ class Kind(NamedTuple):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-PODS = Kind("", "v1", "pods", "Pod", short=("po",))
-SERVICES = Kind("", "v1", "services", "Service", short=("svc",))
-CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap", short=("cm",))
+PODS = Kind("", "v1", "pods", "Pod")
+SERVICES = Kind("", "v1", "services", "Service")
 SECRETS = Kind("", "v1", "secrets", "Secret")
-EVENTS = Kind("", "v1", "events", "Event", short=("ev",))
-QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota", short=("quota",))
-NODES = Kind("", "v1", "nodes", "Node", namespaced=False, short=("no",))
-NAMESPACES = Kind("", "v1", "namespaces", "Namespace", namespaced=False, short=("ns",))
+EVENTS = Kind("", "v1", "events", "Event")
+QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
+NODES = Kind("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 JOBS = Kind("batch", "v1", "jobs", "Job")
 QUEUES = Kind("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue")
 WORKLOADS = Kind("kueue.x-k8s.io", "v1beta1", "workloads", "Workload")
@@ -58,18 +55,9 @@ REVIEWS = Kind(
     verbs=("create",),
 )
 KINDS = (
-    *(PODS, SERVICES, CONFIG_MAPS, SECRETS, EVENTS, QUOTAS, NODES, NAMESPACES),
+    *(PODS, SERVICES, SECRETS, EVENTS, QUOTAS, NODES, NAMESPACES),
     *(JOBS, QUEUES, WORKLOADS, REVIEWS),
 )
-
-
-class Change(NamedTuple):
-    """An event of a watch."""
-
-    number: int
-    what: str  # ADDED, MODIFIED, DELETED
-    kind: Kind
-    item: Object
 
 
 def now() -> str:
@@ -86,11 +74,9 @@ class Store:
     """All objects; each change under its lock."""
 
     def __init__(self) -> None:
-        self.lock = threading.Condition(threading.RLock())
+        self.lock = threading.RLock()
         self.objects: dict[tuple[Kind, str, str], Object] = {}
-        self.changes: list[Change] = []
-        self.forgotten = 0  # changes that watches cannot see any more
-        self._versions = itertools.count(1000)
+        self.version = 1000  # of the newest change
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return an object (404)."""
@@ -100,7 +86,6 @@ class Store:
         raise not_found(kind.resource, name)
 
     def list(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Return the objects of a kind, by name."""
         with self.lock:
             return [
                 copy.deepcopy(item)
@@ -109,7 +94,6 @@ class Store:
             ]
 
     def create(self, kind: Kind, item: Object, *, dry: bool = False) -> Object:
-        """Add an object (409: there is one of its name)."""
         meta = item["metadata"]
         with self.lock:
             if generated := meta.get("generateName"):
@@ -123,10 +107,10 @@ class Store:
             meta.setdefault("uid", str(uuid.uuid4()))  # admission chooses that of a Job
             meta |= {"creationTimestamp": now(), "generation": 1}
             if not dry:
-                self._put(key, item, "ADDED")
+                self._put(key, item)
             return copy.deepcopy(item)
 
-    def update(self, kind: Kind, item: Object, *, dry: bool = False) -> Object:
+    def update(self, kind: Kind, item: Object) -> Object:
         """Replace an object (409: it has changed since); without finalizers it may be gone now."""
         meta = item["metadata"]
         key = (kind, meta.get("namespace", ""), meta["name"])
@@ -143,14 +127,13 @@ class Store:
                 if field in old["metadata"]:
                     meta[field] = old["metadata"][field]
             check_names(kind, item)
-            if item == old or dry:
+            if item == old:
                 return copy.deepcopy(item)
             confirmed = not meta.get("deletionGracePeriodSeconds")  # else by the node, by `remove`
             if "deletionTimestamp" in meta and not meta.get("finalizers") and confirmed:
-                self._put(key, item, "DELETED")
-                del self.objects[key]
+                self._delete(key)
             else:
-                self._put(key, item, "MODIFIED")
+                self._put(key, item)
             return copy.deepcopy(item)
 
     def remove(self, kind: Kind, item: Object) -> None:
@@ -165,17 +148,18 @@ class Store:
                 stored["metadata"].pop("deletionGracePeriodSeconds", None)
                 if "deletionTimestamp" not in stored["metadata"]:
                     stored["metadata"]["deletionTimestamp"] = now()
-                    self._put(key, stored, "MODIFIED")
+                    self._put(key, stored)
                 return
-            self._put(key, stored, "DELETED")
-            del self.objects[key]
+            self._delete(key)
 
-    def _put(self, key: tuple[Kind, str, str], item: Object, what: str) -> None:
-        number = next(self._versions)
-        item["metadata"]["resourceVersion"] = str(number)
+    def _delete(self, key: tuple[Kind, str, str]) -> None:
+        self.version += 1
+        del self.objects[key]
+
+    def _put(self, key: tuple[Kind, str, str], item: Object) -> None:
+        self.version += 1
+        item["metadata"]["resourceVersion"] = str(self.version)
         self.objects[key] = copy.deepcopy(item)
-        self.changes.append(Change(number, what, key[0], copy.deepcopy(item)))
-        self.lock.notify_all()
 
 
 def containers_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -203,58 +187,30 @@ def check_names(kind: Kind, item: Object) -> None:
             )
 
 
-SETS = re.compile(r"([-\w./]+) (in|notin) \(([^)]*)\),?")
-
-
 def matches_labels(item: Object, selector: str) -> bool:
     """Tell whether an object has the labels of a selector such as `a=b,c`."""
     labels = item["metadata"].get("labels") or {}
-    for key, operator, values in SETS.findall(selector):
-        if (labels.get(key) in re.split(r",\s*", values)) != (operator == "in"):
-            return False
-    for part in filter(None, SETS.sub("", selector).split(",")):
-        if not re.fullmatch(r"[-\w./]+((=|==|!=)[-\w.]*)?", part):
+    for part in filter(None, selector.split(",")):
+        if not re.fullmatch(r"[-\w./]+(=[-\w.]*)?", part):
             raise Gap(f"the label selector {selector!r}")
-        key, equals, value = part.replace("==", "=").partition("=")
-        if key.endswith("!"):
-            if labels.get(key[:-1]) == value:
-                return False
-        elif key not in labels or (equals and labels[key] != value):
+        key, equals, value = part.partition("=")
+        if key not in labels or (equals and labels[key] != value):
             return False
     return True
-
-
-FIELDS = {
-    "metadata.name",
-    "metadata.namespace",
-    "spec.nodeName",
-    "status.phase",
-    "involvedObject.name",
-    "involvedObject.kind",
-    "involvedObject.uid",
-    "involvedObject.namespace",
-    "reason",
-    "type",
-}
 
 
 def matches_fields(item: Object, selector: str) -> bool:
-    """Tell whether an object has the values of a field selector."""
-    for part in filter(None, selector.split(",")):
-        path, _, value = part.replace("==", "=").partition("=")
-        negated = path.endswith("!")
-        if path.rstrip("!") not in FIELDS:
-            raise Refused(400, f"field label not supported: {path}")
-        found: Any = item
-        for word in path.rstrip("!").split("."):
-            found = found.get(word, "") if isinstance(found, dict) else ""
-        if (found == value) is negated:
-            return False
-    return True
+    """Tell whether an object has the value of a field selector."""
+    path, _, value = selector.partition("=")
+    if path not in ("", "involvedObject.name"):
+        raise Gap(f"the field selector {selector!r}")
+    field: Any = item
+    for word in filter(None, path.split(".")):
+        field = field.get(word, {})
+    return not path or bool(field == value)
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """Apply a merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result = dict(old) if isinstance(old, dict) else {}

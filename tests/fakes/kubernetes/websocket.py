@@ -1,22 +1,18 @@
 """Commands in pods over a WebSocket (`v4.channel.k8s.io`, `v5.channel.k8s.io`)."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib
 import json
 import struct
+import subprocess
 import threading
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from email.message import Message
+from io import BufferedIOBase
+from typing import IO, Any, Protocol
 
 from tests.fakes.kubernetes.errors import Gap
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
-    from email.message import Message
-    from io import BufferedIOBase
 
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -26,8 +22,6 @@ PIECE = 32 << 10
 
 
 class Connection(Protocol):
-    """A socket of TLS."""
-
     def recv(self, most: int, /) -> bytes: ...
     def sendall(self, data: bytes, /) -> None: ...
 
@@ -42,7 +36,6 @@ class WebSocket:
         self.closed = False
 
     def send(self, channel: int, data: bytes) -> None:
-        """Send a message on a channel."""
         self._frame(BINARY, bytes([channel]) + data)
 
     def close(self) -> None:

@@ -1,20 +1,16 @@
 """Jobs that hang or are slow, as the files that they leave: what is wrong is known."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from cluster.core.model.hang import ProcessState, Snapshot
 from cluster.core.model.value import Value
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KINDS = (
     *("rank_absent", "chain", "process_stopped", "process_gone", "host_dead", "order_differs"),

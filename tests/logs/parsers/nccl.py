@@ -9,7 +9,6 @@ RANKS = "".join(
     for n in range(4)
 )
 NEW = "#  size  count  type  redop  root  time algbw busbw #wrong  time algbw busbw #wrong\n"
-OLD = "#  size  count  type  root  time algbw busbw error  time algbw busbw error\n"
 
 
 def log_of(text: str) -> NcclLog:

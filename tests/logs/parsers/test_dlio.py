@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cluster.core.model.notes import Note
+from cluster.core.model.results.records import Note
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS
 

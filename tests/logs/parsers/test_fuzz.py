@@ -1,13 +1,10 @@
 """Logs that nobody would think of: any parser reads them, or says with a ParseError why not."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
 from collections import defaultdict
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,13 +12,11 @@ from hypothesis import strategies as st
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError
+from cluster.core.model.logs import Reading
 from cluster.logs.parsers import Parser, number
 from cluster.logs.reader import read
 from tests.conftest import tries
 from tests.logs.samples import LOGS
-
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Reading
 
 pytestmark = pytest.mark.quick(False)  # many logs for every parser
 

@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from cluster.analysis.verdict.profiles import job_profiles
-from cluster.analysis.verdict.profiles.values import Source
+from cluster.analysis.verdict.profiles import Source, job_profiles
 from cluster.core.model.logs import Profile
-from cluster.core.model.notes import Note
+from cluster.core.model.results.records import Note
 from cluster.logs.reader import read
 from cluster.reports.words.profiles import profile_words
 from tests.logs.samples import LOGS
@@ -18,27 +17,6 @@ def profiles(name: str, *, old: str = "", new: str = "") -> list[Profile]:
     found = [result.detail for result in read([text.encode()]).results]
     assert all(isinstance(profile, Profile) for profile in found)
     return [profile for profile in found if isinstance(profile, Profile)]
-
-
-def test_the_current_generation() -> None:
-    (profile,) = profiles("current")
-
-    assert (profile.rank, profile.size, profile.roles) == (0, 2, ("maximum",))
-    assert (profile.communication, profile.elapsed) == (1.75, 4.0)
-    assert profile.memory == 11.5 * 2**20
-    assert [(r.name, r.calls, r.bytes, r.time) for r in profile.routines][1:] == [
-        ("MPI_Isend", 12, 1024.0, 0.25),
-        ("MPI_Allreduce", 120, 1372.0, 1.5),
-    ]
-    assert [(r.name, r.calls, r.bytes) for r in profile.distributions] == [
-        ("MPI_Isend", 12, 1024.0),
-        ("MPI_Allreduce", 100, 8.0),
-        ("MPI_Allreduce", 20, 8192.0),
-    ]
-    assert [(t.rank, t.host, t.communication, t.memory) for t in profile.tasks] == [
-        (0, "vm", 1.75, 11.5 * 2**20),
-        (1, "vm", 0.5, 11.05 * 2**20),
-    ]
 
 
 def test_operations_on_files_are_no_communication() -> None:
@@ -57,35 +35,6 @@ def test_operations_on_files_are_no_communication() -> None:
     assert isinstance(lying, Profile)
     (made,) = job_profiles([Source(job="x", profile=lying)])
     assert {check.sum for check in made.checks if not check.agrees} == {"files", "inside"}
-
-
-def test_an_older_file_of_a_rank_without_a_role_and_without_the_table_of_all() -> None:
-    (profile,) = profiles("older")
-
-    assert (profile.rank, profile.roles, profile.tasks) == (3, (), ())
-    assert profile.memory == 4025.5 * 2**20
-    assert profile.complete
-
-
-def test_the_oldest_generation() -> None:
-    (profile,) = profiles("oldest")
-
-    assert profile.region == "summary_start() to summary_stop()"
-    assert profile.memory == 20480 * 1024
-    assert [(s.kind, s.name, s.time) for s in profile.sections] == [
-        ("on-node", "Summary for on-node communication", 0.75),
-        ("parent", "exchange_halo", 2.0),
-    ]
-    assert [r.name for r in profile.routines] == ["MPI_Irecv", "MPI_Waitall"]
-    assert next((t.rank, t.host, t.memory) for t in profile.tasks) == (5, "", 20480 * 1024)
-
-
-def test_contexts_are_profiles_of_their_own() -> None:
-    setup, solve = profiles("contexts")
-
-    assert (setup.context, setup.communication) == ("setup", 0.125)
-    assert (solve.context, solve.communication, solve.rank) == ("solve", 0.5, 1)
-    assert [(s.kind, s.name) for s in solve.sections] == [("call site", "0x00401a2b")]
 
 
 def test_a_host_column_that_touches_the_one_before() -> None:

@@ -8,39 +8,7 @@ from tests.logs.samples import kinds
 
 
 class TestNcclLog:
-    """NCCL's and RCCL's log."""
-
     log = staticmethod(log_of)
-
-    @pytest.mark.parametrize(
-        ("line", "via", "direct"),
-        [
-            (
-                "Channel 00/0 : 0[c1000] -> 1[c6000] via P2P/IPC comm 0xf3 nRanks 08",
-                "P2P/IPC",
-                False,
-            ),
-            (
-                "Channel 00 : 3[6] -> 0[1] [send] via NET/AWS Libfabric/2/GDRDMA comm 0x9 nRanks 4",
-                "NET/AWS Libfabric/2/GDRDMA",
-                True,
-            ),
-            ("CollNet 00/0 : 0 [send] via COLLNET/SHARP/1/GDRDMA", "COLLNET/SHARP/1/GDRDMA", True),
-            ("Channel 00/0 : 0[0] -> 8[0] [send] via NET/gIB/1", "NET/gIB/1", False),
-            (
-                "Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer/read",
-                "P2P/direct pointer/read",
-                False,
-            ),
-        ],
-    )
-    def test_links_of_forks_and_plug_ins(self, line: str, via: str, *, direct: bool) -> None:
-        log = self.log(f"{HEAD}{line}\n{HEAD}Connected all rings\n")
-
-        assert [(edge.via, edge.direct, edge.channels) for edge in log.edges] == [
-            (via, direct, (0,))
-        ]
-        assert log.torn == 0
 
     @pytest.mark.parametrize(
         ("line", "title"),
@@ -52,36 +20,6 @@ class TestNcclLog:
     )
     def test_the_library_names_itself(self, line: str, title: str) -> None:
         assert read([f"{line}\n".encode()]).results[0].title == title
-
-    def test_lines_of_nccl_2_0(self) -> None:
-        log = self.log(
-            "g:1:2 [0] INFO Using internal Network Socket\n"
-            "g:1:2 [0] INFO Ring 00 :    0   1\n"
-            "g:1:2 [0] INFO Ring 00 : 0[0] -> 1[1] via P2P/IPC\n"
-            "g:1:2 [0] transport/p2p.cu:526 WARN failed to open CUDA IPC handle : 30\n"
-        )
-
-        assert log.rings == ((0, 1),)
-        assert [edge.via for edge in log.edges] == ["P2P/IPC"]
-        assert log.networks == ("Socket",)
-        assert log.warnings == ("failed to open CUDA IPC handle : 30",)
-
-    def test_a_network_without_a_device_is_not_used(self) -> None:
-        log = self.log(
-            f"{HEAD}NET/IB : Using [RO]; OOB eth0:10.0.0.1<0>\n"
-            f"{HEAD}NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
-        )
-
-        assert log.networks == ("Socket",)
-
-    def test_the_network_that_nccl_said_it_uses_counts(self) -> None:
-        log = self.log(
-            f"{HEAD}NET/IB : Using [0]mlx5_0:1/IB/SHARP [RO]; OOB ib0:10.0.0.1<0>\n"
-            f"{HEAD}Using network IBext_v8\n"
-        )
-
-        assert log.networks == ("IBext_v8",)
-        assert log.interfaces == ("mlx5_0:1/IB/SHARP",)
 
     @pytest.mark.parametrize(
         "warning",
@@ -172,14 +110,6 @@ class TestNcclLog:
         assert self.failures(done + NEW + self.GOOD + late) == []
         assert self.failures(NEW + self.GOOD + done + late)
 
-    def test_events_that_nccl_calls_non_fatal(self) -> None:
-        done = f"{HEAD}comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
-        event = "NET/IB : mlx5_1:1 Got non-fatal async event: port error(10)"
-        result, *_ = read([f"{done}h:1:9 [0] x.cc:253 NCCL WARN {event}\n".encode()]).results
-
-        assert result.failures == ()
-        assert event in str(result.notes[0].values)
-
     @pytest.mark.parametrize(
         ("line", "fabric"),
         [
@@ -196,31 +126,3 @@ class TestNcclLog:
         log = self.log(f"{HEAD}{line}\n{HEAD}Connected all rings\n")
 
         assert (log.fabric, log.torn) == (fabric, 0)
-
-    @pytest.mark.parametrize(
-        "last",
-        [
-            "[rank0]:[E6 x.cpp:6] [Rank 0] Watchdog caught collective operation timeout: Work()",
-            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1251",
-        ],
-    )
-    def test_what_pytorch_says_of_nccl_at_its_end(self, last: str) -> None:
-        done = f"{HEAD}comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
-        found = read([f"{done}{last}\n".encode()]).results
-
-        assert any(result.failures for result in found)
-
-    def test_no_infiniband_library_is_no_failure(self) -> None:
-        """NCCL 2.4 to 2.7 warn of it on every host without InfiniBand."""
-        text = "h:1:1 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]\n"
-
-        assert read([text.encode()]).results[0].failures == ()
-
-    def test_a_time_that_touches_a_host_is_no_part_of_it(self) -> None:
-        done = "{}ip-10-0-0-1:7{}:9 [0] NCCL INFO comm 0x1 rank {} nranks 2 - Init COMPLETE\n"
-        log = self.log(
-            done.format("2026-01-02T03:04:05.208-07:00", 1, 0)
-            + done.format("2026-01-02T03:04:09.301-07:00", 2, 1)
-        )
-
-        assert len({rank.host for rank in log.ranks}) == 1

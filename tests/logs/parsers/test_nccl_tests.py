@@ -2,7 +2,6 @@
 
 import pytest
 
-from cluster.core.model.notes import Note
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS
 
@@ -17,33 +16,6 @@ def values(text: str, metric: str, size: int = 2097152) -> dict[object, tuple[fl
         for m in result.measurements
         if m.metric == metric and m.params["size"] == size
     }
-
-
-@pytest.mark.parametrize("text", [OLD, NEW], ids=["old", "new"])
-def test_time_and_both_bandwidths_of_both_places(text: str) -> None:
-    new = text is NEW
-
-    algbw = values(text, "algbw")
-    assert algbw == {"out": (60e9 if new else 30e9,), "in": (59e9 if new else 29.5e9,)}
-    assert values(text, "busbw") == {"out": (45e9,), "in": (44.25e9,)}
-    assert values(text, "time")["out"] == pytest.approx([34.95e-6 if new else 69.91e-6])
-
-
-def test_the_head_says_how_many_ranks_and_which_collective() -> None:
-    (old,), (new,) = (read([text.encode()]).results for text in (OLD, NEW))
-
-    assert old.notes == (Note("ranks_on_hosts", (4, 1)), Note("family", ("all_reduce", 4)))
-    assert new.title == "all_gather_perf"
-    assert new.notes[0] == Note("ranks_on_hosts", (4, 2))
-
-
-def test_json() -> None:
-    (result,) = read([(LOGS / "nccl_tests.json.txt").read_bytes()]).results
-
-    assert result.title == "all_reduce_perf"
-    assert [m.values[0] for m in result.measurements] == pytest.approx(
-        [52.4288e-6, 20e9, 20e9, 53.77e-6, 19.5012e9, 19.5012e9]
-    )
 
 
 @pytest.mark.parametrize(
@@ -87,18 +59,6 @@ def test_lines_of_nccl_between_rows_and_a_lost_hash() -> None:
     text = NEW.replace("#", " ").replace("     2097152", "a:1:2 [0] NCCL INFO x\n     2097152")
 
     assert values(text, "busbw")["out"] == (45e9,)
-
-
-def test_further_columns_of_newer_versions() -> None:
-    """With -x and a time stamp there is more in each half, and behind the row."""
-    text = (
-        "#  size  count  type  redop  root  time algbw busbw #wrong #bitdiff "
-        "time algbw busbw #wrong #bitdiff timestamp\n"
-        "  2097152 131072 float none -1 34.95 60.00 45.00 0 0 35.54 59.00 44.25 0 0"
-        "  2026-01-02 03:04:05\n"
-    )
-
-    assert values(text, "busbw") == {"out": (45e9,), "in": (44.25e9,)}
 
 
 def test_two_tests_in_one_log_are_two_results() -> None:

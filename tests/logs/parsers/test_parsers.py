@@ -1,14 +1,23 @@
-"""The smaller formats, a few lines each; and what several of them share."""
+"""What several formats share, and samples with a few words changed."""
 
+import re
 from itertools import zip_longest
 
 import pytest
 
-from cluster.core.model.logs import PeerAccess, Topology
-from cluster.core.model.notes import Note
+from cluster.analysis.limits.devices import bound
+from cluster.analysis.limits.hardware import find
+from cluster.core.model.logs import Topology
+from cluster.core.model.results.records import Note
 from cluster.logs.parsers import number
+from cluster.logs.parsers.nvbandwidth import LOCAL
 from cluster.logs.reader import read
-from tests.logs.samples import LOGS, kinds, results, values
+from tests.logs.parsers.nccl import HEAD, log_of
+from tests.logs.samples import LOGS, kinds, of, results, values
+
+
+def text_of(name: str) -> str:
+    return (LOGS / f"{name}.txt").read_text()
 
 
 @pytest.mark.parametrize(
@@ -45,131 +54,6 @@ def test_topology_with_nics_and_their_legend() -> None:
     assert [d.is_gpu for d in found.devices] == [True] * 4 + [False] * 2
 
 
-def test_a_pasted_topology_whose_spaces_collapsed_and_whose_last_columns_are_lost() -> None:
-    text = "GPU0 GPU1 GPU2 CPU Affinity\nGPU0 X NV2 SYS 0-9\nGPU1 NV2 X PHB 0-9\nGPU2 SYS\n"
-    (result,) = read([text.encode()]).results
-
-    assert isinstance(result.detail, Topology)
-    assert result.detail.path("GPU1", "GPU2") == "PHB"
-    assert result.detail.path("GPU2", "GPU1") == "?"
-
-
-def test_which_gpus_may_use_which_others_memory() -> None:
-    (result,) = results("topology.peers")
-    (matrices,) = results("p2p_matrix.full")
-
-    assert isinstance(result.detail, PeerAccess)
-    assert result.detail.status[2] == ("CNS", "CNS", "X")
-    assert isinstance(matrices.detail, PeerAccess)
-    assert matrices.detail.status == (("X", "OK"), ("OK", "X"))
-
-
-def test_p2p_matrices() -> None:
-    (result,) = results("p2p_matrix.full")
-
-    assert values(result, "p2p_bandwidth", p2p="off", row=0) == [9.91e9]
-    assert values(result, "p2p_bandwidth", p2p="on", row=1, column=0) == [48.36e9]
-    assert values(result, "p2p_bidirectional", row=0) == [96.49e9]
-    assert values(result, "device_copy", ways=2, row=0) == [1784.87e9]  # no link
-    assert values(result, "p2p_latency", p2p="off", clock="GPU", row=0) == pytest.approx([17.52e-6])
-    assert values(result, "p2p_latency", p2p="on", clock="CPU", row=1) == pytest.approx([3.02e-6])
-
-
-def test_megabytes_of_old_and_gigabytes_of_new_bandwidth_tests() -> None:
-    (new,) = results("bandwidth_test.gb")
-    old, csv = results("bandwidth_test.mb")
-
-    assert values(new, "host_to_device", memory="pinned") == [12.3e9]
-    assert values(old, "device_to_host", size=1048576, memory="pageable") == [5000.5 * 2**20]
-    assert values(csv, "host_to_device") == [8500 * 2**20]
-    assert values(csv, "device_to_device") == [155000 * 2**20]
-
-
-def test_a_bandwidth_test_that_failed() -> None:
-    text = (LOGS / "bandwidth_test.gb.txt").read_text().replace("PASS", "FAIL")
-
-    assert read([text.encode()]).results[0].failures == ("Result = FAIL",)
-
-
-def test_nvbandwidth() -> None:
-    (text,), (json,) = results("nvbandwidth.text"), results("nvbandwidth.json")
-    test = "device_to_device_memcpy_read_ce"
-
-    assert values(text, "peer_copy_bandwidth", test=test) == [396.11e9, 395.90e9]  # N/A is no value
-    assert values(text, "copy_bandwidth_sum", test=test) == [792.01e9]
-    assert values(text, "access_latency", column=1) == pytest.approx([780.11e-9])
-    assert values(json, "peer_copy_bandwidth", row=0, column=1) == [396.1e9]
-    assert values(json, "access_latency") == pytest.approx([772.5e-9])
-
-
-def test_imb_says_by_its_own_rows_what_its_megabyte_is() -> None:
-    (new,), (old,) = results("imb.new"), results("imb.old")
-
-    assert values(new, "bandwidth", size=1048576) == [10485.76e6]
-    assert values(old, "bandwidth", size=1048576) == [10000 * 2**20]
-    assert values(new, "latency", size=1024) == [2e-6]
-    assert values(new, "bidirectional", test="Sendrecv") == [10485.76e6]
-    assert values(new, "call_time", test="Allreduce", processes=4) == pytest.approx([4.3e-6])
-    assert values(new, "call_time_max", test="Barrier") == pytest.approx([3.3e-6])
-
-
-def test_iperf2_gives_the_whole_test_and_not_its_intervals() -> None:
-    (client,), (server,), (csv,) = (results(f"iperf2.{n}") for n in ("client", "server", "csv"))
-
-    assert values(client, "sent", streams=2) == [7.55e9 / 8]
-    assert values(server, "received") == [7.65e9 / 8]
-    assert values(csv, "rate", stream="sum") == [7.6e9 / 8]
-
-
-def test_iperf2_that_was_stopped_has_no_total() -> None:
-    text = (LOGS / "iperf2.client.txt").read_text()
-    (result,) = read([text[: text.index("[  3]  0.0-10.0")].encode()]).results
-
-    assert [m.metric for m in result.measurements] == ["interval"]
-    assert "only_intervals" in kinds(result)
-
-
-def test_iperf2_that_could_not_connect() -> None:
-    text = "Client connecting to 10.0.0.9, TCP port 5001\nconnect failed: Connection refused\n"
-
-    assert "connect failed" in read([text.encode()]).results[0].failures[0]
-
-
-def test_founding_lines_whose_time_and_rate_disagree_are_not_used() -> None:
-    (result,) = results("mpi_test.two_ranks")
-    bad = read(
-        [
-            (
-                b"Process 0 transferred 100 MB in 20.0 ms (5000.0 MB/sec)\n"
-                b"Process 0 transferred 100 MB in 20.0 ms (500.0 MB/sec)\n"
-            )
-        ]
-    )
-
-    assert [m.rank for m in result.measurements] == [0, 1]
-    assert result.measurements[1].values == pytest.approx((0.025, 0.0244))
-    assert result.measurements[1].bytes == 100_000_000
-    assert bad.unread == 1
-
-
-def test_mlbench_keeps_its_warm_up_apart() -> None:
-    (result,) = results("mlbench.p2p")
-
-    assert values(result, "first_bandwidth") == [10.5 * 2**20]
-    assert values(result, "oneway_bandwidth", size=40_000_000) == [
-        rate * 2**20 for rate in (900.25, 931.5, 930.0)
-    ]
-
-
-def test_global_rates_of_several_ranks_are_not_summed() -> None:
-    (result,) = results("tf_cnn.two_ranks")
-
-    assert values(result, "total_rate") == [426.20, 426.24]
-    assert values(result, "step_rate") == [212.1, 213.2]
-    assert Note("several_totals", (2,)) in result.notes
-    assert result.definitions[1].aggregation == "all ranks"
-
-
 @pytest.mark.parametrize(
     ("steps", "totals", "doubt"),
     [
@@ -201,7 +85,7 @@ def test_a_total_is_held_against_the_last_step(
 
 def test_horovod_tells_one_gpu_from_all() -> None:
     (result,) = results("horovod.synthetic")
-    text = (LOGS / "horovod.synthetic.txt").read_text()
+    text = text_of("horovod.synthetic")
     fork = text.replace("226.3 img/sec per GPU", "905.2 img/sec").replace(
         "227.1 img/sec per GPU", "908.4 img/sec"
     )
@@ -212,49 +96,15 @@ def test_horovod_tells_one_gpu_from_all() -> None:
     assert values(forked, "iteration_total_rate") == [905.2, 908.4]
 
 
-def test_throughput_of_any_program() -> None:
-    (result,) = results("throughput.several")
-
-    assert values(result, "images_rate") == [100702.49, 101486.84, 1965.668]
-    assert values(result, "sentences_rate") == [52.31]
-    assert values(result, "training_rate") == [6638.003508038038]
-
-
-def test_tables_keep_what_was_printed_and_mark_what_was_commented_out() -> None:
-    scaling, placement = results("tables.scaling")
-
-    assert scaling.title == "Synthetic data"
-    assert values(scaling, "processing_rate", gpus=2) == [424]
-    assert values(scaling, "printed_efficiency", gpus=2) == [95]
-    assert values(scaling, "processing_rate", commented=1) == [796]
-    assert values(placement, "processing_rate", remark="batch-size=8192") == [166697]
-
-
-def test_the_last_words_of_a_launcher_make_a_failure_of_any_log() -> None:
-    text = (LOGS / "osu.latency.txt").read_text() + (LOGS / "job.killed.txt").read_text()
-    osu, job, *_ = read([text.encode()]).results
-
-    assert osu.measurements
-    assert "signal 9" in job.failures[0]
-
-
-def test_fences_of_a_document_keep_logs_apart() -> None:
-    one = "```\nh:1:2 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via {}\n```\n"
-    text = one.format("P2P/IPC") + "Now without P2P:\n" + one.format("SHM/direct/direct")
-    logs = [result.detail for result in read([text.encode()]).results]
-
-    assert [len(getattr(log, "edges", ())) for log in logs] == [1, 1]
-
-
 def test_utf16_as_windows_writes_it() -> None:
-    data = (LOGS / "osu.latency.txt").read_text().encode("utf-16")
+    data = text_of("osu.latency").encode("utf-16")
 
     assert read([data]).results == results("osu.latency")
 
 
 def test_rows_of_two_tables_that_are_mixed_are_nobodys() -> None:
     """Line by line, without a prefix: a row of two numbers may be of either."""
-    logs = [(LOGS / f"{name}.txt").read_text() for name in ("osu.device", "bandwidth_test.mb")]
+    logs = [text_of(name) for name in ("osu.device", "bandwidth_test.mb")]
     pairs = zip_longest(*(log.splitlines() for log in logs), fillvalue="")
     found = read(["\n".join(line for pair in pairs for line in (*pair, "")).encode()]).results
 
@@ -266,8 +116,160 @@ def test_rows_of_two_tables_that_are_mixed_are_nobodys() -> None:
 def test_tables_that_follow_one_another_are_all_read() -> None:
     names = ["osu.device", "bandwidth_test.mb", "imb.new", "p2p_matrix.full", "iperf2.client"]
     one_by_one = [result for name in names for result in results(name)]
-    text = "".join((LOGS / f"{name}.txt").read_text() for name in names)
+    text = "".join(text_of(name) for name in names)
 
     assert [r.measurements for r in read([text.encode()]).results] == [
         r.measurements for r in one_by_one
     ]
+
+
+def test_a_size_that_could_not_be_measured_is_a_failure() -> None:
+    text = text_of("imb.parts").replace("time-out.; Time limit", "out-of-mem.; needed X= 1 GB")
+    failures = read([text.encode()]).results[0].failures
+
+    assert failures[0].startswith("Unidir_Get, 8388608 B: out-of-mem")
+
+
+def test_small_figures_have_the_megabyte_of_their_version() -> None:
+    row = "#bytes #repetitions t[usec] Mbytes/sec\n1 1000 57.71 0.02\n"
+    name = "# Benchmarking PingPong\n# #processes = 2\n"
+    old = of(f"#    Intel (R) MPI Benchmark Suite V3.2, MPI-1 part\n{name}{row}")
+    new = of(f"#    Intel (R) MPI Benchmarks 2018, MPI-1 part\n{name}{row}")
+
+    assert values(old, "bandwidth") == pytest.approx([0.02 * 2**20])
+    assert values(new, "bandwidth") == pytest.approx([0.02e6])
+
+
+def test_the_interval_of_a_log_that_is_cut_off_is_not_the_whole() -> None:
+    lines = (results_text := text_of("iperf2.parallel")).splitlines()
+    (client,) = read(["\n".join(lines[:13]).encode() + b"\n"]).results
+
+    assert "[SUM] 5.0000-10" in results_text
+    assert not values(client, "sent")
+    assert values(client, "interval", streams=2) == pytest.approx([1.84 * 1e9 / 8] * 2)
+    assert kinds(client) == ["only_intervals"]
+
+
+def test_the_largest_communicator_tells_the_size() -> None:
+    sub = "".join(
+        f"{HEAD}comm 0x7{n} rank {n} nranks 2 cudaDev {n} nvmlDev {n} - Init COMPLETE\n"
+        for n in (0, 1)
+    )
+    log = log_of(sub + text_of("nccl_log.two_nodes") + sub)
+
+    assert log.size == 4
+    assert log.communicators == 3
+
+
+def test_a_decimal_comma_is_read_unless_it_may_be_something_else() -> None:
+    head = "# OSU MPI Latency Test v7.4\n# Size  Latency (us)\n"
+
+    assert values(of(head + "8  25,21\n"), "latency", size=8) == pytest.approx([25.21e-6])
+    assert read([(head + "8  25,213\n").encode()]).unread == 1
+
+
+def test_columns_of_perftest_per_port_with_service_levels_and_in_cycles() -> None:
+    port = "BW Port1[Gb/sec]   MsgRate Port1[Mpps]"
+    ports = of(
+        f" #bytes  sl  #iterations  BW peak[Gb/sec]  BW average[Gb/sec]  MsgRate[Mpps]  {port}\n"
+        " 65536    0   5000         0.00         196.10        0.374031       98.05       0.187\n"
+    )
+    cycles = of(
+        " #bytes #iterations    t_min[cycles]    t_avg[cycles]    99% percentile[cycles]\n"
+        " 2       1000          4200.00          4300.00          5000.00\n"
+    )
+
+    assert values(ports, "untitled_bandwidth") == [196.10 * 1e9 / 8]
+    assert values(ports, "message_rate") == [0.374031e6]
+    assert not cycles.measurements
+
+
+@pytest.mark.parametrize(
+    ("report", "line"), [("ipm.boxlib", 11), ("mpip.fft", 25), ("mpip.fft", 42)]
+)
+def test_a_report_that_is_cut_off_takes_no_line_of_what_follows(report: str, line: int) -> None:
+    head = text_of(report).splitlines(keepends=True)[:line]
+    for other in ("osu.latency", "iperf3.text", "imb.new", "nccl_tests.new"):
+        text = text_of(other)
+        followed = read(["".join([*head, text]).encode()]).results
+
+        assert [r.measurements for r in followed if r.format not in ("ipm", "mpip")] == [
+            r.measurements for r in read([text.encode()]).results
+        ]
+
+
+def test_a_letter_behind_a_comma_is_no_million() -> None:
+    """The last line of a log was cut in the name of what comes next."""
+    text = b"RunningAvgSamplesPerSec=41.25, CurrSamplesPerSec=40.50, M"
+    (found,) = read([text]).results
+
+    assert values(found, "samples_rate", name="CurrSamplesPerSec") == [40.5]
+
+
+def test_a_stream_of_json_without_its_end_is_a_failure() -> None:
+    text = text_of("iperf3.stream").rpartition('{"event":"end"')[0]
+    (test,) = read([text.encode()]).results
+
+    assert test.failures
+    assert not values(test, "received")
+
+
+def test_hosts_of_one_name_are_told_apart_by_their_devices() -> None:
+    """Containers may all be called `localhost`; a GPU is on each of them only once."""
+    log = text_of("nccl_tests.hopper").replace("device  1", "device  0")
+
+    assert read([log.encode()]).results[0].hosts == 2
+
+
+def test_older_words_of_rocm_smi_and_a_single_gpu() -> None:
+    text = text_of("rocm_topology.mi100")
+    older = re.sub(r"GPU\[(\d+)\]\t*", r"GPU \1          ", text)
+    single = of("====== Link Type between two GPUs ======\n       GPU0\nGPU0   0\n")
+
+    assert of(older).detail == of(text).detail
+    assert isinstance(single.detail, Topology)
+    assert single.detail.devices[0].paths == ("X",)
+
+
+def test_a_copy_within_a_gpu_may_use_half_of_its_memory() -> None:
+    h100 = find("h100")
+    limit = bound(LOCAL, {"row": 0}, h100)
+
+    assert limit is not None
+    assert h100.memory is not None
+    assert limit.rate == h100.memory.rate / 2
+
+
+PEERS_OF_TWO = """
+Running device_to_device_memcpy_read_ce.
+memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+          0         1
+0       N/A    370.90
+1    370.90       N/A
+
+SUM device_to_device_memcpy_read_ce 741.80
+COEFFICIENT_OF_VARIATION device_to_device_memcpy_read_ce 0.00
+"""
+
+
+def test_devices_before_the_first_test_are_its_own_without_the_head_of_nvbandwidth() -> None:
+    devices = "Device 0: NVIDIA H100 80GB HBM3\nDevice 1: NVIDIA H100 80GB HBM3\n"
+    assert of(devices + PEERS_OF_TWO).devices == ("NVIDIA H100 80GB HBM3",)
+    assert of(devices + "\n\n\n\n" + PEERS_OF_TWO).devices == ()
+
+
+def test_the_sum_names_the_test_of_a_matrix() -> None:
+    """As in NVIDIA/nvbandwidth issue 50: `Running ...` is missing."""
+    matrix = (
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n           0         1\n"
+        " 0       N/A     26.34\n 1     26.35       N/A\n\n"
+    )
+    named = of(f"{matrix}SUM device_to_device_memcpy_read_ce 52.69\n")
+    unnamed = of(matrix)
+
+    assert values(named, "peer_copy_bandwidth", test="device_to_device_memcpy_read_ce") == [
+        26.34e9,
+        26.35e9,
+    ]
+    assert not values(unnamed, "peer_copy_bandwidth")
+    assert values(unnamed, "copy_bandwidth") == [26.34e9, 26.35e9]

@@ -10,24 +10,6 @@ from cluster.logs.reader import read
 LOG = Path(__file__).parent.parent / "tables.settings.txt"
 
 
-def test_units_and_settings_of_rows() -> None:
-    tokens, images = read([LOG.read_bytes()]).results
-    found = [(m.metric, m.unit, dict(m.params), m.values) for m in tokens.measurements]
-    row = {"model": "7B", "gpus": 16, "batch/gpu": 8}
-
-    assert found[0] == (
-        "token_rate",
-        "tokens/s",
-        {"model": "7B", "gpus": 8, "batch/gpu": 4, "column": "throughput (tok/s)"},
-        (12000.5,),
-    )
-    assert [metric for metric, *_ in found] == ["token_rate", "rate_per_gpu"] * 4
-    assert found[4][2] == {**row, "column": "throughput (tok/s)"}
-    assert found[6][2] == {**row, "row": 2, "column": "throughput (tok/s)"}
-    assert [m.values for m in images.measurements] == [(9000.5,), (17800.5,)]
-    assert images.measurements[1].params == {"nodes": 2, "gpus/node": 8}
-
-
 @pytest.mark.parametrize(
     "column", ["Speedup", "Throughput speedup", "Throughput ratio", "Relative throughput", "Gain %"]
 )

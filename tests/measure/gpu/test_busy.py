@@ -1,22 +1,18 @@
 """How busy a GPU is: what nvidia-smi prints, and what a rank makes of it."""
 
-from __future__ import annotations
-
 from time import perf_counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from cluster.analysis.limits.hardware import HardwareGpu, listed_gpus, peak_flops
-from cluster.benchmarks.training import utilisation
-from cluster.benchmarks.training.utilisation import ON_CPU, Utilisation
-from cluster.measure.gpu.busy import BusySampler
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition
-    from tests.snapshots import Snapshot
+from cluster.benchmarks.training import rounds
+from cluster.benchmarks.training.rounds import ON_CPU, Utilisation
+from cluster.core.model.results.measurements import Definition
+from cluster.measure.gpu import BusySampler
+from tests.snapshots import Snapshot
 
 
 class PercentRecorder:
@@ -48,7 +44,7 @@ def used(
         asked.append(which)
         return sampler
 
-    monkeypatch.setattr(utilisation, "BusySampler", sample)
+    monkeypatch.setattr(rounds, "BusySampler", sample)
     properties = SimpleNamespace(name=model, uuid="5e0b")
     torch: Any = SimpleNamespace(cuda=SimpleNamespace(get_device_properties=lambda _: properties))
     rank: Any = PercentRecorder(size)
@@ -67,7 +63,7 @@ def test_the_driver_is_heard_and_what_is_no_number_is_left_out() -> None:
 
 
 def test_without_the_driver_there_are_no_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.measure.gpu.busy.find_program", lambda _: None)
+    monkeypatch.setattr("cluster.measure.gpu.find_program", lambda _: None)
     sampler = BusySampler("0")
     sampler.close()
 

@@ -6,18 +6,16 @@ a stream that does not wait, and a copy that is lost are all seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.core.errors import ClusterError
-from cluster.measure.gpu.copies import WARM_UP, CudaCopies, CudaLaunches
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from cluster.measure.gpu import WARM_UP, CudaCopies, CudaLaunches
 
 SIZE = 64
 COPY = 2.0  # milliseconds of the device's clock for each copy
@@ -26,8 +24,6 @@ RECORD = 0.5  # milliseconds of it between two events
 
 
 class Array:
-    """Bytes on the host or on a GPU."""
-
     def __init__(self, cuda: Cuda, device: str, size: int, *, pinned: bool = False) -> None:
         self.cuda, self.device, self.pinned = cuda, device, pinned
         self.bytes = bytearray(size)
@@ -63,8 +59,6 @@ class Queue:
 
 
 class Event:
-    """A moment of a stream."""
-
     def __init__(self, cuda: Cuda) -> None:
         self.cuda, self.at = cuda, 0.0
 
@@ -169,7 +163,7 @@ def test_locked_memory_is_timed_by_the_clock_of_the_device(torch: Any, cuda: Cud
 def test_pageable_memory_is_timed_by_the_wall_clock(
     torch: Any, cuda: Cuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.measure.gpu.copies.perf_counter", count(0, 3).__next__)
+    monkeypatch.setattr("cluster.measure.gpu.perf_counter", count(0, 3).__next__)
     times = CudaCopies(torch, 0, SIZE).to_host(4, pinned=False)
 
     assert times == [3] * 4

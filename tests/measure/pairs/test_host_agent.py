@@ -1,12 +1,10 @@
 """The agent that begins and ends the processes of tests on a host."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -14,9 +12,6 @@ import pytest
 from cluster.measure.pairs import messages  # pytest would take `TestOutcome` for tests
 from cluster.measure.pairs.messages import Answer, BeginTest, EndTest, Listening, Order, Ready
 from tests.conftest import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RECEIVE = BeginTest(
     test=1, role="receive", metric="bandwidth", seconds=1, limit=600, address="127.0.0.1"

@@ -1,14 +1,21 @@
 """Hosts whose agents are ready late: tests wait for them, and for none that is lost."""
 
-from __future__ import annotations
+import math
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from unittest.mock import Mock
 
-from typing import TYPE_CHECKING
+import numpy as np
+import pytest
 
-from cluster.measure.pairs.coordinator import HostLinks
-from tests.conftest import PATIENCE
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cluster.benchmarks.pairs import BANDWIDTH
+from cluster.fleet.rounds import SurveyStep
+from cluster.measure.pairs import messages  # pytest would take `TestOutcome` for tests
+from cluster.measure.pairs.coordinator import Coordinator, HostLinks, _TestBatch
+from cluster.measure.pairs.messages import Answer
+from tests.conftest import PATIENCE, until
 
 HURRY = 0.1  # seconds in which no agent is ready
 PAIRS = [(0, 1)]
@@ -31,3 +38,72 @@ def test_a_host_that_ended_is_not_waited_for() -> None:
     with HostLinks(["127.0.0.1"] * 2, "", [(), ("false",)], HURRY) as links:
         assert links.ready_pairs(PAIRS, 1000 * PATIENCE) == []
         assert list(links.lost) == [1]
+
+
+class Answered(HostLinks):
+    """Hosts of which each says why test 0 has no value."""
+
+    untried = False
+    busy = (0.0, 0.0)
+
+    def answers(self, seconds: float) -> Iterator[tuple[int, Answer]]:  # noqa: ARG002 - none waits
+        yield 1, messages.Listening(test=0, port=1)
+        for host in (0, 1):
+            yield (
+                host,
+                messages.TestOutcome(
+                    test=0, reason="little", untried=self.untried, busy=self.busy[host]
+                ),
+            )
+
+
+@pytest.mark.parametrize(
+    ("untried", "busy", "value"),
+    [
+        (True, (0.0, 0.7), None),
+        (True, (0.7, 0.0), None),  # a sender without a processor sends little
+        (True, (0.1, 0.1), 0.0),
+        (False, (0.7, 0.7), 0.0),
+    ],
+)
+def test_a_test_that_says_nothing_of_the_link_has_no_value(
+    untried: bool,  # noqa: FBT001 - a parameter of a test
+    busy: tuple[float, float],
+    value: float | None,
+) -> None:
+    links = Answered(["127.0.0.1"] * 2, "")
+    links.untried, links.busy = untried, busy
+    coordinator = Coordinator(Mock(), links, "ab", BANDWIDTH, 1.0, 0, math.inf)
+    batch = _TestBatch(coordinator, PAIRS)
+    batch.wait(math.inf, for_ports=True)
+
+    assert batch.report((0, 1), {}) == (value, "little", -1)
+
+
+def noticed(links: HostLinks, places: Mapping[int, str]) -> bool:
+    return bool(list(links.answers(HURRY)) or places)
+
+
+def test_an_agent_that_ended_is_started_again_once() -> None:
+    with HostLinks(["127.0.0.1"] * 2, "", [(), ()]) as links:
+        for places in (links.dropped, links.lost):
+            links._agents[1].kill()
+            until(partial(noticed, links, places), "the end of its agent is noticed")
+            links.settle(PATIENCE)
+
+            assert (list(places), links.late) == ([1], set())
+            assert links.ready_pairs(PAIRS, HURRY) == ([] if links.lost else PAIRS)
+
+
+def test_tests_of_an_agent_that_ended_say_nothing_of_its_host() -> None:
+    """Nor is it lost if it is ready again; the next test has a value."""
+    with HostLinks(["127.0.0.1"] * 2, "", [(), ()]) as links:
+        coordinator = Coordinator(Mock(), links, ["127.0.0.1"] * 2, BANDWIDTH, 0.1, 0, math.inf)
+        batch = _TestBatch(coordinator, PAIRS)
+        links._agents[1].kill()
+        batch.wait(time.monotonic() + PATIENCE, for_ports=True)
+        links.settle(PATIENCE)
+
+        assert (batch.report((0, 1), links.lost).value, links.lost) == (None, {})
+        step = SurveyStep(1, np.array(PAIRS), alone=True, port=0, purpose="round")
+        assert all(test.value for test in coordinator.measure(step))

@@ -1,15 +1,15 @@
 """Digits in sources, the places where they are kept, and the loader: none of it needs torch."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource
 import threading
 import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,14 +17,16 @@ import pytest
 from cluster.core.errors import ClusterError
 from cluster.measure.training import digits, sources
 from cluster.measure.training.digits import Dataset, Digits
-from cluster.measure.training.loader import Loader, Stages
-from cluster.measure.training.sources import DiskSource, MemorySource, ShardSource, StoreSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from cluster.measure.training.sources import (
+    DiskSource,
+    Loader,
+    MemorySource,
+    ShardSource,
+    Stages,
+    StoreSource,
+)
+from tests.conftest import PATIENCE
+from tests.snapshots import Snapshot
 
 DATASET = Dataset(samples=96, shard=32, seed=3)
 NAMES = [digits.shard_name(n) for n in range(DATASET.shards)]
@@ -85,38 +87,56 @@ def test_batches_come_in_the_order_of_the_shards_whatever_the_workers(
         assert (samples.labels == expected.labels).all()
 
 
-class Gate(MemorySource):
-    """Lets one file through at a time, when it is told."""
+class Training:
+    """A clock that knows how often the training's own thread read it: twice for each batch."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.opened = threading.Semaphore(0)
+        self.thread = threading.current_thread()
+        self.readings = 0
+        self.changed = threading.Condition()
 
-    def _read(self, name: str) -> bytes:
-        self.opened.acquire()
-        return super()._read(name)
+    def now(self) -> float:
+        now = time.perf_counter()
+        if threading.current_thread() is self.thread:
+            with self.changed:
+                self.readings += 1
+                self.changed.notify_all()
+        return now
+
+    def until_it_waits_for(self, batch: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.readings > 2 * batch, PATIENCE)
 
 
-def test_a_wait_for_the_source_is_a_fetch_and_one_for_decoding_is_preparation(real: Digits) -> None:
-    gate = Gate()
-    for number in range(DATASET.shards):
-        gate.write(NAMES[number], digits.encoded(digits.augmented(real, DATASET, number)))
+def test_a_wait_for_the_source_is_a_fetch_and_one_for_decoding_is_preparation(
+    real: Digits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training()
+    monkeypatch.setattr(sources, "perf_counter", training.now)
+    batches = count()
 
-    def slow(samples: Digits) -> Digits:
+    class Slow(MemorySource):
+        def _read(self, name: str) -> bytes:
+            training.until_it_waits_for(batch=0)
+            time.sleep(0.1)
+            return super()._read(name)
+
+    def prepared(samples: Digits) -> Digits:
+        training.until_it_waits_for(min(next(batches), 1))
         time.sleep(0.05)
         return digits.prepared(samples)
 
-    loader = Loader(stages(gate, slow), NAMES, 1)
-    threading.Timer(0.2, gate.opened.release).start()
+    source = Slow()
+    for number in range(DATASET.shards):
+        source.write(NAMES[number], digits.encoded(digits.augmented(real, DATASET, number)))
+    loader = Loader(stages(source, prepared), NAMES, 1)
     first, second = loader.next(), loader.next()
-    for _ in NAMES:
-        gate.opened.release()
     loader.close()
 
-    assert first.fetch_wait > 0.1
+    assert first.fetch_wait >= 0.1
     assert first.preparation_wait >= 0.05
     assert second.fetch_wait == 0
-    assert second.preparation_wait > 0.02
+    assert second.preparation_wait >= 0.05
 
 
 def test_a_loader_ends_its_threads_also_when_nobody_takes_its_batches(real: Digits) -> None:
@@ -260,7 +280,7 @@ def test_wrong_credentials_are_told_at_once(
         store.fetch("x")
 
     assert store.requests == 1
-    assert store.where("x") == "s3://digits/a/x"
+    assert store.address("x") == "s3://digits/a/x"
     assert "~/.aws/credentials" in str(told.value)
 
 

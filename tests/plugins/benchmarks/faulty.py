@@ -6,15 +6,13 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.measurements import Definition
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main
-
-if TYPE_CHECKING:
-    from cluster.measure.rank import Rank
+from cluster.measure.rank import Rank
 
 NOTHING = Definition(
     benchmark="faulty",

@@ -1,19 +1,15 @@
 """Clusters in the strict test cloud of Amazon, for all tests of this folder."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cluster.core import journal
+from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
+from cluster.core.state import journal
 from cluster.providers.aws import AwsProvider
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from tests.fakes.aws import Cloud
-    from tests.fakes.aws.values import Thing
+from tests.fakes.aws import Cloud
+from tests.fakes.aws.values import Thing
 
 INSTANCE = "c5.18xlarge"
 

@@ -1,22 +1,17 @@
 """Elastic File Systems: a launch is planned only where its machines reach them."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers.aws.api import Region
 from cluster.providers.aws.efs import admits
-from tests.fakes.aws import Fault, Settings
+from tests.fakes.aws import Cloud, Fault, Settings
 from tests.providers.aws.conftest import provider, spec_of
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from tests.fakes.aws import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 ID = "fs-0123456789abcdef0"
 NAME = f"{ID}.efs.us-east-1.amazonaws.com:/"

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied, Quota, SpecError, Timeout
-from cluster.core.model.spec import ClusterSpec
-from cluster.core.model.value import StateCallback, ignore
-from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.core.state import journal
+from cluster.orchestration.launch.orphans import remove
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import AwsProvider, images, quotas
 from cluster.providers.aws.errors import kind_of, to_cluster_error
 from tests import killed_processes
 from tests.fakes import userdata
 from tests.fakes.aws import Fault
+from tests.orphans import find_orphans
+from tests.providers.aws.conftest import create, provider, spec_of
 
 if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import GpuInfoTypeDef, InstanceTypeInfoTypeDef
@@ -28,23 +28,6 @@ if TYPE_CHECKING:
     from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
-
-
-def spec_of(**fields: Any) -> ClusterSpec:
-    given = {"name": "c5", "provider": "aws", "instance": "c5.18xlarge", "placement": True}
-    return ClusterSpec(**{**given, **fields})
-
-
-def provider() -> AwsProvider:
-    return AwsProvider()
-
-
-def create(spec: ClusterSpec, on_state: StateCallback = ignore) -> None:
-    book = journal.for_cluster(spec.name)
-    book.append(journal.Intended(spec=spec, at=time.time()))
-    chosen = provider()
-    chosen.plan(spec)
-    chosen.create(spec, book, on_state)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +66,7 @@ def test_what_was_just_made_may_not_be_known_everywhere_yet(aws: Cloud) -> None:
     sent = [call for call in aws.calls("RunInstances") if "DryRun" not in call.params]
     assert len(sent) == 3
     assert len({call.params["ClientToken"] for call in sent}) == 1
-    assert len([one for one in aws.things(theirs=False) if one.kind == "instance"]) == 2
+    assert len([one for one in aws.things(foreign=False) if one.kind == "instance"]) == 2
 
 
 def test_the_zones_that_were_tried_are_named(snapshot: Snapshot, aws: Cloud) -> None:

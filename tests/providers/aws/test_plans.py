@@ -1,19 +1,14 @@
 """What Amazon shows and refuses before anything exists: plans, quotas and prices."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.core.errors import Quota, SpecError
 from tests.conftest import answer, command, launcher
-from tests.fakes.aws import Fault
+from tests.fakes.aws import Cloud, Fault
 from tests.providers.aws.conftest import INSTANCE, provider, spec_of
-
-if TYPE_CHECKING:
-    from tests.fakes.aws import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 

@@ -1,26 +1,21 @@
 """Reservations and Capacity Blocks: used as they are, and refused before anything is made."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError
-from cluster.providers._cloud import capacity_cache
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
+from cluster.providers._cloud.launch import zones_without_capacity
 from cluster.providers._cloud.reservations import Reservation
-from cluster.providers.aws.reservations import block_end
-from tests.fakes.aws import Settings
+from cluster.providers.aws.plan import block_end
+from tests.fakes.aws import Cloud, Settings
 from tests.fakes.aws.values import Reserved
 from tests.providers.aws.conftest import create, ours, provider, spec_of
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from tests.fakes.aws import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 HOUR = 3600.0
@@ -28,7 +23,7 @@ OWN = Reserved(id="cr-0own", instance="c5.large", zone="us-east-1b")
 BLOCK = Reserved(id="cr-0block", instance="c5.large", zone="us-east-1c", block=True, end=HOUR)
 RED_HAT = Reserved(id="cr-0hat", instance="c5.large", platform="Red Hat Enterprise Linux")
 DEDICATED = Reserved(id="cr-0alone", instance="c5.large", tenancy="dedicated")
-LATER = Reserved(id="cr-0later", instance="c5.large", state="scheduled", start=HOUR)
+LATER = Reserved(id="cr-0later", instance="c5.large", state="scheduled", start=HOUR + 1800)
 
 
 @pytest.fixture
@@ -77,7 +72,7 @@ def test_a_block_cuts_the_time_to_live_and_costs_nothing_more(reserved: Cloud) -
         ({}, {"reservation": "cr-0block"}, "cr-0block is a Capacity Block"),
         ({}, {"block": "cr-0own"}, "cr-0own is a capacity reservation"),
         ({}, {"reservation": "cr-0own", "block": "cr-0block"}, "not both"),
-        ({}, {"reservation": "cr-0later"}, "cr-0later is scheduled. It begins in 1 h"),
+        ({}, {"reservation": "cr-0later"}, "cr-0later is scheduled. It begins in 1 h "),
         ({"placement": True}, {"reservation": "cr-0own"}, "cannot be put into a new placement"),
         ({"spot": True}, {"reservation": "cr-0own"}, "is paid for already, and not spot"),
         ({"zone": "us-east-1a"}, {"reservation": "cr-0own"}, "is in us-east-1b, and not in"),
@@ -128,7 +123,7 @@ def test_what_changed_after_the_plan_is_refused_by_amazon_and_leaves_nothing(
     assert text in caught.value.means
     assert bool(text) == ("cluster up NAME --plan" in caught.value.remedy)
     assert ours(reserved) == set()
-    assert not capacity_cache.zones("c5.large")
+    assert not zones_without_capacity("c5.large")
 
 
 @pytest.mark.parametrize(

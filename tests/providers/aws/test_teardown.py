@@ -1,21 +1,15 @@
 """What goes when a cluster of Amazon ends, what stays, and who sees it until then."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Denied, Timeout
-from tests.conftest import answer, command
-from tests.fakes.aws import Fault
+from cluster.core.state import journal
+from tests.conftest import answer, command, until
+from tests.fakes.aws import Cloud, Fault
 from tests.providers.aws.conftest import create, ours, provider, spec_of
-
-if TYPE_CHECKING:
-    from tests.fakes.aws import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 
@@ -96,7 +90,7 @@ def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
 def test_ls_shows_what_was_launched_elsewhere(aws: Cloud) -> None:
     create(spec_of())
     journal.for_cluster("c5").forget()
-    [row] = answer("ls")
+    [row] = until(lambda: answer("ls"), "the cloud answers in the time of ls")
 
     assert (row["name"], row["hosts"], row["region"]) == ("c5", 2, "us-east-1")
     assert row["dollars"] is not None

@@ -1,17 +1,13 @@
 """Clusters in the strict test cloud of Google, for all tests of this folder."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cluster.core import journal
+from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
 from cluster.providers.gcp import GcpProvider
-
-if TYPE_CHECKING:
-    from cluster.core.model.hosts import Machine
-    from tests.fakes.gcp import Cloud, Thing
+from tests.fakes.gcp import Cloud, Thing
 
 INSTANCE, ZONE, NEXT = "c2-standard-60", "us-central1-a", "us-central1-b"
 BULK = "instances.bulkInsert"
@@ -44,7 +40,7 @@ def book_of(spec: ClusterSpec) -> journal.Journal:
 
 
 def ours(cloud: Cloud) -> frozenset[Thing]:
-    return cloud.things(theirs=False)
+    return cloud.things(foreign=False)
 
 
 def kinds(cloud: Cloud) -> set[str]:

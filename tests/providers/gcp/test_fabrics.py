@@ -1,31 +1,25 @@
 """The networks between GPUs: made with a launch and gone with it, or taken by name."""
 
-from __future__ import annotations
-
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import ProvisionError, Quota, SpecError
-from cluster.providers._cloud import capacity_cache
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.state import journal
+from cluster.providers._cloud.launch import SHORTAGES
 from cluster.providers._cloud.tags import new_tags
 from cluster.providers.gcp import fabrics
 from tests import killed_processes
-from tests.fakes.gcp import Fault, Settings
+from tests.fakes.gcp import Cloud, Fault, Settings
 from tests.fakes.gcp.catalog import PROJECT
+from tests.fakes.values import Moment
 from tests.killed_processes import WAYS, clear
 from tests.providers.gcp.conftest import BULK, asked, create, kinds, provider, spec_of
 from tests.providers.test_clouds_crashes import moments
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cluster.core.model.spec import ClusterSpec
-    from tests.fakes.gcp import Cloud
-    from tests.fakes.values import Moment
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("soon")
 NETWORKS = "networks.insert"
@@ -113,7 +107,7 @@ def test_a_launch_that_is_killed_while_it_leaves_a_zone_leaves_nothing(
     spec = spec_of(instance="h4d-standard-192", zone="us-central1", placement=False)
     kills: tuple[Moment, ...] = ("before", "after", "before", "after")
     for way, moment in zip((*WAYS, ""), kills, strict=True):
-        (journal.root() / capacity_cache.FILE).unlink(missing_ok=True)
+        (journal.root() / SHORTAGES).unlink(missing_ok=True)
         gcp.fail(Fault(action=action, kill=moment, times=1))
         assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
         gcp.mend()

@@ -1,17 +1,14 @@
 """What goes wrong at Google, and in which ways it shows: one error for each, and nothing left."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
-from cluster.providers._cloud import capacity_cache
+from cluster.core.state import journal
+from cluster.providers._cloud.launch import zones_without_capacity
 from tests.clouds import GCP
-from tests.fakes.gcp import Fault
+from tests.fakes.gcp import Cloud, Fault
 from tests.providers.gcp.conftest import (
     BULK,
     INSTANCE,
@@ -22,10 +19,7 @@ from tests.providers.gcp.conftest import (
     provider,
     spec_of,
 )
-
-if TYPE_CHECKING:
-    from tests.fakes.gcp import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 
@@ -50,7 +44,7 @@ def test_no_room_in_a_zone_leads_to_the_next_however_it_shows(
     assert all(machine.id.startswith(NEXT) for machine in machines)
     assert [call.region for call in gcp.calls(BULK)] == [ZONE, NEXT]
     assert len(instances(gcp)) == 2
-    assert capacity_cache.zones(INSTANCE) == {ZONE}
+    assert zones_without_capacity(INSTANCE) == {ZONE}
     where = spec_of("next", options={"zones": "a,b"})
     assert f"in {NEXT}" in provider().plan(where).lines[0]
 
@@ -145,19 +139,6 @@ def test_what_passes_is_tried_again_with_the_same_request(
     assert len(instances(gcp)) == 2
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_makes_nothing_twice(gcp: Cloud, moment: Any) -> None:
-    gcp.fail(Fault(action="mutating", drop=moment, times=1))
-    gcp.fail(Fault(action=BULK, drop=moment, times=1))
-    gcp.fail(Fault(action="resourcePolicies.insert", drop=moment, times=1))
-    gcp.fail(Fault(action="instances.getGuestAttributes", drop=moment, times=1))
-    assert len(create(spec_of())) == 2
-
-    assert len({call.params["requestId"] for call in gcp.calls(BULK)}) == 1
-    assert len(gcp.calls(BULK)) == 2
-    assert len(instances(gcp)) == 2
-
-
 def test_a_reply_that_hangs(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers.gcp.api.TIMEOUT", 0.5)
     gcp.fail(Fault(action=BULK, delay=2.0, times=1))
@@ -215,7 +196,7 @@ def test_a_quota_behind_a_summary_is_a_quota(snapshot: Snapshot, gcp: Cloud, sum
     with snapshot.raises(Quota):
         chosen.create(spec, book)
     assert len(gcp.calls("instances.bulkInsert")) == 1
-    assert gcp.things(theirs=False) == frozenset()
+    assert gcp.things(foreign=False) == frozenset()
 
 
 def test_a_summary_alone_is_a_lack_of_capacity(gcp: Cloud) -> None:
@@ -242,4 +223,4 @@ def test_what_google_fails_to_do_for_good_is_said_and_leaves_nothing(gcp: Cloud)
     with pytest.raises(ProvisionError, match="INTERNAL_ERROR"):
         create(spec_of())
     assert len(gcp.calls("instances.bulkInsert")) == 3
-    assert gcp.things(theirs=False) == frozenset()
+    assert gcp.things(foreign=False) == frozenset()

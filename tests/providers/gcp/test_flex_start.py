@@ -1,21 +1,19 @@
 """Flex-start: machines that wait in Google's queue, all at once or not at all."""
 
-from __future__ import annotations
-
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from cluster.core import journal
 from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError
-from cluster.core.model.spec import Group
+from cluster.core.model.spec import ClusterSpec, Group
+from cluster.core.state import journal
 from cluster.orchestration.cluster import attach
 from tests import killed_processes
 from tests.conftest import until
-from tests.fakes.gcp import Fault, Settings
+from tests.fakes.gcp import Cloud, Fault, Settings
 from tests.fakes.gcp.values import Reserved
 from tests.killed_processes import WAYS, clear
 from tests.providers.gcp.conftest import (
@@ -28,11 +26,7 @@ from tests.providers.gcp.conftest import (
     provider,
     spec_of,
 )
-from tests.providers.test_clouds_crashes import moments
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from tests.fakes.gcp import Cloud
+from tests.providers.test_clouds_crashes import by_each_way, moments, ways_after
 
 pytestmark = pytest.mark.usefixtures("soon")
 REQUEST = "instanceGroupManagerResizeRequests.insert"
@@ -284,8 +278,10 @@ def test_a_launch_that_is_killed_in_the_queue_goes_on_at_its_place(gcp: Cloud) -
     assert gcp.things() == before
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_launch_that_is_killed_at_any_call_leaves_nothing(gcp: Cloud, way: str) -> None:
+@by_each_way
+def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
+    gcp: Cloud, ways: tuple[str, ...]
+) -> None:
     """Before and after each call that makes something, and before each look at the queue."""
     before = gcp.things()
     gcp.set(queue=0.3, operation=0.2, looks=1)
@@ -297,17 +293,19 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(gcp: Cloud, way: str
     calls = gcp.calls()
     clear("down", "c5")
     looked = False
-    for fault in moments(calls, planned):
+    for turn, fault in enumerate(moments(calls, planned)):
         action = fault.action if fault.action != "*" else calls[fault.skip].action
         is_new = action in MAKING or (action == "instanceGroupManagerResizeRequests.get")
         if not is_new or (looked and action not in MAKING):
             continue
         looked = looked or action not in MAKING
-        gcp.fail(fault)
-        assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL, fault
-        gcp.mend()
-        clear(way, "c5")
-        assert gcp.things() == before, fault
+        for way in ways_after(fault, turn, ways):
+            gcp.fail(fault)
+            status = killed_processes.status(killed_processes.launch, spec)
+            assert status == -signal.SIGKILL, fault
+            gcp.mend()
+            clear(way, "c5")
+            assert gcp.things() == before, f"{fault}, then {way}"
 
 
 def test_what_lost_its_description_is_found_by_the_journal(gcp: Cloud) -> None:

@@ -1,14 +1,10 @@
 """What Google is asked for by a launch, and what is waited for."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from cluster.core import journal
-from cluster.core.errors import ProvisionError, SpecError, Timeout
-from tests.fakes.gcp import Settings
+from cluster.core.errors import ProvisionError, Timeout
+from cluster.core.state import journal
+from tests.fakes.gcp import Cloud, Settings
 from tests.fakes.gcp.catalog import PROJECT
 from tests.providers.gcp.conftest import (
     BULK,
@@ -22,10 +18,7 @@ from tests.providers.gcp.conftest import (
     seen,
     spec_of,
 )
-
-if TYPE_CHECKING:
-    from tests.fakes.gcp import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 MOST = 6  # mutating calls of a launch
@@ -35,11 +28,11 @@ def test_the_number_of_calls_does_not_depend_on_the_number_of_machines(gcp: Clou
     for number, hosts in enumerate((2, 64, 500)):
         before = len(gcp.mutating())
         machines = create(spec_of(f"n{number}", hosts=hosts))
-        made = [call.action for call in gcp.mutating()[before:]]
+        call_names = [call.action for call in gcp.mutating()[before:]]
         assert [m.name for m in machines] == [f"{n}.mpi.n{number}" for n in range(hosts)]
         assert len({m.address for m in machines}) == hosts
-        assert made == [*["firewalls.insert"] * 3, "resourcePolicies.insert", BULK]
-        assert len(made) <= MOST
+        assert call_names == [*["firewalls.insert"] * 3, "resourcePolicies.insert", BULK]
+        assert len(call_names) <= MOST
         provider().destroy(f"n{number}")
         assert ours(gcp) == frozenset()
 
@@ -61,9 +54,9 @@ def test_everything_that_matters_travels_in_the_creating_call(gcp: Cloud) -> Non
     assert "serviceAccounts" not in properties
     assert properties["labels"]["cluster"] == "c5"
     assert properties["disks"][0]["initializeParams"]["labels"] == properties["labels"]
-    told = {one["key"]: one["value"] for one in properties["metadata"]["items"]}
-    assert told["ssh-keys"].startswith("cluster:ssh-ed25519 ")
-    assert told["enable-oslogin"] == "FALSE"
+    report = {one["key"]: one["value"] for one in properties["metadata"]["items"]}
+    assert report["ssh-keys"].startswith("cluster:ssh-ed25519 ")
+    assert report["enable-oslogin"] == "FALSE"
     assert (journal.root() / "c5" / "key").stat().st_mode & 0o777 == 0o600
 
 
@@ -197,37 +190,6 @@ def test_machines_that_end_right_after_their_start(snapshot: Snapshot, gcp: Clou
     with snapshot.raises(ProvisionError):
         create(spec_of())
     assert gcp.things() == before
-
-
-# The same again, and names that are taken.
-
-
-def test_the_same_intent_again_gives_the_same_machines(gcp: Cloud) -> None:
-    first = create(spec_of())
-
-    assert create(spec_of()) == first
-    assert len(instances(gcp)) == 2
-
-
-def test_a_name_that_another_machine_has_taken(snapshot: Snapshot, gcp: Cloud) -> None:
-    create(spec_of())
-    journal.for_cluster("c5").forget()
-
-    with snapshot.raises(SpecError):
-        provider().plan(spec_of())
-
-
-def test_two_launches_of_a_name_at_once_do_not_hurt_one_another(gcp: Cloud) -> None:
-    """The second one has planned before the first one made anything."""
-    late = provider()
-    late.plan(spec_of())
-    create(spec_of())
-    alive = instances(gcp)
-    journal.for_cluster("c5").forget()
-
-    with pytest.raises(SpecError, match="already"):
-        late.create(spec_of(), book_of(spec_of()))
-    assert instances(gcp) == alive
 
 
 def test_what_a_launch_brought_is_in_the_journal(gcp: Cloud) -> None:

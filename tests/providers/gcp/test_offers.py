@@ -1,25 +1,18 @@
 """What Google is asked for, and what it costs, without a launch."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from google.cloud.compute_v1.types import compute
 
 from cluster.core.errors import SpecError
+from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers._cloud.tags import Tags
-from cluster.providers.gcp import GcpProvider, machine_types, prices
+from cluster.providers.gcp import GcpProvider, machine_types
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.request import request
-from tests.fakes.gcp import Settings
+from tests.fakes.gcp import Cloud, Settings
 from tests.fakes.gcp.catalog import PROJECT
-
-if TYPE_CHECKING:
-    from cluster.core.model.resources import Plan
-    from tests.fakes.gcp import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 TAGS = Tags(name="c", owner="me", launch="l", expires=0.0)
 
@@ -38,7 +31,7 @@ def test_a_family_may_have_another_name_in_the_catalog(
     cpus = int(called.rpartition("-")[2])
     kind = compute.MachineType(name=called, guest_cpus=cpus, memory_mb=memory * 1024)
     project = GcpProvider().client(PROJECT, None)
-    found = prices.price(project, kind, region, None, spot=False)
+    found = machine_types.price(project, kind, region, None, spot=False)
 
     assert found
     assert found.hourly == pytest.approx(hourly)

@@ -1,20 +1,15 @@
 """What Google shows and refuses before anything exists: plans, quotas and prices."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cluster.core.errors import Denied, Quota, SpecError
-from cluster.providers.gcp.accelerators import requested_accelerators
-from tests.fakes.gcp import Settings
+from cluster.providers.gcp.machine_types import requested_accelerators
+from tests.fakes.gcp import Cloud, Settings
 from tests.fakes.gcp.catalog import PROJECT
 from tests.providers.gcp.conftest import asked, create, provider, spec_of
-
-if TYPE_CHECKING:
-    from tests.fakes.gcp import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 

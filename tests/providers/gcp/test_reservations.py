@@ -1,23 +1,18 @@
 """Google's reservations: used as they are, and refused before anything is made."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from cluster.core.errors import ProvisionError, SpecError
-from cluster.providers.gcp import request, reservations
-from tests.fakes.gcp import Fault, Settings
+from cluster.core.model.spec import ClusterSpec
+from cluster.providers.gcp import request
+from cluster.providers.gcp.options import GcpOffer
+from tests.fakes.gcp import Cloud, Fault, Settings
 from tests.fakes.gcp.values import Reserved
 from tests.providers.gcp.conftest import asked, create, ours, provider, spec_of
-
-if TYPE_CHECKING:
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.providers.gcp.options import GcpOffer
-    from tests.fakes.gcp import Cloud
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 HOUR = 3600.0
@@ -133,7 +128,7 @@ def test_what_google_refuses_after_the_plan_leaves_nothing(
     full = Reserved(name="full", instance="c2-standard-60", zone="us-central1-b", count=1)
     moved = [msgspec.structs.replace(one, zone="us-central1-b") for one in (LATER, ANY, DENSE)]
     reserved.reset(Settings(reservations=(OWN, full, *moved)))
-    usual = reservations.affinity
+    usual = request.affinity
 
     def affinity(offer: GcpOffer) -> dict[str, Any]:
         return {"reservation_affinity": {**usual(offer)["reservation_affinity"], **change}}

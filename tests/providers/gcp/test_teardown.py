@@ -1,15 +1,13 @@
 """What goes when a cluster of Google ends, what stays, and who sees it until then."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core import journal
+from cluster.core.state import journal
 from tests.conftest import answer, command, until
+from tests.fakes.gcp import Cloud
 from tests.fakes.gcp.catalog import PROJECT
 from tests.providers.gcp.conftest import (
     ZONE,
@@ -21,9 +19,6 @@ from tests.providers.gcp.conftest import (
     seen,
     spec_of,
 )
-
-if TYPE_CHECKING:
-    from tests.fakes.gcp import Cloud
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
 
@@ -96,7 +91,7 @@ def test_a_cluster_is_seen_from_everywhere(gcp: Cloud) -> None:
     create(spec_of(ttl=600.0))
     journal.for_cluster("c5").forget()
 
-    [row] = answer("ls")
+    [row] = until(lambda: answer("ls"), "the cloud answers in the time of ls")
     assert (row["name"], row["hosts"], row["region"]) == ("c5", 2, f"projects/{PROJECT}")
     assert row["status"].startswith("running, of ")
     assert 0 < row["dollars"] < 5.52

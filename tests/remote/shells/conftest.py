@@ -1,23 +1,17 @@
 """Real sshds, and the user's own settings, for the tests of SSH in this folder."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.remote.shells.ssh import SshShell
 from tests.contracts.sshd import Sshd, link, servers, sshd
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 __all__ = ["link", "servers", "sshd"]
 
 
 @pytest.fixture
 def dot_ssh(home: Path) -> Path:
-    """The user's own settings."""
     folder = home.parent / ".ssh"
     folder.mkdir()
     return folder

@@ -1,13 +1,11 @@
 """Slurm's commands by way of a login host: what is given up here ends there."""
 
-from __future__ import annotations
-
 import getpass
 import shlex
 import subprocess
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,12 +14,8 @@ from cluster.core.model.hosts import Machine
 from cluster.providers.slurm.client import SlurmClient
 from cluster.remote.shells.srun import SrunShell
 from tests.conftest import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.contracts.sshd import Sshd
-    from tests.snapshots import Snapshot
+from tests.contracts.sshd import Sshd
+from tests.snapshots import Snapshot
 
 # Stands for a node or a slurmctld that does not answer: srun says nothing, and waits. A command
 # that the node runs at once is run here. Words that begin no step of the job are refused.

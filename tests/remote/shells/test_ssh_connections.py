@@ -1,27 +1,23 @@
 """What a failed connection means, and which connections survive what breaks them."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import paramiko
 import pytest
 
 from cluster.core.errors import ShellError, Unreachable
-from cluster.remote.shells.ssh import SshShell
+from cluster.remote.shells.ssh import SshCommand, SshShell
 from cluster.remote.ssh import connection
 from tests.conftest import processes, run, until
 from tests.contracts.sshd import Link, Sshd, listener
 from tests.remote.shells.conftest import section, settings, shell_to
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def test_nobody_listens(sshd: Sshd) -> None:
@@ -278,3 +274,41 @@ def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd], tmp_p
     assert shell.run(["sh", "-c", first], on_line=hear, timeout=60).status == 0
     assert "MaxSessions" in refused[0].remedy
     shell.close()
+
+
+class LateChannel:
+    """Of an sshd that sends the exit status, and the rest of an error 1.5 s later."""
+
+    def __init__(self) -> None:
+        self.status_event = threading.Event()
+        self.status_event.set()
+        self.timeout = 0.0
+        self.pieces = [b"mount:", b" no such type", b""]
+        self.ended = threading.Event()
+
+    def settimeout(self, seconds: float) -> None:
+        self.timeout = seconds
+
+    def recv(self, _most: int) -> bytes:
+        if not self.ended.wait(self.timeout):
+            raise TimeoutError
+        return b""
+
+    def recv_stderr(self, _most: int) -> bytes:
+        if len(self.pieces) == 2:
+            time.sleep(1.5)
+        piece = self.pieces.pop(0)
+        if not piece:
+            self.ended.set()
+        return piece
+
+    def recv_exit_status(self) -> int:
+        return 32
+
+
+def test_an_error_that_a_busy_host_sends_after_the_exit_status_is_whole() -> None:
+    channel: Any = LateChannel()
+    command = SshCommand(channel, lambda: ShellError("broken"))
+
+    assert command.receive_running(1) == b""
+    assert command.end() == (32, "mount: no such type")

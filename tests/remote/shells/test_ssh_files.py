@@ -1,12 +1,11 @@
 """Files over SSH: large ones, copies that break, and what the other end says."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import paramiko
 import pytest
@@ -15,13 +14,8 @@ from cluster.core.errors import ShellError
 from cluster.remote.shells.ssh import SshShell
 from cluster.remote.ssh import connection
 from tests.conftest import run, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.contracts.sshd import Sshd
-    from tests.snapshots import Snapshot
+from tests.contracts.sshd import Sshd
+from tests.snapshots import Snapshot
 
 GIGABYTE = 1_000_000_000
 

@@ -1,32 +1,33 @@
 """Who answers is who should: host keys that are unknown, changed, revoked or of another type."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from cluster.core.errors import Unreachable
+from cluster.core.model.hosts import Machine
 from cluster.remote.shells.ssh import SshShell
 from tests.conftest import run
+from tests.contracts.sshd import Sshd
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
-    from tests.contracts.sshd import Sshd
+def refused(machine: Machine) -> Unreachable:
+    """Return why a host is not trusted."""
+    with pytest.raises(Unreachable) as error:
+        SshShell(machine).run(["true"])
+    assert error.value.state == "host key"
+    return error.value
 
 
 def test_an_unknown_host_key_is_refused_with_its_fingerprint(sshd: Sshd) -> None:
     """Nothing is sent, nothing is accepted, and ssh-keygen would print the same."""
     (sshd.folder / "known_hosts").write_text("")
-    with pytest.raises(Unreachable) as refused:
-        SshShell(sshd.machine()).run(["true"])
+    error = refused(sshd.machine())
 
     printed = run("ssh-keygen", "-lf", str(sshd.folder / "host.pub")).stdout.split()[1]
-    assert printed in refused.value.what
-    assert refused.value.state == "host key"
-    assert "--option trust=first-use" in refused.value.remedy
+    assert printed in error.what
+    assert "--option trust=first-use" in error.remedy
     assert (sshd.folder / "known_hosts").read_text() == ""
     assert sshd.logins() == 0
 
@@ -34,16 +35,11 @@ def test_an_unknown_host_key_is_refused_with_its_fingerprint(sshd: Sshd) -> None
 def test_a_changed_host_key_is_refused(sshd: Sshd) -> None:
     """The command that is named forgets the old key, and does nothing else."""
     sshd.know("other")
-    with pytest.raises(Unreachable) as refused:
-        SshShell(sshd.machine()).run(["true"])
+    error = refused(sshd.machine())
 
-    assert refused.value.state == "host key"
-    assert refused.value.file == str(sshd.folder / "known_hosts")
-    command = refused.value.remedy.partition("reinstalled: ")[2]
-    run("sh", "-c", command)
-    with pytest.raises(Unreachable) as again:
-        SshShell(sshd.machine()).run(["true"])
-    assert again.value.state == "host key"
+    assert error.file == str(sshd.folder / "known_hosts")
+    run("sh", "-c", error.remedy.partition("reinstalled: ")[2])
+    refused(sshd.machine())
 
 
 def test_a_revoked_host_key_is_refused(sshd: Sshd) -> None:
@@ -67,9 +63,7 @@ def test_one_of_two_known_keys_is_enough(sshd: Sshd) -> None:
 def test_the_users_own_known_hosts_are_honoured(sshd: Sshd, dot_ssh: Path) -> None:
     """When the provider knows no keys of its own; names may be hashed, as Debian does."""
     machine = sshd.machine(known_hosts="")
-    with pytest.raises(Unreachable) as refused:
-        SshShell(machine).run(["true"])
-    assert refused.value.state == "host key"
+    refused(machine)
     known = dot_ssh / "known_hosts"
     known.write_text((sshd.folder / "known_hosts").read_text())
     run("ssh-keygen", "-q", "-H", "-f", str(known))

@@ -1,25 +1,19 @@
 """The user's own settings of SSH are honoured: names, hosts on the way, keys of an agent."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core.errors import ShellError, Unreachable
 from cluster.remote.shells.ssh import SshShell
 from tests.conftest import run, until
+from tests.contracts.sshd import Sshd
 from tests.remote.shells.conftest import section, settings, shell_to
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.contracts.sshd import Sshd
-    from tests.snapshots import Snapshot
+from tests.snapshots import Snapshot
 
 
 def test_the_users_own_ssh_config_is_honoured(sshd: Sshd, dot_ssh: Path) -> None:

@@ -1,19 +1,14 @@
 """Which address of a host is connected to."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from cluster.remote.ssh.connection import dial
 from tests.conftest import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LONG = 3600.0  # seconds: more than any test has
 

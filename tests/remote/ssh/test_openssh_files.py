@@ -1,16 +1,11 @@
 """What OpenSSH's files say: the same as ssh-keygen finds in them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.remote.ssh import openssh_files
 from tests.conftest import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 

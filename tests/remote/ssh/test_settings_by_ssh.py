@@ -1,18 +1,13 @@
 """The user's OpenSSH settings, read by us and by `ssh -G`: the same host, port, user and way."""
 
-from __future__ import annotations
-
 import pwd
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.core.model.hosts import Access
 from cluster.remote.ssh import connection
 from tests.conftest import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # ssh asks the system for the home, not HOME; so the test's own is put in its place, for ssh alone.
 SSH = 'mount --bind "$1" "$2" && shift 2 && exec ssh -G "$@"'

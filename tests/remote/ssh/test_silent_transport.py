@@ -1,14 +1,11 @@
 """A connection whose other end is silent is closed, whatever has become of the jump host."""
 
-from __future__ import annotations
-
 import socket
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
+
+import pytest
 
 from cluster.remote.ssh import connection
-
-if TYPE_CHECKING:
-    import pytest
 
 
 class Broken(socket.socket):

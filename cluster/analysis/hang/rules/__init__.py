@@ -1,5 +1,5 @@
-"""The classes of hangs: a file each.
+"""The classes of hangs, as rules: each is a function of the situation, None without its evidence.
 
-Each has a `PRECEDENCE` (the lowest explains the others) and `find_cause`, which returns None
-without its evidence. One that is added has its words in its `Cause`.
+A file is found by being there; its `RULES` have a number each: the lowest explains the others. A
+rule that is added has its words in its `Cause`.
 """

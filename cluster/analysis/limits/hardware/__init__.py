@@ -4,8 +4,6 @@ Every figure comes from `gpus.toml` and `hosts.toml` beside this file, or from t
 its source.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -13,13 +11,12 @@ from importlib import resources
 
 import msgspec
 
-from cluster.analysis.limits import hardware
-from cluster.core import decoders, pcie
+from cluster.core import decoders
 from cluster.core.errors import SpecError
-from cluster.core.model.limits import SAID, Figure, Hardware
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.results.limits import SAID, Figure, Hardware, slot_bandwidth
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.value import Scalar, Value
-from cluster.core.units import format_rate, parse_rate
+from cluster.core.text.units import format_rate, parse_rate
 
 _YES_NO = {"yes": True, "no": False}
 THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths through PCIe, as nvidia-smi names them
@@ -135,21 +132,21 @@ def contradicting_gpu(hardware: Hardware | None, models: Sequence[str]) -> str:
 
 def names() -> tuple[str, ...]:
     """List all names that `find` knows."""
-    return (*listed_gpus(), *listed_hosts().hosts)
+    return (*listed_gpus(), *listed_hosts())
 
 
 def _by_name(name: str) -> Hardware:
     lowered = name.lower()
-    host = listed_hosts().hosts.get(lowered) or listed_hosts().hosts.get(f"standard_{lowered}")
-    if host is not None:
-        maker = listed_hosts().makers[host.maker]
-        each = parse_rate(host.nic)
+    listed = listed_hosts().get(lowered) or listed_hosts().get(f"standard_{lowered}")
+    if listed is not None:
+        maker, host = listed_makers()[listed[0]], listed[1]
+        rate = parse_rate(host.nic)
         several = f"{host.nics} x " if host.nics > 1 else ""
         hardware = Hardware(
             name=name,
             gpus=host.gpus,
             nic=Figure(
-                rate=each * host.nics, source=f"{several}{format_rate(each)}: {name}, {host.source}"
+                rate=rate * host.nics, source=f"{several}{format_rate(rate)}: {name}, {host.source}"
             ),
             nics=host.nics,
             rdma=host.rdma,
@@ -166,7 +163,7 @@ def _by_name(name: str) -> Hardware:
 
 
 def _remedy() -> str:
-    hosts = ", ".join(list(listed_hosts().hosts)[:60:6])
+    hosts = ", ".join(list(listed_hosts())[:60:6])
     return (
         f"GPUs: {', '.join(listed_gpus())}; hosts such as {hosts}; "
         "or describe it: --hardware nic=100gbit,gpus=8,gpu=a100"
@@ -180,7 +177,7 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
         hardware,
         gpu=gpu.names[0],
         nvlink=links,
-        bus=gpu.bus.figure if gpu.bus else pcie.slot_bandwidth(gpu.slot),
+        bus=gpu.bus.figure if gpu.bus else slot_bandwidth(gpu.slot),
         memory=None if gpu.memory is None else gpu.memory.figure,
         bridge=None if gpu.bridge is None else gpu.bridge.figure,
         joins=gpu.joins,
@@ -194,8 +191,8 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
 def is_efa(hardware: Hardware) -> bool:
     """Tell whether the network of hardware is EFA: that of an EC2 type which has it."""
     name = hardware.name.split(",")[0].strip()
-    host = listed_hosts().hosts.get(name.lower())
-    has_efa = host is not None and host.rdma and host.maker == "amazon"
+    maker, host = listed_hosts().get(name.lower(), ("", None))
+    has_efa = host is not None and host.rdma and maker == "amazon"
     return has_efa and hardware.nic == _by_name(name).nic
 
 
@@ -220,7 +217,7 @@ def between(model: str, path: str, slot: str) -> Figure | None:
     key = _gpu_key(model)
     if match := _BONDED.fullmatch(path):
         return nvlink(listed_gpus()[key].architecture, int(match[1])) if key else None
-    return pcie.slot_bandwidth(slot) if path in THROUGH_SLOTS else None
+    return slot_bandwidth(slot) if path in THROUGH_SLOTS else None
 
 
 @cache
@@ -249,11 +246,8 @@ def _described(words: Described, text: str) -> Hardware:
         base = _with_gpu(base, key)
     source = words.source or SAID
     changes: dict[str, object] = {"name": words.name or text}
-    changes |= {
-        field: value
-        for field in ("gpus", "nics", "rdma", "mtu")
-        if (value := getattr(words, field)) is not None
-    }
+    values = {field: getattr(words, field) for field in ("gpus", "nics", "rdma", "mtu")}
+    changes |= {field: value for field, value in values.items() if value is not None}
     for field, rate in (("nvlink", words.nvlink), ("memory", words.memory), ("flow", words.flow)):
         if rate:
             changes[field] = Figure(
@@ -274,7 +268,7 @@ def _described(words: Described, text: str) -> Hardware:
 def _slot(text: str) -> Figure:
     short = _SLOT.fullmatch(text.lower())
     words = f"{_GENERATIONS[short[1]]} GT/s PCIe x{short[2]}" if short else text
-    bandwidth = pcie.slot_bandwidth(words)
+    bandwidth = slot_bandwidth(words)
     if bandwidth is None:
         raise SpecError(
             f"{text!r} is no slot of PCIe.", remedy="Write pcie=gen4x16, or 16.0 GT/s PCIe x16."
@@ -293,12 +287,12 @@ def _pair(word: str) -> tuple[str, object]:
     return key, _YES_NO.get(value, value)
 
 
-def _decoded(words: dict[str, object], where: str) -> Described:
+def _decoded(words: dict[str, object], place: str) -> Described:
     try:
         return decoders.convert(words, Described, strict=False)
     except msgspec.ValidationError as error:
         raise SpecError(
-            f"{where}: {error}", remedy="Such as: nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes"
+            f"{place}: {error}", remedy="Such as: nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes"
         ) from error
 
 
@@ -310,6 +304,7 @@ class ListedRate(Value, frozen=True, kw_only=True):
 
     rate: str  # such as `100gbit` or `1555 GB/s`
     source: str
+    part: str = ""  # what it is of, if the source says more than that
     # the name in the corpus of the share that healthy hardware reaches, where that is unlike other
     # GPUs
     threshold: str = ""
@@ -317,7 +312,9 @@ class ListedRate(Value, frozen=True, kw_only=True):
     @property
     def figure(self) -> Figure:
         """The figure, in bytes per second."""
-        return Figure(rate=parse_rate(self.rate), source=self.source, threshold=self.threshold)
+        return Figure(
+            rate=parse_rate(self.rate), source=self.source, part=self.part, threshold=self.threshold
+        )
 
 
 class ListedPeak(ListedRate, frozen=True, kw_only=True):
@@ -360,17 +357,9 @@ class HardwareGpu(Value, frozen=True, kw_only=True):
     raised: bool = False
 
 
-class Maker(Value, frozen=True, kw_only=True):
-    """What all hosts of one cloud or vendor have in common."""
-
-    mtu: int
-    flow: ListedRate | None = None
-
-
 class HardwareHost(Value, frozen=True, kw_only=True):
     """A type of host; see the head of `hosts.toml`."""
 
-    maker: str
     nic: str
     source: str
     nics: int = 1
@@ -381,11 +370,12 @@ class HardwareHost(Value, frozen=True, kw_only=True):
     both_ways: ListedRate | None = None
 
 
-class HardwareHosts(Value, frozen=True, kw_only=True):
-    """All of `hosts.toml`."""
+class Maker(Value, frozen=True, kw_only=True):
+    """The hosts of one cloud or vendor, and what they have in common."""
 
-    makers: dict[str, Maker]
     hosts: dict[str, HardwareHost]
+    mtu: int
+    flow: ListedRate | None = None
 
 
 @cache
@@ -405,16 +395,22 @@ def nvlink(architecture: str, links: int) -> Figure | None:
     listed = listed_nvlinks().get(architecture)
     if listed is None or links < 1:
         return None
-    each = listed.figure
-    return Figure(
-        rate=each.rate * links, source=f"{links} x NVLink of {architecture}: {each.source}"
-    )
+    part = f"{links} x NVLink of {architecture}"
+    rate = parse_rate(listed.rate) * links
+    return Figure(rate=rate, source=f"{part}: {listed.source}", part=part)
 
 
 @cache
-def listed_hosts() -> HardwareHosts:
+def listed_makers() -> dict[str, Maker]:
     """Read `hosts.toml`."""
-    return msgspec.toml.decode(_text(HOSTS), type=HardwareHosts)
+    return msgspec.toml.decode(_text(HOSTS), type=dict[str, Maker])
+
+
+@cache
+def listed_hosts() -> dict[str, tuple[str, HardwareHost]]:
+    """Return all hosts by their names, each with its maker."""
+    makers = listed_makers().items()
+    return {name: (key, host) for key, maker in makers for name, host in maker.hosts.items()}
 
 
 def _text(name: str) -> str:
@@ -432,25 +428,15 @@ def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
     if not any(m.metric == LINK for m in own) or len(models) != 1:
         return None
     model = models.pop()
-    base = hardware.of_devices([model]) or Hardware(name=model)
+    base = of_devices([model]) or Hardware(name=model)
+    slots = {str(m.params["slot"]) for m in own if m.metric == LINK}
+    bus = slot_bandwidth(slots.pop()) if len(slots) == 1 else None
+    if bus is not None:
+        bus = msgspec.structs.replace(bus, source=f"{bus.source} (in use)")
     memory = [m for m in own if m.metric == MEMORY]
-    rates = {"bus": _bus([m for m in own if m.metric == LINK])}
-    rates |= {"memory": _peak(memory)} if memory else {}
-    return msgspec.structs.replace(base, **rates)
-
-
-def _bus(links: Sequence[Measurement]) -> Figure | None:
-    slots = {str(m.params["slot"]) for m in links}
-    bandwidth = pcie.slot_bandwidth(slots.pop()) if len(slots) == 1 else None
-    if bandwidth is None:
-        return None
-    return msgspec.structs.replace(bandwidth, source=f"{bandwidth.source} (in use)")
-
-
-def _peak(peaks: Sequence[Measurement]) -> Figure | None:
-    rates = {m.values[0] for m in peaks}
-    if len(rates) != 1:
-        return None
-    clock, bits = (int(peaks[0].params[name]) for name in ("MHz", "bits"))
-    source = f"{2 * clock} MT/s, {bits} bit (nvidia-smi)"
-    return Figure(rate=rates.pop(), source=source)
+    peak = None if memory else base.memory
+    if len({m.values[0] for m in memory}) == 1:
+        clock, bits = (int(memory[0].params[name]) for name in ("MHz", "bits"))
+        source = f"{2 * clock} MT/s, {bits} bit (nvidia-smi)"
+        peak = Figure(rate=memory[0].values[0], source=source)
+    return msgspec.structs.replace(base, bus=bus, memory=peak)

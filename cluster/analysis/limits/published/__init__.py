@@ -22,17 +22,20 @@ Facts and numbers only: the logs stay where they were published.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
+from statistics import median
 from typing import Literal
 
 import msgspec
 
+from cluster.analysis.limits import hardware
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Definition
+from cluster.core.model.results.limits import Hardware
+from cluster.core.model.results.measurements import Definition, Summary
 from cluster.core.model.value import Scalar, Value
-from cluster.core.units import parse_size
+from cluster.core.text.units import parse_size
 
 Grade = Literal["A", "B", "C", "X"]
 USUAL: tuple[Grade, ...] = ("A", "B")  # the grades that show what is usual
@@ -64,8 +67,8 @@ class PublishedSource(Value, frozen=True, kw_only=True):
         """Return the address of a line of the file; 0 for that of the source."""
         if not self.path:
             return self.url
-        at = line or self.line
-        return f"{self.url}/blob/{self.commit}/{self.path}{f'#L{at}' if at else ''}"
+        lineno = line or self.line
+        return f"{self.url}/blob/{self.commit}/{self.path}{f'#L{lineno}' if lineno else ''}"
 
 
 class Point(Value, frozen=True, kw_only=True):
@@ -132,10 +135,6 @@ class _Runs(Value, frozen=True, kw_only=True):
     run: tuple[PublishedRun, ...]
 
 
-class _Definitions(Value, frozen=True, kw_only=True):
-    definition: tuple[Definition, ...]
-
-
 @cache
 def runs() -> tuple[PublishedRun, ...]:
     """Return all published runs, in the order of the files."""
@@ -148,33 +147,37 @@ def results_of(definition: str) -> tuple[PublishedResult, ...]:
 
     Only the entries that name it are read: a whole command waits for that.
     """
-    runs = (run for name in FILES for run in _entries_with(definition, name))
+    runs: list[PublishedRun] = []
+    for name in FILES:
+        chosen = [f"{ENTRY}{e}" for e in _text(name).split(ENTRY)[1:] if definition in e]
+        runs += read("".join(chosen), name) if chosen else ()
     return points(run for run in runs if run.definition == definition)
-
-
-def _entries_with(words: str, name: str) -> tuple[PublishedRun, ...]:
-    """Read the entries of a file that have some words in them."""
-    _, *entries = _text(name).split(ENTRY)
-    chosen = [f"{ENTRY}{entry}" for entry in entries if words in entry]
-    return read("".join(chosen), name) if chosen else ()
 
 
 @cache
 def results() -> tuple[PublishedResult, ...]:
-    """Return every point of every published run."""
     return points(runs())
+
+
+def find(id_: str) -> PublishedResult:
+    """Find a published result by its id, such as `p5-allreduce-aws@16GiB` (SpecError)."""
+    for result in results():
+        if result.id == id_:
+            return result
+    raise SpecError(
+        f"There is no published result {id_!r}.", remedy="List them: cluster more corpus list"
+    )
 
 
 @cache
 def definitions() -> dict[str, Definition]:
     """Return the definitions of what was published, by their ids."""
-    entries = msgspec.toml.decode(_text(DEFINITIONS), type=_Definitions).definition
-    return {definition.id: definition for definition in entries}
+    entries = msgspec.toml.decode(_text(DEFINITIONS), type=dict[str, tuple[Definition, ...]])
+    return {definition.id: definition for definition in entries["definition"]}
 
 
 @cache
 def thresholds() -> dict[str, Threshold]:
-    """Return the thresholds, by what they are for."""
     return msgspec.toml.decode(_text(THRESHOLDS), type=dict[str, Threshold])
 
 
@@ -220,9 +223,12 @@ def points(runs: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
     )
 
 
+_read_size = cache(parse_size)  # sweeps have the same sizes
+
+
 def _size(run: PublishedRun, point: Point) -> int:
     try:
-        return parse_size(point.size) if point.size else 0
+        return _read_size(point.size) if point.size else 0
     except SpecError as error:
         raise SpecError(f"{run.id}: {error.what}", remedy=error.remedy) from error
 
@@ -230,3 +236,140 @@ def _size(run: PublishedRun, point: Point) -> int:
 @cache
 def _text(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+ENOUGH = 3  # published runs that show what is usual; fewer are named one by one
+SAME_SIZE = 2.0  # how many times larger or smaller a message may be
+HALF = 0.5  # of a published value: below this, even one says that the hardware can do more
+REPEATED = 0.9  # of the lowest published value: above this, it is the same result
+ONE_HOST = ("host to GPU", "GPU to GPU", "GPU memory")  # media within one host
+
+
+class Published(Value, frozen=True, kw_only=True):
+    """What others published of the same thing."""
+
+    results: tuple[str, ...]  # their ids: of the runs that are alike, or the nearest if `runs` is 0
+    # how many published runs are alike: the same definition, hardware, hosts and collective, and a
+    # size within a factor of two; 0 if the results are only the nearest
+    runs: int = 0
+    low: float | None = None  # the lowest of their values, in the unit of the series
+    high: float | None = None
+    reached: int = 0  # how many of those runs the series is as good as, within a tenth
+    # `normal` if the series is like them, `low` if it is lower and there are enough of them to say
+    # so, or if it is below half of one, else empty
+    word: Literal["", "normal", "low"] = ""
+
+
+def compare(
+    summary: Summary,
+    definition: Definition,
+    board: Hardware | None,
+    results: Iterable[PublishedResult] | None = None,
+) -> Published | None:
+    """Compare a series with what others published; None if nothing similar was."""
+    id_ = definition.id
+    if board is None or id_ not in definitions() or not _is_plain(summary.params):
+        return None
+    results = results_of(id_) if results is None else tuple(results)
+    runs = {r.run.id: r.run for r in results if r.run.definition == id_}
+    similar_runs = {n for n, run in runs.items() if _is_alike(run, summary, definition, board)}
+    candidates = [r for r in results if r.run.id in similar_runs]
+    similar = _nearest_of_each_run(
+        [r for r in candidates if _has_same_hosts(r, summary.params, definition)], summary.params
+    )
+    return _usual(summary, similar) if similar else _compare_nearest(summary, candidates)
+
+
+def _compare_nearest(summary: Summary, candidates: Sequence[PublishedResult]) -> Published | None:
+    """Compare a series with the nearest results of others on as few hosts, or on several."""
+    is_spread = summary.params.get("hosts", 0) not in (0, 1)
+    comparable = [r for r in candidates if not is_spread or r.run.hosts > 1]
+    nearest = _nearest_of_each_run(comparable, summary.params)[:ENOUGH]
+    if not nearest:
+        return None
+    below = any(_is_far_below(summary, result) for result in nearest)
+    return Published(results=tuple(r.id for r in nearest), word="low" if below else "")
+
+
+def _is_alike(run: PublishedRun, summary: Summary, definition: Definition, board: Hardware) -> bool:
+    is_usual = run.grade in USUAL and not run.settings
+    is_same = definition.medium != "collective" or run.test == summary.params.get("operation")
+    return is_usual and is_same and _is_same_hardware(run, board)
+
+
+def _is_far_below(summary: Summary, result: PublishedResult) -> bool:
+    """Tell whether a rate is below half of what a smaller message reached on as many hosts."""
+    params, size = summary.params, summary.params.get("size", 0)
+    layout = params.get("hosts"), params.get("ranks")
+    is_like = layout == (result.run.hosts, result.run.ranks)
+    is_larger = isinstance(size, int) and size >= result.size > 0
+    is_rate = summary.better == "higher"
+    return is_rate and is_like and is_larger and summary.median < HALF * median(result.values)
+
+
+def _usual(summary: Summary, similar: Sequence[PublishedResult]) -> Published:
+    medians = [median(result.values) for result in similar]
+    low, high = min(medians), max(medians)
+    if summary.better == "higher":
+        reached = sum(summary.median >= REPEATED * value for value in medians)
+    else:
+        reached = sum(summary.median <= value / REPEATED for value in medians)
+    enough = len(similar) >= ENOUGH or (summary.better == "higher" and summary.median < HALF * low)
+    return Published(
+        results=tuple(result.id for result in similar),
+        runs=len(similar),
+        low=low,
+        high=high,
+        reached=reached,
+        word="normal" if reached else "low" if enough else "",
+    )
+
+
+def _is_plain(params: dict[str, Scalar]) -> bool:
+    """Tell whether a test is the usual one: one pair, pinned memory, one GPU, P2P enabled."""
+    several = any(
+        params.get(name, 1) not in (0, 1) for name in ("pairs", "devices", "streams", "groups")
+    )
+    return not several and params.get("p2p") != "off" and params.get("memory") != "pageable"
+
+
+def _is_same_hardware(run: PublishedRun, board: Hardware) -> bool:
+    """Compare GPUs for tests within a host, and the type of host for tests between hosts."""
+    other = hardware.find(run.hardware)
+    if run.hosts == 1 and other.gpu:
+        return other.gpu == board.gpu
+    return _plain(other.name) == _plain(board.name)
+
+
+def _plain(name: str) -> str:
+    return name.lower().removeprefix("standard_")
+
+
+def _has_same_hosts(
+    result: PublishedResult, params: dict[str, Scalar], definition: Definition
+) -> bool:
+    """Compare hosts, ranks and the size of messages."""
+    run, size = result.run, params.get("size", 0)
+    hosts = 1 if definition.medium in ONE_HOST else params.get("hosts")
+    if hosts != run.hosts or params.get("ranks", run.ranks) != run.ranks:
+        return False
+    if not isinstance(size, int) or not size or not result.size:
+        return size == result.size
+    return 1 / SAME_SIZE <= size / result.size <= SAME_SIZE
+
+
+def _distance(result: PublishedResult, params: dict[str, Scalar]) -> tuple[bool, float]:
+    size = params.get("size", 0)
+    if not isinstance(size, int) or not size or not result.size:
+        return params.get("hosts") != result.run.hosts, 0.0
+    return params.get("hosts") != result.run.hosts, max(size / result.size, result.size / size)
+
+
+def _nearest_of_each_run(
+    results: Iterable[PublishedResult], params: dict[str, Scalar]
+) -> list[PublishedResult]:
+    """Keep one point of each run: a run that was published with many sizes counts once."""
+    nearest: dict[str, PublishedResult] = {}
+    for result in sorted(results, key=lambda result: _distance(result, params)):
+        nearest.setdefault(result.run.id, result)
+    return list(nearest.values())

@@ -1,7 +1,5 @@
 """Checks of a corpus: units, sources, duplicates, and values that no hardware can reach."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
@@ -19,9 +17,9 @@ from cluster.analysis.limits.published import (
     ThresholdEvidence,
 )
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.results.measurements import Measurement
 from cluster.core.model.value import Scalar, Value
-from cluster.core.units import parse_rate
+from cluster.core.text.units import parse_rate
 
 BETWEEN_HOSTS = 0.8e-6  # seconds; a switch and two network cards alone take more than half of that
 ABOVE = 1.25  # by what factor the lowest evidence may be above its threshold
@@ -45,7 +43,6 @@ class EntryProblem(Value, frozen=True):
 
 
 def problems(runs: Sequence[PublishedRun]) -> tuple[EntryProblem, ...]:
-    """Check published runs."""
     entry_problems = [problem for run in runs for problem in _problems(run)]
     ids = Counter(run.id for run in runs)
     entry_problems += [
@@ -76,10 +73,9 @@ def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[Entr
 
 
 def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[EntryProblem, ...]:
-    """Check thresholds against the published results that they name."""
     entry_problems = []
     for name, threshold in thresholds.items():
-        shares = [evidence_share(each) for each in threshold.evidence]
+        shares = [evidence_share(proof) for proof in threshold.evidence]
         if not shares:
             entry_problems.append(EntryProblem(name, "no_evidence"))
         if shares and not threshold.share <= min(shares) <= ABOVE * threshold.share:
@@ -90,21 +86,11 @@ def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[EntryProblem, 
 
 def evidence_share(evidence: ThresholdEvidence) -> float:
     """Return the share that a published result reaches, of its named rate or limit (SpecError)."""
-    result = find(evidence.result)
+    result = published.find(evidence.result)
     rate = parse_rate(evidence.of) if evidence.of else limit(result)
     if rate is None:
         raise SpecError(f"{evidence.result} has no limit, so it is evidence of no share.")
     return _rate(result) / rate
-
-
-def find(id_: str) -> PublishedResult:
-    """Find a published result by its id, such as `p5-allreduce-aws@16GiB` (SpecError)."""
-    for result in published.results():
-        if result.id == id_:
-            return result
-    raise SpecError(
-        f"There is no published result {id_!r}.", remedy="List them: cluster more corpus list"
-    )
 
 
 def limit(result: PublishedResult) -> float | None:
@@ -141,7 +127,6 @@ def _problems(run: PublishedRun) -> Iterator[EntryProblem]:
 
 
 def _origin_problems(run: PublishedRun) -> Iterator[EntryProblem]:
-    """Find what is missing about the origin of a run."""
     if not run.source.url.startswith("https://"):
         yield EntryProblem(run.id, "no_address")
     if run.source.path and not run.source.commit:

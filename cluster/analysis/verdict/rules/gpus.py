@@ -7,9 +7,9 @@ from statistics import median
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.devices import bound
 from cluster.analysis.verdict.evidence import Confidence, Evidence, Finding, count
-from cluster.core.model.limits import Figure, Hardware
 from cluster.core.model.logs import NcclEdge, NcclLog
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.limits import Figure, Hardware
+from cluster.core.model.results.measurements import Summary
 from cluster.core.model.value import Scalar
 
 SLOWER = 0.75  # of the rate without peer-to-peer: below this, peer-to-peer does harm
@@ -38,17 +38,17 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
         if log.copied_sends and copied:  # the module is loaded: it serves the receives
             return Finding(kind="gdr_reads_off", confidence="certain", edge=copied[0])
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
-        through = [e for e in edges if not e.direct]
-        if through:
+        indirect = [e for e in edges if not e.direct]
+        if indirect:
             lacks = evidence.hardware is None and all(
-                "AWS Libfabric" in edge.via for edge in through
+                "AWS Libfabric" in edge.via for edge in indirect
             )
             return Finding(
                 kind="efa_without_gpudirect" if lacks else "no_gpudirect",
-                confidence="certain" if len(through) == len(edges) and not lacks else "likely",
+                confidence="certain" if len(indirect) == len(edges) and not lacks else "likely",
                 text=line,
-                edge=through[0],
-                count=len(through),
+                edge=indirect[0],
+                count=len(indirect),
                 other_count=len(edges),
             )
     return None
@@ -79,7 +79,12 @@ def slow_sockets(evidence: Evidence) -> Finding | None:
     on_tcp = any(e.via.startswith("NET/Socket") for log in evidence.nccl for e in _between(log))
     if not on_tcp or evidence.setting("NCCL_NSOCKS_PERTHREAD"):
         return None
-    return _below_streams(evidence) or _below_bound(evidence)
+    if few := _below_streams(evidence):
+        return few
+    # Nothing is known but what the network of the hosts allows.
+    share = max((s.share for s in evidence.series("busbw") if s.share is not None), default=SLOW)
+    low = share < SLOW
+    return Finding(kind="few_sockets", confidence="possible", share=share) if low else None
 
 
 def _below_streams(evidence: Evidence) -> Finding | None:
@@ -100,13 +105,6 @@ def _below_streams(evidence: Evidence) -> Finding | None:
     return Finding(kind="few_sockets", confidence="likely", share=max(shares), other=carried)
 
 
-def _below_bound(evidence: Evidence) -> Finding | None:
-    """Compare bus bandwidth with what the network of the hosts allows."""
-    share = max((s.share for s in evidence.series("busbw") if s.share is not None), default=SLOW)
-    low = share < SLOW
-    return Finding(kind="few_sockets", confidence="possible", share=share) if low else None
-
-
 def level_by_number(evidence: Evidence) -> Finding | None:
     """NCCL_P2P_LEVEL is a number, whose meaning has changed, or it has no effect on transports."""
     level = evidence.setting("NCCL_P2P_LEVEL")
@@ -121,11 +119,8 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
     line = evidence.symptom("acs")
     series = evidence.series("p2p_bandwidth", "p2p_bidirectional")
     off_rates = {_pair(s): s.median for s in series if s.params.get("p2p") == "off"}
-    gains = [
-        s.median / off
-        for s in series
-        if s.params.get("p2p") == "on" and (off := off_rates.get(_pair(s)))
-    ]
+    with_p2p = [s for s in series if s.params.get("p2p") == "on"]
+    gains = [s.median / off for s in with_p2p if (off := off_rates.get(_pair(s)))]
     is_equal = gains and all(abs(gain - 1) < ALIKE for gain in gains)
     if not is_equal and not line:
         return None
@@ -153,11 +148,8 @@ def slow_peers(evidence: Evidence) -> Finding | None:
     """Copies from GPU to GPU are slower with peer-to-peer than through the host's memory."""
     series = evidence.series("p2p_bandwidth", "p2p_bidirectional")
     without_p2p = {_pair(s): s for s in series if s.params.get("p2p") == "off"}
-    pairs = [
-        (s, without_p2p[_pair(s)])
-        for s in series
-        if s.params.get("p2p") == "on" and _pair(s) in without_p2p
-    ]
+    peers = [s for s in series if s.params.get("p2p") == "on"]
+    pairs = [(s, without_p2p[_pair(s)]) for s in peers if _pair(s) in without_p2p]
     slow = [(with_p2p, off) for with_p2p, off in pairs if with_p2p.median < SLOWER * off.median]
     if not slow:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cluster.analysis.verdict.evidence import Evidence, Finding, OtherLoad
-from cluster.core.model.hosts import ProcessorTimes, RankProcess
+from cluster.core.model.hosts import ProcessorTimes
 
 SLOW = 10e-6  # seconds: on idle cores, a small message has a lower latency
 SMALL = 64  # bytes: smaller messages carry hardly any payload
@@ -21,11 +21,8 @@ def oversubscribed(evidence: Evidence) -> Finding | None:
     line = evidence.symptom("bound_twice")
     if not few and not line:
         return None
-    small = [
-        s
-        for s in evidence.summaries
-        if s.metric == "latency" and int(s.params.get("size", SMALL + 1)) <= SMALL
-    ]
+    latencies = [s for s in evidence.summaries if s.metric == "latency"]
+    small = [s for s in latencies if int(s.params.get("size", SMALL + 1)) <= SMALL]
     slow = small[0].median > SLOW if small else False
     return Finding(
         kind="oversubscribed",
@@ -73,7 +70,14 @@ def hyper_threads(evidence: Evidence) -> Finding | None:
 def shared_core(evidence: Evidence) -> Finding | None:
     """Several ranks are bound to the same core, and other cores have no rank."""
     for machine, ranks in evidence.machines():
-        places = _places(machine.physical_cores, ranks)
+        # A rank that may use any core is not bound.
+        any_core = {processor for core in machine.physical_cores for processor in core}
+        bound = {p: set(p.processors) for p in ranks if not any_core <= set(p.processors)}
+        touched = {
+            p: frozenset(core for core in machine.physical_cores if not own.isdisjoint(core))
+            for p, own in bound.items()
+        }
+        places = {p: place for p, place in touched.items() if place}
         free = len(machine.physical_cores) - len(frozenset().union(*places.values()))
         for cores in sorted(set(places.values()), key=len):
             crowd = [process for process, place in places.items() if place <= cores]
@@ -86,20 +90,6 @@ def shared_core(evidence: Evidence) -> Finding | None:
                     other_count=free,
                 )
     return None
-
-
-def _places(
-    cores: tuple[tuple[int, ...], ...], ranks: tuple[RankProcess, ...]
-) -> dict[RankProcess, frozenset[tuple[int, ...]]]:
-    """Return the cores that each rank is bound to; a rank that may use any core is not bound."""
-    places = {
-        process: frozenset(core for core in cores if not set(process.processors).isdisjoint(core))
-        for process in ranks
-    }
-    processors = {processor for core in cores for processor in core}
-    return {
-        p: place for p, place in places.items() if place and not processors <= set(p.processors)
-    }
 
 
 def other_load(evidence: Evidence) -> OtherLoad | None:
@@ -136,11 +126,8 @@ def _other_cores(times: Sequence[ProcessorTimes]) -> tuple[float, float]:
 
 def burst_credits(evidence: Evidence) -> Finding | None:
     """The rate fell while it ran."""
-    fell = [
-        s
-        for s in evidence.summaries
-        if s.shape and s.shape.drifts and s.shape.drift and _worse(s.better, s.shape.drift) > 0.1  # noqa: PLR2004
-    ]
+    drifts = [(s, s.shape.drift or 0.0) for s in evidence.summaries if s.shape and s.shape.drifts]
+    fell = [s for s, up in drifts if (-up if s.better == "higher" else up) > 0.1]  # noqa: PLR2004
     throttled = evidence.symptom("throttled")
     if not fell and not throttled:
         return None
@@ -155,18 +142,11 @@ def burst_credits(evidence: Evidence) -> Finding | None:
     )
 
 
-def _worse(better: str, drift: float) -> float:
-    return -drift if better == "higher" else drift
-
-
 def waiting(evidence: Evidence) -> Finding | None:
     """Tiny allreduces take so long that they are waiting, not transferring."""
     for profile in evidence.profiles:
-        tiny = [
-            r
-            for r in profile.distributions
-            if r.name == "MPI_Allreduce" and r.bytes <= SMALL and r.calls
-        ]
+        sums = [r for r in profile.distributions if r.name == "MPI_Allreduce"]
+        tiny = [r for r in sums if r.bytes <= SMALL and r.calls]
         calls, time = sum(r.calls for r in tiny), sum(r.time for r in tiny)
         if not calls or time < SHARE * profile.communication or time / calls < WAITING:
             continue
@@ -183,13 +163,12 @@ def waiting(evidence: Evidence) -> Finding | None:
 
 def slow_input(evidence: Evidence) -> Finding | None:
     """A single GPU is already slower than expected: the input is slow, not the network."""
-    expected_rates = evidence.series("expected_rate")
-    for expected in expected_rates:
-        where = {k: v for k, v in expected.params.items() if k != "part"}
+    for expected in evidence.series("expected_rate"):
+        point = {k: v for k, v in expected.params.items() if k != "part"}
         rates = [
             s
             for s in evidence.series("processing_rate")
-            if {k: v for k, v in s.params.items() if k != "part"} == where
+            if {k: v for k, v in s.params.items() if k != "part"} == point
         ]
         if rates and rates[0].median < 0.9 * expected.median:
             return Finding(

@@ -48,12 +48,9 @@ def _at_a_cap(evidence: Evidence) -> Finding | None:
     caps = (*CAPS, hardware.flow.rate) if hardware.flow else CAPS
     for cap in caps:
         if hardware.nic.rate > GAIN * cap and NEAR < rates[0].median / cap <= 1:
+            network = hardware.nic.rate
             return Finding(
-                kind="one_flow",
-                confidence="likely",
-                series=rates[0],
-                rate=cap,
-                network=hardware.nic.rate,
+                kind="one_flow", confidence="likely", series=rates[0], rate=cap, network=network
             )
     return None
 
@@ -99,9 +96,9 @@ def directions_wait(evidence: Evidence) -> Finding | None:
     """
     if evidence.setting("OMPI_MCA_btl_tcp_eager_limit"):
         return None
-    crossing = [s for s in evidence.crossing(both=True) if count(s, "size") > EAGER]
+    crossing = [s for s in evidence.crossing(total=True) if count(s, "size") > EAGER]
     slow = [s for s in crossing if (s.share or 0) < HALVED]
-    alone = max((s.share or 0 for s in evidence.crossing(both=False)), default=0)
+    alone = max((s.share or 0 for s in evidence.crossing(total=False)), default=0)
     if not slow or alone < NEAR:
         return None
     worst = min(slow, key=lambda s: s.share or 0)
@@ -128,11 +125,11 @@ def one_of_several(evidence: Evidence) -> Finding | None:
     hardware, rates = evidence.hardware, evidence.between_hosts()
     if hardware is None or hardware.nic is None or hardware.nics < 2 or not rates:  # noqa: PLR2004
         return None
-    each = hardware.nic.rate / hardware.nics
-    if not 0.85 < rates[0].median / each <= 1.02:  # noqa: PLR2004 - the rate of one
+    rate = hardware.nic.rate / hardware.nics
+    if not 0.85 < rates[0].median / rate <= 1.02:  # noqa: PLR2004 - the rate of one
         return None
     return Finding(
-        kind="one_of_several", confidence="likely", series=rates[0], rate=each, count=hardware.nics
+        kind="one_of_several", confidence="likely", series=rates[0], rate=rate, count=hardware.nics
     )
 
 
@@ -175,19 +172,14 @@ def socket_buffers(evidence: Evidence) -> Finding | None:
 def mtu_mismatch(evidence: Evidence) -> Finding | None:
     """Hosts of one network have different MTUs, or packets were too long."""
     long = evidence.symptom("too_long")
-    mtus = {
-        i.mtu for host in evidence.hosts for i in host.interfaces if i.network in _common(evidence)
-    }
+    networks = [{i.network for i in host.interfaces} for host in evidence.hosts]
+    common = set.intersection(*networks) if len(networks) > 1 else set()
+    mtus = {i.mtu for host in evidence.hosts for i in host.interfaces if i.network in common}
     if not long and len(mtus) < 2:  # noqa: PLR2004 - they differ
         return None
     return Finding(
         kind="mtu_mismatch", confidence="likely", text=long, names=tuple(map(str, sorted(mtus)))
     )
-
-
-def _common(evidence: Evidence) -> set[str]:
-    networks = [{i.network for i in host.interfaces} for host in evidence.hosts]
-    return set.intersection(*networks) if len(networks) > 1 else set()
 
 
 def congestion_control(evidence: Evidence) -> Finding | None:
@@ -210,12 +202,10 @@ def retransmissions(evidence: Evidence) -> Finding | None:
     """Many segments were retransmitted, so the path loses packets."""
     for again in evidence.series("retransmits"):
         transfers = [s for s in evidence.between_hosts() if s.metric in ("sent", "received")]
-        if again.median > 1000 and transfers and (transfers[0].share or 0) < 0.9:  # noqa: PLR2004 - many
+        many = again.median
+        if many > 1000 and transfers and (transfers[0].share or 0) < 0.9:  # noqa: PLR2004
             return Finding(
-                kind="retransmissions",
-                confidence="possible",
-                figure=again.median,
-                series=transfers[0],
+                kind="retransmissions", confidence="possible", figure=many, series=transfers[0]
             )
     return None
 
@@ -226,7 +216,8 @@ def old_iperf(evidence: Evidence) -> Finding | None:
     several = [s for s in evidence.between_hosts() if count(s, "streams") > 1] if logs else []
     for result in logs:
         settings = {s.name: s.value for s in result.settings}
-        version = _version(settings.get("version", ""))
+        parts = settings.get("version", "").partition("+")[0].split(".")
+        version = tuple(int(part) for part in parts if part.isdigit())
         if len(version) < 2 or version >= OLD or not several:  # noqa: PLR2004
             continue
         busy = float(settings.get("cpu") or 0)
@@ -239,10 +230,6 @@ def old_iperf(evidence: Evidence) -> Finding | None:
                 figure=busy,
             )
     return None
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.partition("+")[0].split(".") if part.isdigit())
 
 
 def overlay(evidence: Evidence) -> Finding | None:
@@ -269,8 +256,7 @@ def nothing_received(evidence: Evidence) -> Finding | None:
     sends = evidence.series("sent")
     if not stalled or not sends:
         return None
-    rate = sends[0].median
-    return Finding(kind="nothing_received", confidence="likely", figure=rate)
+    return Finding(kind="nothing_received", confidence="likely", figure=sends[0].median)
 
 
 def firmware_differs(evidence: Evidence) -> Finding | None:

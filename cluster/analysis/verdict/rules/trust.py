@@ -3,8 +3,8 @@
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.verdict.evidence import AboveLimit, Evidence, Mistake
 from cluster.analysis.verdict.verdict import is_assumed, judged_points
-from cluster.core.model.limits import LimitKind
-from cluster.core.model.measurements import Summary
+from cluster.core.model.results.limits import LimitKind
+from cluster.core.model.results.measurements import Summary
 
 NETWORKS: tuple[LimitKind, ...] = ("tcp", "udp", "rdma", "efa", "interfaces")
 # The factor of each common mistake; a value that is off by about this factor suggests it.
@@ -19,8 +19,8 @@ NEAR = 0.015  # of a mistake's factor
 
 def above_limit(evidence: Evidence) -> AboveLimit | None:
     """A value is better than possible; one above an assumption proves nothing against the value."""
-    points = [point for point, _ in judged_points(evidence.summaries, evidence.definitions)]
-    above = [s for s in points if (s.share or 0.0) > BELIEVABLE]
+    points = judged_points(evidence.summaries, evidence.definitions)
+    above = [s for s, _ in points if (s.share or 0.0) > BELIEVABLE]
     certain = [s for s in above if not is_assumed(s)]
     if not above:
         return None
@@ -30,7 +30,11 @@ def above_limit(evidence: Evidence) -> AboveLimit | None:
         return AboveLimit(summary=worst, confidence="possible")
     guess = next((mistake for off, mistake in MISTAKES if abs(share / off - 1) < NEAR), None)
     named = _names_participants(worst, evidence)
-    used = _interfaces(share, evidence)
+    # The interfaces that the log names, if more than were stated explain the share.
+    stated = evidence.hardware.nics if evidence.hardware else 0
+    used = max((len(log.interfaces) for log in evidence.nccl), default=0)
+    if not (0 < stated < used and share <= BELIEVABLE * used / stated):
+        used = 0
     return AboveLimit(
         summary=worst,
         confidence="certain" if named and not used else "likely",
@@ -46,13 +50,6 @@ def _names_participants(summary: Summary, evidence: Evidence) -> bool:
         return True
     named = [result for result in evidence.results if result.hosts and not result.hosts_of_job]
     return bool(named) or not evidence.results
-
-
-def _interfaces(share: float, evidence: Evidence) -> int:
-    """Count the interfaces that the log names, if more than were stated explain the share."""
-    stated = evidence.hardware.nics if evidence.hardware else 0
-    named = max((len(log.interfaces) for log in evidence.nccl), default=0)
-    return named if 0 < stated < named and share <= BELIEVABLE * named / stated else 0
 
 
 RULES = (above_limit,)

@@ -28,9 +28,8 @@ from cluster.cli.show import print_json, print_lines, show_rows
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
 from cluster.core.model.logs import Parsed
-from cluster.core.model.measurements import Measurement
 from cluster.core.model.value import Value
-from cluster.core.units import format_size, format_value
+from cluster.core.text.units import format_size, format_value
 from cluster.logs.reader import read
 from cluster.reports.table import Column, Columns
 from cluster.reports.words.limits import entry_problem_words
@@ -92,7 +91,22 @@ def show(
     if json:
         print_json(run)
         return
-    print_lines(*_lines(run))
+    print_lines(
+        f"{run.id}: {run.test} on {run.hosts} x {run.hardware}, {run.ranks} ranks",
+        f"  definition: {run.definition}",
+    )
+    for result in published.points([run]):
+        values = ", ".join(format_value(v, published.UNITS[run.unit][1]) for v in result.values)
+        print_lines(f"  {format_size(result.size) if result.size else 'all sizes'}: {values}")
+    print_lines(f"  grade {run.grade}{f': {run.reason}' if run.reason else ''}")
+    if run.settings:
+        print_lines(f"  settings: {run.settings}; so it does not count as usual")
+    author = f", by {run.source.author}" if run.source.author else ""
+    print_lines(
+        f"  versions: {run.versions}; date: {run.date}",
+        f"  source: {run.source.address()}{author}",
+        *(f"  | {line}" for line in run.log.strip().splitlines()),
+    )
 
 
 def add(
@@ -136,8 +150,11 @@ def check(json: flags.Json = False) -> None:
     problems = [
         *checks.problems(published.runs()),
         *checks.threshold_problems(published.thresholds()),
-        *(problem for run in logged for problem in checks.unread(run, _measured(run))),
     ]
+    for run in logged:
+        results = read([run.log.encode()]).results
+        measured = [m for result in results for m in result.measurements]
+        problems += checks.unread(run, measured)
     answer = CheckAnswer(
         runs=len(published.runs()),
         results=len(published.results()),
@@ -196,26 +213,13 @@ def _simulated(log: str) -> SpecError:
     )
 
 
-def _measured(run: PublishedRun) -> list[Measurement]:
-    return [m for result in read([run.log.encode()]).results for m in result.measurements]
-
-
-def _lines(run: PublishedRun) -> Iterator[str]:
-    yield f"{run.id}: {run.test} on {run.hosts} x {run.hardware}, {run.ranks} ranks"
-    yield f"  definition: {run.definition}"
-    for result in published.points([run]):
-        values = ", ".join(format_value(v, published.UNITS[run.unit][1]) for v in result.values)
-        yield f"  {format_size(result.size) if result.size else 'all sizes'}: {values}"
-    yield f"  grade {run.grade}{f': {run.reason}' if run.reason else ''}"
-    if run.settings:
-        yield f"  settings: {run.settings}; so it does not count as usual"
-    yield f"  versions: {run.versions}; date: {run.date}"
-    author = f", by {run.source.author}" if run.source.author else ""
-    yield f"  source: {run.source.address()}{author}"
-    yield from (f"  | {line}" for line in run.log.strip().splitlines())
-
-
 def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator[PublishedRun]:
+    match = AT_COMMIT.fullmatch(source)
+    origin = PublishedSource(url=source)
+    if match:
+        origin = PublishedSource(
+            url=match[1], commit=match[2], path=match[3], line=int(match[4] or 0)
+        )
     for definition in result.definitions:
         if definition.id not in published.definitions():
             continue
@@ -235,7 +239,7 @@ def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator
             definition=definition.id,
             unit=unit,
             grade="A",
-            source=_source(source),
+            source=origin,
             points=tuple(
                 Point(
                     size=format_size(size) if size else "",
@@ -244,13 +248,6 @@ def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator
                 for size in largest
             ),
         )
-
-
-def _source(url: str) -> PublishedSource:
-    match = AT_COMMIT.fullmatch(url)
-    if match is None:
-        return PublishedSource(url=url)
-    return PublishedSource(url=match[1], commit=match[2], path=match[3], line=int(match[4] or 0))
 
 
 def _toml(entry: PublishedRun) -> Iterator[str]:

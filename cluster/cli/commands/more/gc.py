@@ -9,7 +9,7 @@ from typing import Annotated
 from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.cli.show import print_json, show_rows
-from cluster.core.errors import ClusterError, ProvisionError, raise_all
+from cluster.core.errors import ClusterError, ProvisionError, collected, raise_all
 from cluster.orchestration.launch import orphans
 from cluster.reports.table import Column, Columns
 
@@ -25,13 +25,19 @@ def command(
     first = orphans.search(region or (), everywhere=all_regions)
     first_orphans = first.orphans
     if not json:
-        _show(first)
+        text = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
+        columns: Columns[orphans.Orphan] = (
+            Column("name", lambda orphan: orphan.name),
+            Column("provider", lambda orphan: orphan.provider),
+            Column("why", lambda orphan: orphan.why),
+            Column("what", lambda o: ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-"),
+        )
+        empty = f"{text}\n{orphans.searched_lines(first.searched)}"
+        show_rows(first_orphans, columns, empty=empty)
     errors: list[ClusterError] = []
     for orphan in first_orphans if yes else ():
-        try:
+        with collected(errors):
             orphans.remove(orphan)
-        except ClusterError as error:
-            errors.append(error)
     last = orphans.search(region or (), everywhere=all_regions) if yes else first
     remaining = last.orphans
     if json:
@@ -44,14 +50,3 @@ def command(
     raise_all([*errors, *last.errors], orphans.FAILED)
     if yes and remaining:
         raise ProvisionError(f"{len(remaining)} are left.", remedy="Try again: cluster more gc -y")
-
-
-def _show(first: orphans.Search) -> None:
-    text = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
-    columns: Columns[orphans.Orphan] = (
-        Column("name", lambda orphan: orphan.name),
-        Column("provider", lambda orphan: orphan.provider),
-        Column("why", lambda orphan: orphan.why),
-        Column("what", lambda o: ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-"),
-    )
-    show_rows(first.orphans, columns, empty=f"{text}\n{orphans.searched_lines(first.searched)}")

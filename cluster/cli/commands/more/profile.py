@@ -4,25 +4,25 @@ Example: cluster more profile mpi_profile.*
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from cluster.analysis.verdict.profiles.values import JobProfile, Source
+from cluster.analysis.verdict.profiles import JobProfile, Source
 from cluster.cli import flags
 from cluster.cli.commands._log_files import print_left_out, readings
 from cluster.cli.flags import argument
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
-from cluster.core.files import is_there
-from cluster.core.model.logs import Profile, Reading
+from cluster.core.model.logs import Profile
 from cluster.core.model.value import Value
-from cluster.orchestration.bench.mpi_profile import FILES
-from cluster.runs import run, store
+from cluster.core.state.files import is_there
+from cluster.runs import store
 from cluster.runs.import_.logs import STDIN
+from cluster.runs.run import PROFILES, RAW
 
 FORMAT = "mpitrace"
-_TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
+_TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss, in mpi_profile.JOB[.TIME].RANK
 
 
 class ProfileAnswer(Value, frozen=True, kw_only=True):
@@ -48,8 +48,14 @@ def command(
 
     unread: list[str] = []
     files = [file for name in named or [flags.LATEST] for file in _files(name, root)]
-    logs = readings(files, unread, format_=FORMAT)
-    jobs = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
+    sources = []
+    for file, reading in readings(files, unread, format_=FORMAT):
+        for result in reading.results:
+            if isinstance(result.detail, Profile):
+                name = Path(file).name.removesuffix(f".{result.detail.rank}")
+                job = _TIME.sub("", name.removeprefix(PROFILES.removesuffix("*")))
+                sources.append(Source(job=job, profile=result.detail))
+    jobs = job_profiles(sources)
     report = "json" if json else report
     words = tuple(tuple(map(profile_words, job.findings)) for job in jobs)
     answer = ProfileAnswer(jobs=jobs, words=words, unread=tuple(unread))
@@ -62,28 +68,16 @@ def _files(name: str, root: str | None) -> Sequence[str]:
     if name == STDIN or is_there(name):
         return [name]
     folder = Path(name)
-    paths = folder.glob(FILES)
+    paths = folder.glob(PROFILES)
     if not folder.is_dir() or store.is_run(folder):
-        folder = store.find(store.root(root), name) / run.RAW
-        paths = folder.rglob(FILES)  # ranks may have run in a folder of their own
+        folder = store.find(store.root(root), name) / RAW
+        paths = folder.rglob(PROFILES)  # ranks may have run in a folder of their own
     files = sorted(map(str, paths))
     if not files:
         raise SpecError(
             f"There are no profiles in {folder}.",
-            means=f"Files of MPI profiles are called {FILES}",
+            means=f"Files of MPI profiles are called {PROFILES}",
             remedy="Record some: cluster bench p2p --profile, or cluster run NAME --profile -- "
             "PROGRAM",
         )
     return files
-
-
-def _profiles(file: str, reading: Reading) -> Iterator[Source]:
-    for result in reading.results:
-        if isinstance(result.detail, Profile):
-            job = _job(Path(file).name, result.detail.rank)
-            yield Source(job=job, profile=result.detail)
-
-
-def _job(name: str, rank: int) -> str:
-    """Read the job in a file's name: mpi_profile.JOB[.TIME].RANK."""
-    return _TIME.sub("", name.removesuffix(f".{rank}").removeprefix(FILES.removesuffix("*")))

@@ -6,7 +6,7 @@ Example: cluster more resume mine
 from cluster.cli import flags
 from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
 from cluster.cli.console import console
-from cluster.cli.progress.hosts import HostProgress
+from cluster.cli.progress import HostProgress
 from cluster.orchestration.cluster import attach
 
 

@@ -3,7 +3,6 @@
 Example: cluster more scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +14,8 @@ from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.show import show_tables
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.files import is_there, read_text
-from cluster.core.units import parse_rate, parse_size
+from cluster.core.state.files import is_there, read_text
+from cluster.core.text.units import parse_rate, parse_size
 from cluster.reports.tables import scaling_table
 from cluster.runs import store
 from cluster.runs.comparison import launch_of
@@ -40,12 +39,20 @@ def command(
     json: flags.Json = False,
 ) -> None:
     pages = [Path(name) for name in named or () if name.endswith(PAGE) or is_there(name)]
-    works = [series_ for page in pages for series_ in _page(page)]
-    where = store.root(root)
+    works: list[Series] = []
+    for page in pages:
+        tables = series(read_text(page))
+        if not tables:
+            raise SpecError(
+                f"{page} holds no table of throughputs.",
+                means="A table counts if a column is a rate, such as `226 images/sec`.",
+            )
+        works += tables
+    runs_root = store.root(root)
     names = [name for name in named or () if Path(name) not in pages]
-    folders = [folder for name in names for folder in store.all_of(where, name)]
+    folders = [folder for name in names for folder in store.all_of(runs_root, name)]
     launches = [launch_of(store.read(folder)) for folder in folders]
-    for folder in () if named else store.folders(where):
+    for folder in () if named else store.folders(runs_root):
         with suppress(ClusterError):  # a damaged run, which nobody named
             launches.append(launch_of(store.read(folder)))
     works += measured_series(launches)
@@ -56,34 +63,18 @@ def command(
         )
     work = _work(batch, exchange, link, ranks_per_host)
     results = [scale(series_, work) for series_ in works]
-    tables = [scaling_table(result) for result in results]
-    show_tables(tables, "json" if json else report, results)
-
-
-def _page(path: Path) -> Sequence[Series]:
-    tables = series(read_text(path))
-    if not tables:
-        raise SpecError(
-            f"{path} holds no table of throughputs.",
-            means="A table counts if a column is a rate, such as `226 images/sec`.",
-        )
-    return tables
+    show_tables(list(map(scaling_table, results)), "json" if json else report, results)
 
 
 def _work(
     batch: float | None, exchange: str | None, link: str | None, ranks_per_host: int
 ) -> Work | None:
-    words = (batch, exchange, link)
-    if words == (None, None, None):
+    if (batch, exchange, link) == (None, None, None):
         return None
     if batch is None or exchange is None or link is None or batch <= 0:
         raise SpecError(
             "Bounds need --batch, --exchange and --link together, all positive.",
             remedy="Such as --batch 128 --exchange 102MB --link 10gbit",
         )
-    return Work(
-        batch=batch,
-        exchanged=parse_size(exchange),
-        rate=parse_rate(link),
-        ranks_per_host=ranks_per_host,
-    )
+    exchanged, rate = parse_size(exchange), parse_rate(link)
+    return Work(batch=batch, exchanged=exchanged, rate=rate, ranks_per_host=ranks_per_host)

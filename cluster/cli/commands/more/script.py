@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import click
 import msgspec
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from cluster.cli import flags
 from cluster.cli.flags import Command, argument, group, make_command, option, param_flags
@@ -18,7 +19,7 @@ from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.jobs import BatchRequest
 from cluster.core.model.value import Value
-from cluster.core.units import parse_seconds
+from cluster.core.text.units import parse_seconds
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.batch import script as batch_script
 from cluster.orchestration.batch.job import checked
@@ -41,6 +42,7 @@ EMULATED = {"pbs": "PBS", "lsf": "LSF", "cray": "aprun and Cobalt"}
 CHECK = "check"
 # What is around jobs, and does not measure by itself.
 GATES: dict[str, type[Any]] = {"gate-slurm": SlurmGate, "gate-kubernetes": KubernetesGate}
+GATE = "gate"  # in what a context keeps: the one that is named
 
 
 class Written(Value, frozen=True, kw_only=True):
@@ -66,7 +68,8 @@ def _print_script(
         str,
         argument(
             "STARTER|SYSTEM",
-            "srun, mpirun, torchrun, aprun, slurm, pbs, lsf, gate-slurm or gate-kubernetes.",
+            "srun, mpirun, torchrun, aprun, slurm, pbs, lsf, "
+            "gate-slurm or gate-kubernetes (with --help: its flags).",
             autocompletion=lambda: [*SYSTEMS, *GATES],
         ),
     ],
@@ -95,9 +98,14 @@ def _print_script(
         extra=tuple(written.extra or ()),
     )
     name = PAIRS if benchmark == CHECK else benchmark
+    plugin: Benchmark[Any] = plugins.load(Benchmark, name)
+    typed = _typed(f"cluster bench {name}", plugin.Params)
     request = BatchRequest(
         benchmark=name,
-        params=_params(name),
+        params={
+            key: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            for key, value in typed.items()
+        },
         starter=written.starter or usual,
         timeout=batch_script.ranks_seconds(options),
         hosts=written.hosts,
@@ -105,7 +113,15 @@ def _print_script(
         name=written.name,
         describe=written.describe,
     )
-    _check(kind, request)
+    checked(request)
+    starter = request.starter.partition(":")[0]
+    if (starter == "srun" and kind != "slurm") or (starter == "aprun" and kind != "cray"):
+        raise SpecError(f"{starter} does not start ranks on {kind}.", remedy="Leave --starter out.")
+    if kind == "cray" and name == PAIRS:
+        raise SpecError(
+            "check starts a process on each host by itself, which aprun does not do.",
+            remedy="Run a benchmark of ranks: cluster more script aprun collectives",
+        )
     sys.stdout.write(batch_script.shell_script(kind, request, options, paths))
     if kind in EMULATED:
         sys.stderr.write(
@@ -117,9 +133,11 @@ def _gate(system: str, first: str, written: Written, paths: Mapping[str, str]) -
     """Return the script of a gate, or the Job on standard input with one."""
     if written != Written(python=written.python, runs=written.runs):
         raise SpecError("A gate takes --python and --runs beside its own flags, and no hosts.")
-    source = click.get_current_context().get_parameter_source("benchmark")
+    context = click.get_current_context()
+    source = context.get_parameter_source("benchmark")
     # the first flag of a gate, which is not one of this command, stands there
-    typed = _typed(system, GATES[system], (first,) if source is ParameterSource.COMMANDLINE else ())
+    words = (first,) if source is ParameterSource.COMMANDLINE else ()
+    typed = _typed(f"{context.command_path} {system}", GATES[system], words)
     gate = decoders.convert(typed, GATES[system])
     gate.figures()
     if isinstance(gate, KubernetesGate):
@@ -127,22 +145,25 @@ def _gate(system: str, first: str, written: Written, paths: Mapping[str, str]) -
     return batch_script.gate_script(gate, paths)
 
 
-def _check(kind: str, request: BatchRequest) -> None:
-    checked(request)
-    name = request.starter.partition(":")[0]
-    if (name == "srun" and kind != "slurm") or (name == "aprun" and kind != "cray"):
-        raise SpecError(f"{name} does not start ranks on {kind}.", remedy="Leave --starter out.")
-    if kind == "cray" and request.benchmark == PAIRS:
-        raise SpecError(
-            "check starts a process on each host by itself, which aprun does not do.",
-            remedy="Run a benchmark of ranks: cluster more script aprun collectives",
-        )
+class _ScriptCommand(Command):
+    """The command, whose help and completion are those of a gate where one is named."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[GATE] = next((word for word in args if word in GATES), "")
+        return super().parse_args(ctx, args)
 
-def _params(benchmark: str) -> dict[str, str]:
-    kind: Benchmark[Any] = plugins.load(Benchmark, benchmark)
-    typed = _typed(f"cluster bench {benchmark}", kind.Params)
-    return {name: _text(value) for name, value in typed.items()}
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        Command.format_options(self._gate_command(ctx), ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return Command.shell_complete(self._gate_command(ctx), ctx, incomplete)
+
+    def _gate_command(self, ctx: click.Context) -> Command:
+        """Return a command with the flags that may be typed."""
+        if not (gate := ctx.meta[GATE]):
+            return self
+        own = [flag for flag in self.params if flag.name in ("system", "python", "runs")]
+        return Command(None, params=[*own, *param_flags(GATES[gate])])
 
 
 def _typed(command: str, kind: type[Value], first: tuple[str, ...] = ()) -> dict[str, object]:
@@ -156,13 +177,10 @@ def _typed(command: str, kind: type[Value], first: tuple[str, ...] = ()) -> dict
     }
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
 command = make_command(
     "script",
     _print_script,
     __doc__,
+    kind=_ScriptCommand,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )

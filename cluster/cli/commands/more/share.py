@@ -14,11 +14,11 @@ from click.exceptions import Exit
 from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.cli.show import print_lines, show_rows
-from cluster.core.files import write_file
+from cluster.core.state.files import write_file
 from cluster.reports.table import Column, Columns
 from cluster.runs import shared_file, store
 from cluster.runs.run import RAW
-from cluster.runs.share.share import Replacement, prepare
+from cluster.runs.share import Replacement, prepare
 
 
 def command(

@@ -12,16 +12,22 @@ from rich import box
 from rich.table import Table as Grid
 from rich.text import Text
 
-from cluster.analysis.topology.host_topology import HostTopology, group_alike, host_topologies
+from cluster.analysis.topology.transports import group_alike, host_topologies
 from cluster.cli import flags
 from cluster.cli.commands._log_files import print_left_out, readings
 from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, screen_width
-from cluster.cli.terminal import write_coloured
-from cluster.core.errors import ClusterError, HostErrors, ParseError, ShellError, SpecError
+from cluster.cli.terminal import printable, write_coloured
+from cluster.core.errors import (
+    ClusterError,
+    HostErrors,
+    ParseError,
+    ShellError,
+    SpecError,
+    collected,
+)
 from cluster.core.model.hosts import Completed
 from cluster.core.model.logs import Topology
-from cluster.core.printable import printable
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
 from cluster.reports.formats.terminal import natural_width, plain_text, table_text
@@ -56,6 +62,8 @@ def command(
     ] = None,
     json: flags.Json = False,
 ) -> None:
+    from cluster.reports.log_tables import topology_tables  # noqa: PLC0415
+
     if not logs and live is None:
         raise SpecError(
             "Nothing was named.", remedy="Type: cluster more topology LOG..., or --live NAME"
@@ -77,22 +85,25 @@ def command(
         print_json(list(map(with_words, topologies)))
         return
     for group in group_alike(topologies):
-        write_coloured(_text(group))
+        first = group[0]
+        title = printable(", ".join(host.host for host in group)) + "\n" if first.host else ""
+        parts = [_matrix(first.topology, screen_width())] if first.topology else []
+        parts += [
+            printable(table_text(table, screen_width()))
+            for table in topology_tables(first.joined, first.transports)
+        ]
+        write_coloured(title + "\n".join(parts))
 
 
 def _ask_hosts(name: str) -> Iterator[tuple[str, Topology]]:
     """Ask every host of a cluster; report those that fail, or raise if all of them do."""
     failures: list[ClusterError] = []
-    answered = False
+    answers: dict[str, Topology] = {}
     for host, end in attach(name).remote.try_run(LIVE, timeout=WITHIN).items():
-        try:
-            answer = _answer(host, end)
-        except ClusterError as error:
-            failures.append(error)
-            continue
-        answered = True
-        yield host, answer
-    if failures and not answered:
+        with collected(failures):
+            answers[host] = _answer(host, end)
+    yield from answers.items()
+    if failures and not answers:
         raise (
             failures[0] if len(failures) == 1 else HostErrors("No host gave its topology", failures)
         )
@@ -121,38 +132,29 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
     raise ParseError(f"{host}: nvidia-smi printed no matrix.", line=end.stdout[:200])
 
 
-def _text(group: Sequence[HostTopology]) -> str:
-    from cluster.reports.log_tables import topology_tables  # noqa: PLC0415
-
-    first = group[0]
-    title = printable(", ".join(host.host for host in group)) + "\n" if first.host else ""
-    parts = [_matrix(first.topology, screen_width())] if first.topology else []
-    parts += [
-        printable(table_text(table, screen_width()))
-        for table in topology_tables(first.joined, first.transports)
-    ]
-    return title + "\n".join(parts)
-
-
 def _matrix(topology: Topology, width: int | None) -> str:
     """Draw the matrix in colours, in parts below one another where it is wider than the screen."""
     names = [printable(device.model or device.name) for device in topology.devices]
-    columns = [
-        (
-            printable(column.name),
-            [
-                Text(printable(device.paths[number]), style=_style(device.paths[number]))
-                for device in topology.devices
-            ],
-        )
-        for number, column in enumerate(topology.devices)
-    ]
+    columns = []
+    for number, column in enumerate(topology.devices):
+        paths = [printable(device.paths[number]) for device in topology.devices]
+        styles = [NVLINK if path.startswith("NV") else COLOURS.get(path, "") for path in paths]
+        columns.append((printable(column.name), list(map(Text, paths, styles))))
     columns += [
         ("CPUs", [Text(printable(device.cpus)) for device in topology.devices]),
         ("NUMA", [Text(printable(device.numa)) for device in topology.devices]),
     ]
     first = ("", [Text(name) for name in names])
-    return "\n".join(_part([first, *part]) for part in _parts(first, columns, width))
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    grids = []
+    for part in _parts(first, columns, width):
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name, _ in (first, *part):
+            grid.add_column(name, no_wrap=True)
+        for row in zip(*(texts for _, texts in (first, *part)), strict=True):
+            grid.add_row(*row)
+        grids.append(plain_text(grid, coloured=coloured))
+    return "\n".join(grids)
 
 
 def _parts(
@@ -161,28 +163,11 @@ def _parts(
     """Return as many columns at once as fit on the screen beside the first."""
     part: list[MatrixColumn] = []
     for column in columns:
-        candidate = [first, *part, column]
-        if part and width is not None and natural_width(_plain(candidate)) > width:
+        names, texts = zip(first, *part, column, strict=True)
+        rows = tuple(zip(*([text.plain for text in entry] for entry in texts), strict=True))
+        plain = Table(title="", columns=names, rows=rows)
+        if part and width is not None and natural_width(plain) > width:
             yield part
             part = []
         part.append(column)
     yield part
-
-
-def _plain(columns: Sequence[MatrixColumn]) -> Table:
-    cells = ([text.plain for text in texts] for _, texts in columns)
-    rows = tuple(zip(*cells, strict=True))
-    return Table(title="", columns=tuple(name for name, _ in columns), rows=rows)
-
-
-def _part(columns: Sequence[MatrixColumn]) -> str:
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, _ in columns:
-        grid.add_column(name, no_wrap=True)
-    for row in zip(*(texts for _, texts in columns), strict=True):
-        grid.add_row(*row)
-    return plain_text(grid, coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-
-
-def _style(path: str) -> str:
-    return NVLINK if path.startswith("NV") else COLOURS.get(path, "")

@@ -11,7 +11,7 @@ from click.exceptions import Exit
 from cluster.cli.flags import argument
 from cluster.cli.show import print_lines
 from cluster.core.errors import SpecError
-from cluster.core.files import read_file
+from cluster.core.state.files import read_file
 from cluster.runs import shared_file
 
 

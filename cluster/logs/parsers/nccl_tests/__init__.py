@@ -10,13 +10,11 @@ in between. Such parts are joined again, and accepted if their figures agree wit
 """
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
-from cluster.core import decoders
 from cluster.core.model.logs import Parsed
-from cluster.logs.parsers import Parser, numbers
+from cluster.logs.parsers import Parser, decoded, numbers
 from cluster.logs.parsers.nccl_tests import perf_test
 
 _START = re.compile(r"#?\s*(nThreads?:?\s+\d+\s|nccl-tests version|Collective test starting:)")
@@ -83,7 +81,7 @@ class NcclTests(Parser):
         if text[:1].isdigit() or _COMMENTED.match(text):
             return self._row(text.lstrip("# "), lineno)
         is_known = self._read_note(text, lineno) or _KNOWN.match(text) is not None
-        return is_known or self._around(text, lineno)
+        return is_known or self._frame(text, lineno)
 
     def _read_note(self, text: str, lineno: int) -> bool:
         if self._test is not None and self._test.headed and text.startswith(perf_test.ENDS):
@@ -99,8 +97,7 @@ class NcclTests(Parser):
                 test.follows = True
             (test or self._open(lineno)).header(text)
             return True
-        command = _COMMAND.search(text) if "_perf" in text else None
-        if command:
+        if "_perf" in text and (command := _COMMAND.search(text)):
             self._command = command[1]
             return True
         return False
@@ -125,7 +122,6 @@ class NcclTests(Parser):
 
     def look(self, line: str, lineno: int) -> str:
         """Take a part of a row that a line of NCCL follows."""
-        del lineno
         part = _TORN.match(line) if line[:1] == " " and INFO in line else None
         if part is None:
             return line
@@ -152,18 +148,14 @@ class NcclTests(Parser):
 
     def _torn(self) -> list[str]:
         """Return the cells of the row that began last."""
-        heads = [at for at, cells in enumerate(self._parts) if _HEAD.fullmatch(" ".join(cells))]
+        heads = [i for i, cells in enumerate(self._parts) if _HEAD.fullmatch(" ".join(cells))]
         return [cell for part in self._parts[heads[-1] :] for cell in part] if heads else []
 
-    def _around(self, text: str, lineno: int) -> bool:
+    def _frame(self, text: str, lineno: int) -> bool:
         begun = (perf_test.RANK, perf_test.FAILED, perf_test.FOOT)
         if self._test is None and any(form.match(text) for form in begun):
             self._open(lineno)  # the log begins after its head
-        elif (
-            self._test is not None
-            and self._test.is_mean_alone
-            and perf_test.AVERAGE_LINE.match(text)
-        ):
+        elif self._test and self._test.is_mean_alone and perf_test.AVERAGE_LINE.match(text):
             self._new(lineno)  # the last line of another test
         if self._test is None or self._test.take(text, lineno):
             return self._test is not None
@@ -172,12 +164,9 @@ class NcclTests(Parser):
         return False
 
     def take_document(self, text: str, lineno: int) -> bool:
-        try:
-            report = decoders.decode(text, NcclJsonReport)
-        except (msgspec.DecodeError, UnicodeEncodeError):
-            return False
-        report.fill(self._new(lineno))
-        return True
+        if report := decoded(text, NcclJsonReport):
+            report.fill(self._new(lineno))
+        return report is not None
 
     def results(self) -> tuple[Parsed, ...]:
         if self._test is not None and (begun := self._torn()):
@@ -265,8 +254,6 @@ class _Outcome(msgspec.Struct):
 
 
 class NcclJsonReport(msgspec.Struct):
-    """The parts of the file that we read."""
-
     results: list[_Row]
     args: list[str] = []
     config: _Config = msgspec.field(default_factory=_Config)
@@ -279,8 +266,12 @@ class NcclJsonReport(msgspec.Struct):
         test.name = (self.args or [""])[0].rpartition("/")[2]
         test.checked = bool(self.config.validation)
         self._place(test)
-        for error in self._failures():
-            test.fail(error)
+        for error in filter(str.strip, self.errors):
+            test.builder.fail(error)
+        if self.out_of_bounds.okay == "false":
+            test.builder.fail(f"Out of bounds values : {self.out_of_bounds.count} FAILED")
+        if self.average_bus_bandwidth.okay == "false":
+            test.builder.fail(f"Avg bus bandwidth : {self.average_bus_bandwidth.bandwidth} FAILED")
         for row in self.results:
             for place, half in (("out", row.out_of_place), ("in", row.in_place)):
                 if half is not None and (figures := half.figures):
@@ -289,16 +280,9 @@ class NcclJsonReport(msgspec.Struct):
 
     def _place(self, test: perf_test.PerfTest) -> None:
         """Name all ranks: the file names only the first one of each process."""
-        each = self.config.nthreads * self.config.ngpus
+        per_process = self.config.nthreads * self.config.ngpus
         for process in self.config.devices:
-            for at in range(min(each, MOST_RANKS)):
-                test.ranks[process.rank + at] = process.hostname, process.device + at
+            for index in range(min(per_process, MOST_RANKS)):
+                test.ranks[process.rank + index] = process.hostname, process.device + index
             if process.device_info:
-                test.models[process.device_info] = None
-
-    def _failures(self) -> Iterable[str]:
-        yield from (error for error in self.errors if error.strip())
-        if self.out_of_bounds.okay == "false":
-            yield f"Out of bounds values : {self.out_of_bounds.count} FAILED"
-        if self.average_bus_bandwidth.okay == "false":
-            yield f"Avg bus bandwidth : {self.average_bus_bandwidth.bandwidth} FAILED"
+                test.builder.set_device(process.device_info)

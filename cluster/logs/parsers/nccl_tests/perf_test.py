@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cluster.core.model.logs import Parsed
-from cluster.core.model.notes import NoteKind
+from cluster.core.model.results.records import NoteKind
 from cluster.core.model.value import Scalar
 from cluster.logs.parsers import GB, MICRO, MILLI, ResultBuilder, count, define, number, numbers
 
@@ -121,7 +121,7 @@ class PerfTest:
     """One test: its rows, and the lines before and after them."""
 
     def __init__(self, first: int) -> None:
-        self._first = first
+        self.builder = ResultBuilder("nccl_tests", first)
         self.name = ""
         self.checked = True
         self.is_mixed = False  # it began before another one had ended: its rows may be of that
@@ -132,7 +132,6 @@ class PerfTest:
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self._groups: dict[int, str] = {}  # of ranks, each of which is a communicator
-        self.models: dict[str, None] = {}
         self._halves: list[HalfRow] = []
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
@@ -144,7 +143,6 @@ class PerfTest:
         self.stopped = -1  # size of the last row, if it was begun and never finished
         self._average: float | None = None
         self._ends = 0  # how many last lines it has: one, or one for each process that ran alone
-        self._failures: dict[str, int] = {}  # with their lines; 0 if that is not known
 
     def _count_hosts(self, ranks: int) -> int:
         """Count the hosts; containers with one name differ by repeated devices."""
@@ -195,7 +193,9 @@ class PerfTest:
     @property
     def is_any(self) -> bool:
         has_foot = self._average is not None or self.name
-        return bool(self.headed or self._halves or self._failures or (self.ended and has_foot))
+        return bool(
+            self.headed or self._halves or self.builder.has_failures or (self.ended and has_foot)
+        )
 
     @property
     def is_mean_alone(self) -> bool:
@@ -208,21 +208,19 @@ class PerfTest:
         self.columned += 1
         self._counts = counts
         words = text.lstrip("# ").split()
-        starts = [at for at, word in enumerate(words) if word in _TIMES]
+        starts = [index for index, word in enumerate(words) if word in _TIMES]
         ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
         width = ends[0] - starts[0] if starts and ends else HALF
         self._width, self._scale = width, MILLI if _OLDEST in words else MICRO
 
     def take(self, text: str, lineno: int = 0) -> bool:
-        rank = RANK.match(text)
-        foot = FOOT.match(text) if rank is None else None
-        if rank:
+        if rank := RANK.match(text):
             self._alone |= int(rank[1]) in self.ranks
             self.ranks[int(rank[1])] = rank[3], int(rank[4])
             self._groups[int(rank[1])] = rank[2] or ""
             if rank[5]:
-                self.models[rank[5]] = None
-        elif foot and foot[1] == CONCLUDED:
+                self.builder.set_device(rank[5])
+        elif (foot := FOOT.match(text)) and foot[1] == CONCLUDED:
             self.ended = True
             self.name = self.name or foot[2].strip()
         elif foot:
@@ -231,15 +229,12 @@ class PerfTest:
             self._ends += average is not None
             self._average = number(average[1]) if average else self._average
             if "FAILED" in foot[2]:
-                self.fail(text.lstrip("# "))
+                self.builder.fail(text.lstrip("# "))
         elif FAILED.match(text):
-            self.fail(text.lstrip("# "), lineno)
+            self.builder.fail(text.lstrip("# "), lineno)
         else:
             return False
         return True
-
-    def fail(self, text: str, lineno: int = 0) -> None:
-        self._failures.setdefault(text, lineno)
 
     def row(self, cells: list[str]) -> bool:
         """Read a row from the right, because the columns in its middle vary."""
@@ -256,7 +251,7 @@ class PerfTest:
         if not cell_places:
             return False
         size = int(cell_places[0]["size"])
-        parts = [cells[head + at * width :][: min(width, HALF)] for at in range(halves)]
+        parts = [cells[head + index * width :][: min(width, HALF)] for index in range(halves)]
         figures = [self._half(size, part) for part in parts]
         if not all(figures):
             return False
@@ -291,12 +286,11 @@ class PerfTest:
         many = number(wrong)
         if many is not None and many >= 1:
             place = f"{params['size']} B, {params['place']} of place"
-            self.fail(f"{place}: {many:.0f} values were wrong")
+            self.builder.fail(f"{place}: {many:.0f} values were wrong")
 
     def parsed(self) -> Parsed:
-        builder = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
-        for failure, lineno in self._failures.items():
-            builder.fail(failure, lineno)
+        builder = self.builder
+        builder.title = self.name or "nccl-tests"
         groups = len(set(self._groups.values()))
         several: dict[str, Scalar] = {"groups": groups} if groups > 1 else {}
         for half in self._halves:
@@ -304,17 +298,14 @@ class PerfTest:
             builder.add(TIME, half.time / MICRO, params, size=half.size)
             builder.add(ALGBW, half.algbw * GB, params, size=half.size)
             builder.add(BUSBW, half.busbw * GB, params, size=half.size)
+        # Rows of two tests may come by turns: then their columns were named twice, as each size.
+        points = {tuple(half.params.items()) for half in self._halves}
+        is_doubled = self.columned > 1 and not self._alone and len(points) < len(self._halves)
         is_torn = self.follows and not self._rises
-        if (self.is_mixed and (self._ends != 1 or not self._rises)) or self._is_doubled or is_torn:
+        if (self.is_mixed and (self._ends != 1 or not self._rises)) or is_doubled or is_torn:
             builder.doubt()
         self._say(builder)
         return builder.parsed()
-
-    @property
-    def _is_doubled(self) -> bool:
-        """Whether rows of two tests came by turns: their columns were named twice, as each size."""
-        points = {tuple(half.params.items()) for half in self._halves}
-        return self.columned > 1 and not self._alone and len(points) < len(self._halves)
 
     @property
     def _rises(self) -> bool:
@@ -326,18 +317,21 @@ class PerfTest:
     def _say(self, builder: ResultBuilder) -> None:
         ranks = builder.ranks = self._count_ranks()
         builder.hosts = self._count_hosts(ranks)
-        for model in self.models:
-            builder.set_device(model)
         if ranks and builder.hosts:
             builder.note("ranks_on_hosts", ranks, builder.hosts)
         elif ranks:
             builder.note("unknown_hosts", ranks, len(self.ranks))
         algbw, busbw = max(((h.algbw, h.busbw) for h in self._halves), default=(0.0, 0.0))
-        family = family_of(algbw, busbw, ranks)
-        if family:
+        if family := family_of(algbw, busbw, ranks):
             builder.note("family", family, ranks)
         builder.operation = operation(self.name, family)
-        for applies, kind in self._oddities(ranks):
+        oddities: tuple[tuple[bool, NoteKind], ...] = (
+            (not self.checked, "unchecked"),
+            (self._alone, "each_alone"),
+            (ranks == 1 and bool(self._halves), "one_rank"),
+            (self._partial, "partial_algbw"),
+        )
+        for applies, kind in oddities:
             if applies:
                 builder.note(kind)
         if self.stopped >= 0:
@@ -362,17 +356,10 @@ class PerfTest:
                 "its rows cannot be read, because of other text around their columns: remove it "
                 f"({self.hidden[:60]!r})"
             )
-        elif builder.empty and (self.headed or not self._failures):
+        elif builder.empty and (self.headed or not builder.has_failures):
             builder.lack_rows("there is no row: it ended before its first size", ROWS)
         elif not self.ended:
             builder.lack("no_foot")
-
-    def _oddities(self, ranks: int) -> Iterable[tuple[bool, NoteKind]]:
-        """List what may be odd about it, and whether it is."""
-        yield not self.checked, "unchecked"
-        yield self._alone, "each_alone"
-        yield ranks == 1 and bool(self._halves), "one_rank"
-        yield self._partial, "partial_algbw"
 
 
 def operation(program: str, family: str) -> str:

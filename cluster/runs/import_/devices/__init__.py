@@ -12,8 +12,8 @@ from pkgutil import iter_modules
 from typing import NamedTuple, Protocol, cast
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import PairAssumption, PairLogs, PairMetric
 from cluster.core.model.logs import Parsed, Reading, Topology
+from cluster.core.model.network.fleet import PairAssumption, PairLogs, PairMetric
 from cluster.reports.words.devices import KINDS
 
 NAMED = 3  # files in a message
@@ -56,12 +56,10 @@ class DeviceLogs(NamedTuple):
 
     @property
     def gpu_matrix(self) -> Topology | None:
-        """The matrix of the GPUs of a host, if a log has one."""
         return next((m for m in self.matrices if any(d.is_gpu for d in m.devices)), None)
 
     @property
     def node_matrix(self) -> Topology | None:
-        """The distances of the NUMA nodes of a host, if a log has them."""
         return next((m for m in self.matrices if any(d.is_node for d in m.devices)), None)
 
 
@@ -79,12 +77,6 @@ class DeviceKindReader(Protocol):
 def readers() -> dict[str, DeviceKindReader]:
     names = sorted(module.name for module in iter_modules(__path__))
     return {name: cast("DeviceKindReader", import_module(f"{__name__}.{name}")) for name in names}
-
-
-def read_devices(logs: DeviceLogs) -> PairLogs | None:
-    """Read the devices of one host, all of a kind (SpecError); None if there are none."""
-    answers = (reader.read(logs) for reader in readers().values())
-    return next((answer for answer in answers if answer is not None), None)
 
 
 def matrix_kinds(result: Parsed) -> list[str]:

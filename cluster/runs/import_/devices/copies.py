@@ -1,15 +1,14 @@
 """Copies between the memory of each NUMA node and each GPU of a host, with their distance."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import LoggedPair, PairAssumption, PairLogs
 from cluster.core.model.logs import NUMA, Parsed, Topology
-from cluster.core.model.measurements import Measurement
+from cluster.core.model.network.fleet import LoggedPair, PairAssumption, PairLogs
+from cluster.core.model.results.measurements import Measurement
 from cluster.logs.hosts import nodes_of_results
-from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
+from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs
 from cluster.runs.import_.devices.numa import distance
 
 MEDIUM = "host to GPU"
@@ -32,8 +31,15 @@ def _copies(result: Parsed) -> list[Measurement]:
 
 def read(logs: DeviceLogs) -> PairLogs | None:
     """Join the copies of one host, a log for each NUMA node, and its topology."""
-    results = [result for log in logs.readings for result in _results(log)]
-    if logs.metric != "bandwidth" or len({result.node for result in results}) < SEVERAL:
+    results: list[NodeResult] = []
+    for log in logs.readings:
+        own = [result for result in log.reading.results if _copies(result)]
+        firsts = [result.first for result in own]
+        nodes = nodes_of_results(log.log.text, Path(log.log.file).name, firsts)
+        pairs = zip(nodes, own, strict=True)
+        results += [NodeResult(log.log.file, n, result) for n, result in pairs if n is not None]
+    count = len({result.node for result in results})
+    if logs.metric != "bandwidth" or count < SEVERAL:
         return None
     gpus, distances = logs.gpu_matrix, logs.node_matrix
     cells = [
@@ -42,9 +48,8 @@ def read(logs: DeviceLogs) -> PairLogs | None:
         for m in _copies(result.result)
         for value in m.values
     ]
-    test = _chosen({cell[1] for cell in cells}, logs.series)
-    count = len({result.node for result in results})
-    pairs = tuple(
+    test = _chosen_test({cell[1] for cell in cells}, logs.series)
+    logged = tuple(
         LoggedPair(
             hosts=(f"{NUMA}{cell.node}", gpu),
             value=value,
@@ -55,27 +60,18 @@ def read(logs: DeviceLogs) -> PairLogs | None:
         for near in [_node(gpu, gpus)]
         if title == test
     )
-    unknown = any(not pair.path for pair in pairs)
+    unknown = any(not pair.path for pair in logged)
     return PairLogs(
         title=f"{test} of nvbandwidth, with the memory of each NUMA node",
         metric="bandwidth",
         directed=True,
-        pairs=pairs,
+        pairs=logged,
         assumptions=(BOUND, NO_PATHS if unknown else SAME_NUMBERS),
         devices="copies",
     )
 
 
-def _results(log: ReadLog) -> Iterator[NodeResult]:
-    results = [result for result in log.reading.results if _copies(result)]
-    firsts = [result.first for result in results]
-    nodes = nodes_of_results(log.log.text, Path(log.log.file).name, firsts)
-    for node, result in zip(nodes, results, strict=True):
-        if node is not None:
-            yield NodeResult(log.log.file, node, result)
-
-
-def _chosen(tests: set[str], series: str) -> str:
+def _chosen_test(tests: set[str], series: str) -> str:
     fit = sorted(t for t in tests if all(word in t for word in series.lower().split()))
     if len(fit) == 1:
         return fit[0]

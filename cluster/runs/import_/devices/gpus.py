@@ -1,10 +1,10 @@
 """Pairs of GPUs of a host, with the path between them."""
 
-from cluster.analysis.topology.gpu_paths import UNKNOWN
+from cluster.analysis.topology import UNKNOWN
 from cluster.analysis.topology.topology import gpu_topology
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.core.model.logs import Parsed
+from cluster.core.model.network.fleet import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.runs.import_.devices import SAME_NUMBERS, DeviceLogs, only_matrix
 
 SLOWER = PairAssumption("slower_direction")
@@ -14,7 +14,6 @@ NO_COPY = NoValue(code="no_copy")
 
 
 def is_matrix(result: Parsed) -> bool:
-    """Tell whether a result is of copies between GPUs."""
     return any(d.medium == "GPU to GPU" for d in result.definitions)
 
 
@@ -28,26 +27,24 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     copies = [m for result in logs.results if is_matrix(result) for m in result.measurements]
     models = [model for result in logs.results for model in result.devices]
     pairs = gpu_topology(logs.gpu_matrix, copies, models=models).pairs
-    log = matrix.log.file
-    pairs_read = [_pair(pair.gpus, pair.copies.rate or pair.copies.rate_without, pair.path, log)
-             for pair in pairs]  # fmt: skip
+    rates = [pair.copies.rate or pair.copies.rate_without or None for pair in pairs]
+    pairs_read = tuple(
+        LoggedPair(
+            hosts=(f"GPU{pair.gpus[0]}", f"GPU{pair.gpus[1]}"),
+            value=rate,
+            reason=None if rate else NO_COPY,
+            log=matrix.log.file,
+            path="" if pair.path == UNKNOWN else pair.path,
+        )
+        for pair, rate in zip(pairs, rates, strict=True)
+    )
     inferred = any(pair.inferred for pair in pairs)
     unknown = any(not pair.path for pair in pairs_read)
     assumed = INFERRED if inferred else SAME_NUMBERS
     return PairLogs(
         title=f"copies between GPUs ({', '.join(dict.fromkeys(models)) or 'model not known'})",
         metric="bandwidth",
-        pairs=tuple(pairs_read),
+        pairs=pairs_read,
         assumptions=(SLOWER, NO_PATHS if unknown else assumed),
         devices="gpus",
-    )
-
-
-def _pair(gpus: tuple[int, int], rate: float | None, path: str, log: str) -> LoggedPair:
-    return LoggedPair(
-        hosts=(f"GPU{gpus[0]}", f"GPU{gpus[1]}"),
-        value=rate or None,
-        reason=None if rate else NO_COPY,
-        log=log,
-        path="" if path == UNKNOWN else path,
     )

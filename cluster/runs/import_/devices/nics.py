@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from cluster.analysis.topology.gpu_paths import OLD, speed
-from cluster.core.model.fleet import LoggedPair, NoValue, PairAssumption, PairLogs
+from cluster.analysis.topology import OLD, speed
 from cluster.core.model.logs import Device, Parsed, Topology
+from cluster.core.model.network.fleet import LoggedPair, NoValue, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import PairResult, pair_logs
 from cluster.logs.hosts import nics_of_results
-from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
+from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs
 
 NO_PATHS = PairAssumption("no_nic_paths")
 NEAREST = PairAssumption("nearest_gpu")
@@ -29,18 +29,26 @@ class NicResult(NamedTuple):
 
 def read(logs: DeviceLogs) -> PairLogs | None:
     """Join tests over one NIC each, and the topology of one host."""
-    results = [] if logs.of_hosts else [result for log in logs.readings for result in _results(log)]
-    if len({result.nic for result in results}) < SEVERAL or not all(
-        result.nic for result in results
-    ):
+    results = () if logs.of_hosts else tuple(_results(logs))
+    names = [result.nic for result in results]
+    if len({*names}) < SEVERAL or not all(names):
         return None
     topology = logs.gpu_matrix
     ends = ((r.nic if r.gpu is None else f"GPU{r.gpu}", r.nic) for r in results)
     values = [PairResult(r.log, pair, r.result) for r, pair in zip(results, ends, strict=True)]
     read_logs = pair_logs(values, logs.metric, logs.series)
-    failed, left_out = _failures(logs)
+    failed: list[LoggedPair] = []
+    left_out: list[str] = []
+    for log, why in logs.unread:
+        (named,) = nics_of_results("", Path(log.file).name, [1])
+        if named.nic:
+            hosts = named.nic if named.gpu is None else f"GPU{named.gpu}", named.nic
+            reason = NoValue(code="failed", text=why.rstrip("."))
+            failed.append(LoggedPair(hosts=hosts, value=None, reason=reason, log=log.file))
+        else:
+            left_out.append(f"{Path(log.file).name}: {why}")
     of_gpus = any(result.gpu is not None for result in results)
-    classes = {result.nic: _class(result.nic, topology) for result in results}
+    classes = {nic: _class(nic, topology) for nic in names}
     assumed = [SAME_NUMBERS if of_gpus else NEAREST]
     if strange := [nic for nic in classes if topology and _device(nic, topology) is None]:
         assumed.append(PairAssumption("unknown_nics", tuple(strange)))
@@ -55,27 +63,13 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     )
 
 
-def _results(log: ReadLog) -> Iterator[NicResult]:
-    """Return the results of a log, each with its NIC; a topology is none."""
-    results = [r for r in log.reading.results if r.measurements or r.failures]
-    firsts = [result.first for result in results]
-    named = nics_of_results(log.log.text, Path(log.log.file).name, firsts)
-    for (nic, gpu), result in zip(named, results, strict=True):
-        yield NicResult(log.log.file, nic, gpu, result)
-
-
-def _failures(logs: DeviceLogs) -> tuple[list[LoggedPair], list[str]]:
-    failed: list[LoggedPair] = []
-    left_out: list[str] = []
-    for log, why in logs.unread:
-        (named,) = nics_of_results("", Path(log.file).name, [1])
-        if named.nic:
-            ends = named.nic if named.gpu is None else f"GPU{named.gpu}", named.nic
-            reason = NoValue(code="failed", text=why.rstrip("."))
-            failed.append(LoggedPair(hosts=ends, value=None, reason=reason, log=log.file))
-        else:
-            left_out.append(f"{Path(log.file).name}: {why}")
-    return failed, left_out
+def _results(logs: DeviceLogs) -> Iterator[NicResult]:
+    for read_log in logs.readings:
+        own = [r for r in read_log.reading.results if r.measurements or r.failures]
+        text, file = read_log.log.text, read_log.log.file
+        nics = nics_of_results(text, Path(file).name, [result.first for result in own])
+        for (nic, gpu), result in zip(nics, own, strict=True):
+            yield NicResult(file, nic, gpu, result)
 
 
 def _with_path(pair: LoggedPair, classes: dict[str, str], topology: Topology | None) -> LoggedPair:

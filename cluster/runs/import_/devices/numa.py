@@ -1,8 +1,8 @@
 """NUMA nodes of a host, with the distance between each two."""
 
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import LoggedPair, PairAssumption, PairLogs, PairMetric
 from cluster.core.model.logs import NUMA, Parsed, Topology
+from cluster.core.model.network.fleet import LoggedPair, PairAssumption, PairLogs, PairMetric
 from cluster.runs.import_.devices import DeviceLogs, only_matrix
 
 METRICS: dict[PairMetric, str] = {"bandwidth": "memory_bandwidth", "latency": "memory_latency"}
@@ -13,7 +13,6 @@ NO_DISTANCES = PairAssumption("no_distances")
 
 
 def is_matrix(result: Parsed) -> bool:
-    """Tell whether a result is of the memory of NUMA nodes."""
     return any(d.metric in METRICS.values() for d in result.definitions)
 
 

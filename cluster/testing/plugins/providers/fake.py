@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from cluster.core.errors import SpecError
-from cluster.core.journal import Journal
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
+from cluster.core.state.journal import Journal
 from cluster.providers import Provider, Replaces
 from cluster.testing import FakeHosts
 

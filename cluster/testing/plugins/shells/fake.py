@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec import structs
+
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.remote.shells import Shell
-from cluster.testing import FakeHosts, completed
+from cluster.testing import FakeHosts
 
 
 class FakeShell(Shell):
@@ -37,7 +39,7 @@ class FakeShell(Shell):
         if on_line:
             for line in reply.stdout.splitlines():
                 on_line(line)
-        return completed(argv, reply)
+        return Completed(argv=tuple(argv), **structs.asdict(reply))
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         self.connect()
@@ -55,7 +57,7 @@ class FakeShell(Shell):
         self.connect()
         inside = {name: data for name, data in self._files.items() if _below(name, path)}
         if not inside:
-            raise ShellError(f"{self._machine.name} has no {path}.")
+            raise ShellError(f"{self._machine.name} has no {path}.", host=self._machine.name)
         for name, data in inside.items():
             place = to / (name.removeprefix(f"{path}/") if name != path else Path(path).name)
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from cluster.measure.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from cluster.analysis.models.step_limits import StepParts
-    from cluster.benchmarks.training.params import TrainingParams
+    from cluster.benchmarks.training.definitions import TrainingParams
     from cluster.measure.rank import Rank
     from cluster.measure.training.digits import Digits
 

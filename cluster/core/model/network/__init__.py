@@ -1,0 +1,1 @@
+"""Networks: fabrics, fleets, gates, which hosts are near one another."""

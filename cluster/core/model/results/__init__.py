@@ -1,0 +1,1 @@
+"""What was measured: values, limits, fits, notes and records of runs."""

@@ -1,0 +1,1 @@
+"""What this machine keeps of clusters: journals, claims, keys, and how files are written."""

@@ -1,0 +1,1 @@
+"""What people read and write: units, money, options."""

@@ -1,1 +1,0 @@
-"""Checks of a fleet and of the devices within its hosts."""

@@ -1,0 +1,1 @@
+"""Files of hosts: their trees, copies to many at once, and shared file systems."""

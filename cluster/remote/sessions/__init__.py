@@ -1,0 +1,1 @@
+"""Jobs and tasks in tmux sessions on hosts, and what they leave behind."""

@@ -1,1 +1,0 @@
-"""A run that others may see."""

@@ -1,1 +1,0 @@
-"""Benchmarks that a timer repeats."""
