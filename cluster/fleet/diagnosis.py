@@ -23,8 +23,10 @@ from cluster.fleet.findings.fabric import (
 )
 from cluster.fleet.findings.groups import (
     bad_groups,
+    LowGroup,
     crowded_groups,
     doubtful_groups,
+    low_groups,
     is_across,
     is_of_group,
     slow_groups,
@@ -64,9 +66,10 @@ def diagnose(
     if not table.tests or not (table.rates > 0).any():
         return no_values(fleet, tests, rounds, untested)
     solution = pair_table.diagnosed(table, routes if fleet.metric == "bandwidth" else None)
-    findings = in_order([*_findings(solution), *untested])
+    low = tuple(low_groups(solution))
+    findings = in_order([*_findings(solution, low), *untested])
     blamed, observations = by_fault(findings)
-    suspects = _suspects(solution, findings)
+    suspects = _suspects(solution, findings, low)
     reference = pair_table.unit_value(solution, solution.reference)
     between = alone_between(solution)
     word = _word(fleet, findings, suspects, reference, between)
@@ -96,21 +99,22 @@ def diagnose(
 
 
 def _suspects(
-    solution: pair_table.Diagnosed, findings: Sequence[FleetFinding]
+    solution: pair_table.Diagnosed, findings: Sequence[FleetFinding], low: Sequence[LowGroup]
 ) -> tuple[Suspect, ...]:
     """Return each host in doubt once, and none of a slow group."""
     slow = {host for f in findings if f.kind == "GROUP" for host in f.reason.hosts}
-    doubts = (undecided_hosts, unrepeated_hosts, halved_hosts, doubtful_groups)
-    undecided = {s.place: s for doubt in doubts for s in doubt(solution)}
+    doubts = (undecided_hosts, unrepeated_hosts, halved_hosts)
+    hosts = [suspect for doubt in doubts for suspect in doubt(solution)]
+    undecided = {s.place: s for s in (*hosts, *doubtful_groups(solution, low))}
     in_doubt = (s for s in undecided.values() if s.place.host not in slow)
     pairs = stubborn_pairs(solution, doubtful_hosts(solution), findings)
     return (*in_doubt, *silent_flows(solution, findings), *pairs)
 
 
-def _findings(solution: pair_table.Diagnosed) -> list[FleetFinding]:
+def _findings(solution: pair_table.Diagnosed, low: Sequence[LowGroup]) -> list[FleetFinding]:
     """Return what the tests that were tried show; of a slow group, not each host once more."""
     slow = tuple(slow_groups(solution))
-    groups = (*slow, *bad_groups(solution), *crowded_groups(solution))
+    groups = (*slow, *bad_groups(solution), *crowded_groups(solution, low))
     unstable = [
         host for host in unstable_hosts(solution) if not is_of_group(solution.fleet, host, groups)
     ]

@@ -12,6 +12,7 @@ from cluster.core.model.results.records import JobRecord
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from cluster.core.state.journal import Collected, Created, Examined, Intended, Started
 from tests.snapshots import Snapshot
 
@@ -201,15 +202,15 @@ def test_names_are_the_newest_first(state: Path) -> None:
 def test_the_state_folder(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    assert journal.root() == state
+    assert state_folder() == state
     monkeypatch.setenv("CLUSTER_STATE", "")
-    assert journal.root() == tmp_path / "xdg" / "cluster"
+    assert state_folder() == tmp_path / "xdg" / "cluster"
     monkeypatch.delenv("CLUSTER_STATE")
-    assert journal.root() == tmp_path / "xdg" / "cluster"
+    assert state_folder() == tmp_path / "xdg" / "cluster"
     monkeypatch.setenv("XDG_STATE_HOME", "")
-    assert journal.root() == tmp_path / "home" / ".local" / "state" / "cluster"
+    assert state_folder() == tmp_path / "home" / ".local" / "state" / "cluster"
     monkeypatch.delenv("XDG_STATE_HOME")
-    assert journal.root() == tmp_path / "home" / ".local" / "state" / "cluster"
+    assert state_folder() == tmp_path / "home" / ".local" / "state" / "cluster"
 
 
 def test_a_relative_state_folder_does_not_move_with_us(

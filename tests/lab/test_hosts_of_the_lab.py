@@ -12,6 +12,7 @@ import pytest
 import cluster
 from cluster.core.errors import SpecError
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from cluster.orchestration.cluster import Cluster
 from cluster.providers.lab import LabProvider
 from tests.conftest import ROOT, answer, command, run, until
@@ -53,7 +54,7 @@ def test_what_is_written_on_a_host_is_there_and_nowhere_else(lab: Cluster) -> No
 def test_nothing_private_of_this_machine_is_seen() -> None:
     """Nor the state folder, which holds the keys of all clusters."""
     new = cluster.launch("new", provider="lab")
-    hidden = [*(place for place in MASKED if Path(place).is_dir()), str(journal.root())]
+    hidden = [*(place for place in MASKED if Path(place).is_dir()), str(state_folder())]
     words = " ".join(map(shlex.quote, hidden))
     found = told(new, f"find {words} -mindepth 1 2> /dev/null || :")
 

@@ -8,6 +8,7 @@ import pytest
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.orphans import take_down
 from tests.clouds import AWS, GCP, NAME, World, machines
@@ -25,7 +26,7 @@ def launched(world: World) -> None:
     """Launch a cluster, and lose the state folder."""
     world.create(world.planned())
     journal.for_cluster(NAME).forget()
-    (journal.root() / "regions.jsonl").unlink()
+    (state_folder() / "regions.jsonl").unlink()
 
 
 def refused(*words: str) -> str:
@@ -86,7 +87,7 @@ def test_a_region_that_no_provider_has_is_refused(snapshot: Snapshot) -> None:
 def test_without_credentials_the_clouds_are_said_not_to_be_searched(snapshot: Snapshot) -> None:
     words = refused(NAME)
     snapshot(words)
-    assert str(journal.root()) in words
+    assert str(state_folder()) in words
 
 
 def test_all_of_none_claims_nothing_and_names_what_runs_elsewhere(

@@ -10,6 +10,7 @@ import cluster
 from cluster.core.model.hosts import Access
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from cluster.providers.ssh import SshProvider
 from tests.conftest import answer, command, run, sessions
 from tests.contracts.sshd import Sshd, befriend, sshd
@@ -77,7 +78,7 @@ def test_an_unknown_host_is_refused_until_it_is_trusted(sshd: Sshd, home: Path) 
     assert answer("ls") == []
 
     command(*words, "--option", "trust=first-use")
-    pinned = journal.root() / "mine" / "known_hosts"
+    pinned = state_folder() / "mine" / "known_hosts"
     assert pinned.read_text().split()[:2] == [f"[127.0.0.1]:{sshd.port}", "ssh-ed25519"]
     assert command("run", "mine", "--", "echo", "hello").stdout == "0.mpi.mine: hello\n"
     assert not (home.parent / ".ssh" / "known_hosts").exists()

@@ -332,12 +332,9 @@ class _LockedFile:
 _LOCKS: dict[tuple[Path, int], _LockedFile] = {}
 
 
-root = state_folder
-
-
 def for_cluster(name: str) -> Journal:
     """Return the journal of a cluster, which need not exist yet."""
-    return Journal(name=name, folder=root() / name)
+    return Journal(name=name, folder=state_folder() / name)
 
 
 def entries_of(name: str) -> tuple[Entry, ...]:
@@ -358,7 +355,8 @@ def exists(name: str) -> bool:
 
 def names() -> tuple[str, ...]:
     """List the clusters that have a journal, the one launched last first."""
-    clusters = [path.parent.name for path in root().glob("*/journal.jsonl") if path.is_file()]
+    paths = state_folder().glob("*/journal.jsonl")
+    clusters = [path.parent.name for path in paths if path.is_file()]
     return tuple(sorted(clusters, key=_launched, reverse=True))
 
 
@@ -366,14 +364,14 @@ def remember_region(provider: str, region: str) -> None:
     """Record permanently that a provider is about to create something in a region."""
     if region not in used_regions(provider):
         entry = UsedRegion(provider=provider, region=region)
-        make_private(root())
-        files.append(root() / REGIONS_FILE, msgspec.json.encode(entry) + b"\n", sync=True)
+        make_private(state_folder())
+        files.append(state_folder() / REGIONS_FILE, msgspec.json.encode(entry) + b"\n", sync=True)
 
 
 def used_regions(provider: str) -> tuple[str, ...]:
     """Return the regions in which a provider ever created anything, also for deleted clusters."""
     try:
-        text = (root() / REGIONS_FILE).read_bytes()
+        text = (state_folder() / REGIONS_FILE).read_bytes()
     except OSError:
         return ()
     used = [decoders.decode(line, UsedRegion) for line in files.complete_lines(text)]

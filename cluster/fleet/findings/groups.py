@@ -135,7 +135,7 @@ def undecided_groups(solution: Diagnosed) -> Iterator[Suspect]:
         )
 
 
-class _LowGroup(NamedTuple):
+class LowGroup(NamedTuple):
     """A group whose tests with others, while all send, are slower than other groups'."""
 
     place: Part
@@ -146,9 +146,9 @@ class _LowGroup(NamedTuple):
     slow: Way  # in which direction it is below by more than chance; empty if it is in none
 
 
-def crowded_groups(solution: Diagnosed) -> Iterator[FleetFinding]:
+def crowded_groups(solution: Diagnosed, low: Iterable[LowGroup]) -> Iterator[FleetFinding]:
     """Return groups whose traffic to others is slower over rounds, but only while all send."""
-    for group in _low_groups(solution):
+    for group in low:
         if group.slow:
             yield FleetFinding(
                 place=group.place,
@@ -160,16 +160,17 @@ def crowded_groups(solution: Diagnosed) -> Iterator[FleetFinding]:
             )
 
 
-def doubtful_groups(solution: Diagnosed) -> Iterator[Suspect]:
+def doubtful_groups(solution: Diagnosed, low: Iterable[LowGroup]) -> Iterator[Suspect]:
     """Return groups that were slower while all sent, in too few rounds or not in each."""
-    for group in _low_groups(solution):
+    for group in low:
         if not group.slow:
             hosts = solution.fleet.members(group.place.number)
             reason = Reason(code="chance", low=group.tests, hosts=hosts)
             yield Suspect(place=group.place, direction=group.direction, reason=reason)
 
 
-def _low_groups(solution: Diagnosed) -> Iterator[_LowGroup]:
+def low_groups(solution: Diagnosed) -> Iterator[LowGroup]:
+    """Return the groups below the others, each in the ways in which it is."""
     table = solution.table
     innocent = table.between & ~table.alone & (solution.blame.explained_by < 0) & (table.rates > 0)
     innocent &= ~(table.limited & (solution.parts.paths < 0).all(axis=1))
@@ -193,7 +194,7 @@ def _low_groups(solution: Diagnosed) -> Iterator[_LowGroup]:
         spread = APART * float(np.median(np.abs(np.array(means_of_others) - usual)))
         ways = [way for way, mean in own_means.items() if mean < min(WORSE * usual, usual - spread)]
         if ways:
-            yield _LowGroup(
+            yield LowGroup(
                 place=Part(kind="group", number=int(names[group // solution.fleet.nics])),
                 direction=direction_of(ways),
                 capacity=min(own_means[way] for way in ways),

@@ -14,6 +14,7 @@ from cluster.core.errors import ClusterError, ProvisionError, SpecError, collect
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.hosts.machines import destroy
 from cluster.orchestration.hosts.state import ClusterState
@@ -178,7 +179,7 @@ def searched_lines(searched: Sequence[str]) -> str:
 
 
 def journals_searched() -> str:
-    return f"journals: {journal.root()}"
+    return f"journals: {state_folder()}"
 
 
 def _half_made(name: str) -> Iterator[Orphan]:

@@ -28,7 +28,7 @@ from cluster.core.model.resources import Price
 from cluster.core.model.spec import SpecPart, machine_name
 from cluster.core.model.value import StateCallback, Value
 from cluster.core.state import files, journal, ssh_keys
-from cluster.core.state.files import make_private
+from cluster.core.state.files import make_private, state_folder
 from cluster.providers._cloud.api_errors import PASSING, Failure, Kind, retry
 from cluster.providers._cloud.deletion import Deletion
 from cluster.providers._cloud.options import CloudOptions
@@ -404,7 +404,7 @@ def zones_without_capacity(instance: str) -> frozenset[str]:
 
 
 def _shortages() -> Path:
-    return journal.root() / SHORTAGES
+    return state_folder() / SHORTAGES
 
 
 def _wait(

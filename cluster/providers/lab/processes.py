@@ -9,8 +9,7 @@ from pathlib import Path
 
 from cluster.core.errors import ProvisionError
 from cluster.core.model.value import Value
-from cluster.core.state import journal
-from cluster.core.state.files import load_script, text_of
+from cluster.core.state.files import load_script, state_folder, text_of
 from cluster.providers.lab.options import GONE_WITHIN, POLL
 
 SHORTEST = 4  # arguments at the end of a host's command line: init, cluster, number, empty
@@ -60,7 +59,7 @@ def processes_of(name: str = "") -> list[HostProcess]:
 
 
 def _is_ours(folder: Path) -> bool:
-    return folder.parent == journal.root() or not (folder / "journal.jsonl").exists()
+    return folder.parent == state_folder() or not (folder / "journal.jsonl").exists()
 
 
 def kill_all(processes: Iterable[HostProcess]) -> None:

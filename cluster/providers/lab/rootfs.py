@@ -5,8 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from cluster.core.state import journal
-from cluster.core.state.files import load_script, text_of
+from cluster.core.state.files import load_script, state_folder, text_of
 
 MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp")  # noqa: S108 - emptied, not used
 VNI, GROUP = 1, "239.198.18.1"
@@ -31,7 +30,7 @@ SSHD_CONFIG = load_script(__file__, "sshd_config")
 def private() -> list[str]:
     """List the folders of this machine that a host must not see."""
     checkout = Path(__file__).resolve().parents[3]
-    own = [journal.root()]
+    own = [state_folder()]
     own += [checkout] if (checkout / "pyproject.toml").exists() else []
     own += [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
     masked = [*map(Path, MASKED), *own]

@@ -17,6 +17,7 @@ from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.state import journal, ssh_keys
+from cluster.core.state.files import state_folder
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers import Provider
@@ -93,8 +94,8 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(
 ) -> None:
     before = aws_hosts.things()
     command(*UP)
-    first = ssh_keys.load_or_create(journal.root() / "c5" / ssh_keys.FIRST).public
-    known = (journal.root() / "c5" / ssh_keys.KNOWN).read_text()
+    first = ssh_keys.load_or_create(state_folder() / "c5" / ssh_keys.FIRST).public
+    known = (state_folder() / "c5" / ssh_keys.KNOWN).read_text()
     assert first not in known
     assert len(set(known.split()[2::3])) == 2  # each has a key of its own
 

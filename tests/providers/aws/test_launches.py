@@ -7,7 +7,7 @@ import pytest
 from moto.ec2.models import ec2_backends
 
 from cluster.core.errors import Capacity, ProvisionError, Timeout
-from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from cluster.providers._cloud.launch import zones_without_capacity
 from cluster.providers.aws.plan import IN_GROUP, OUTSIDE, efa_layout, link_of
 from tests.conftest import command
@@ -60,7 +60,7 @@ def test_everything_that_matters_travels_in_the_creating_call(aws: Cloud, home: 
     tags = {tag["Key"]: tag["Value"] for tag in request["TagSpecifications"][0]["Tags"]}
     assert tags["cluster"] == "c5"
     assert {"cluster-owner", "cluster-launch", "cluster-expires"} <= tags.keys()
-    assert (journal.root() / "c5" / "key").stat().st_mode & 0o777 == 0o600
+    assert (state_folder() / "c5" / "key").stat().st_mode & 0o777 == 0o600
 
 
 def test_ssh_is_open_to_the_caller_only_and_all_is_open_inside(aws: Cloud) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.core.errors import Denied, Timeout
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from tests.conftest import answer, command, until
 from tests.fakes.aws import Cloud, Fault
 from tests.providers.aws.conftest import create, ours, provider, spec_of
@@ -80,7 +81,7 @@ def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
     journal.for_cluster("c5").forget()
     [far] = answer("more", "gc")  # regions are remembered when journals are gone
     assert far["regions"] == ["eu-west-1"]
-    (journal.root() / "regions.jsonl").unlink()
+    (state_folder() / "regions.jsonl").unlink()
     assert answer("more", "gc") == []
     command("more", "gc", "-y", "--all-regions")
 
@@ -110,7 +111,7 @@ def test_another_owners_cluster_of_the_same_name_is_not_touched(
     }
     for name, value in aws.user("bob", policy).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("CLUSTER_STATE", str(journal.root().parent / "bobs"))
+    monkeypatch.setenv("CLUSTER_STATE", str(state_folder().parent / "bobs"))
     assert answer("ls") == []
     create(spec_of())
     provider().destroy("c5")

@@ -9,6 +9,7 @@ import pytest
 from cluster.core.errors import ProvisionError, Quota, SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from cluster.providers._cloud.launch import SHORTAGES
 from cluster.providers._cloud.tags import new_tags
 from cluster.providers.gcp import fabrics
@@ -107,7 +108,7 @@ def test_a_launch_that_is_killed_while_it_leaves_a_zone_leaves_nothing(
     spec = spec_of(instance="h4d-standard-192", zone="us-central1", placement=False)
     kills: tuple[Moment, ...] = ("before", "after", "before", "after")
     for way, moment in zip((*WAYS, ""), kills, strict=True):
-        (journal.root() / SHORTAGES).unlink(missing_ok=True)
+        (state_folder() / SHORTAGES).unlink(missing_ok=True)
         gcp.fail(Fault(action=action, kill=moment, times=1))
         assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
         gcp.mend()

@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from cluster.core.state import journal, ssh_keys
+from cluster.core.state import ssh_keys
+from cluster.core.state.files import state_folder
 from cluster.orchestration.cluster import attach
 from tests.background import only_run, record
 from tests.conftest import COMMAND, answer, command, launcher, until
@@ -49,7 +50,7 @@ def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
 def test_a_cluster_that_stays_is_used_and_taken_down(snapshot: Snapshot, gcp_hosts: Cloud) -> None:
     before = gcp_hosts.things()
     command(*UP)
-    known = (journal.root() / "c5" / ssh_keys.KNOWN).read_text()
+    known = (state_folder() / "c5" / ssh_keys.KNOWN).read_text()
     assert len(set(known.split()[2::3])) == 2  # each has a key of its own
 
     command("run", "c5", "--", "sudo", "-n", "true")
@@ -80,7 +81,7 @@ def test_a_name_may_be_used_again(gcp_hosts: Cloud) -> None:
 def test_a_host_key_that_is_not_the_one_that_google_told(gcp_hosts: Cloud) -> None:
     """Somebody who answers at a host's address is found out, and nothing is left."""
     before = gcp_hosts.things()
-    public = ssh_keys.load_or_create(journal.root().parent / "somebody").public.split()[1]
+    public = ssh_keys.load_or_create(state_folder().parent / "somebody").public.split()[1]
     gcp_hosts.host_keys_told = {"ssh-ed25519": public}
 
     refused = command(*UP, status=1).stderr

@@ -4,6 +4,7 @@ import pytest
 
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.core.state import journal
+from cluster.core.state.files import state_folder
 from tests.fakes.gcp import Cloud, Settings
 from tests.fakes.gcp.catalog import PROJECT
 from tests.providers.gcp.conftest import (
@@ -57,7 +58,7 @@ def test_everything_that_matters_travels_in_the_creating_call(gcp: Cloud) -> Non
     report = {one["key"]: one["value"] for one in properties["metadata"]["items"]}
     assert report["ssh-keys"].startswith("cluster:ssh-ed25519 ")
     assert report["enable-oslogin"] == "FALSE"
-    assert (journal.root() / "c5" / "key").stat().st_mode & 0o777 == 0o600
+    assert (state_folder() / "c5" / "key").stat().st_mode & 0o777 == 0o600
 
 
 def test_ssh_is_open_to_the_caller_only_also_in_a_network_that_is_open(gcp: Cloud) -> None:
@@ -161,7 +162,7 @@ def test_what_takes_time_is_waited_for(gcp: Cloud) -> None:
     gcp.set(operation=0.3, provisioning=0.3, guest=1.0)
 
     assert all(machine.address for machine in create(spec_of()))
-    known = (journal.root() / "c5" / "known_hosts").read_text()
+    known = (state_folder() / "c5" / "known_hosts").read_text()
     assert known.count("ssh-ed25519") == 2
 
 
