@@ -137,15 +137,19 @@ def test_ctrl_c_while_a_job_waits_for_another_leaves_the_cluster_up(tmp_path: Pa
     path.write_text(
         'name = "two"\n[jobs]\nfirst = "sleep 300"\nsecond = {command = "true", after = "first"}\n'
     )
+
+    def states() -> dict[str, str]:
+        return {row["name"]: row["state"] for row in answer("status", "two")}
+
     with Background("launch", str(path)) as launching:
         until(lambda: "two" in {one["name"] for one in answer("ls")}, "the hosts")
-        until(lambda: "first" in attach("two").jobs, "the first job")
+        until(lambda: states() == {"first": "running"}, "the first job")
         os.killpg(launching.process.pid, signal.SIGINT)
         status, printed = launching.end()
 
     assert status == 130
     assert "cluster down two" in printed
-    assert {row["name"]: row["state"] for row in answer("status", "two")} == {"first": "running"}
+    assert states() == {"first": "running"}
     command("down", "two")
 
 
