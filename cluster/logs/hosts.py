@@ -148,8 +148,8 @@ def hosts_of_results(lines: Sequence[HostLine], firsts: Sequence[int]) -> list[t
     only = {frozenset(line.hosts) for line in lines}
     hosts_by_result = []
     for first, end in zip(firsts, ends, strict=True):
-        own = [line for line in lines if first <= line.line < end]
-        inside = [line.hosts for line in own if line.place == "inside"]
+        own_lines = [line for line in lines if first <= line.line < end]
+        inside = [line.hosts for line in own_lines if line.place == "inside"]
         ahead = [line.hosts for line in lines if line.place == "ahead" and line.line <= first]
         candidates = (
             inside[:1] or ahead[-1:] or [line.hosts for line in lines[:1] if len(only) == 1]
@@ -173,9 +173,9 @@ def hosts_in_name(name: str) -> Pair | None:
         pair = "".join(near), "".join(other)
         if not _differ_in_numbers(*pair) or not (near[0].isalnum() and near[-1].isalnum()):
             continue
-        named = _has_letters(pair[0])
-        if named or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[start + size], "", 1):
-            by_form[named, size].add(pair)
+        alpha = _has_letters(pair[0])
+        if alpha or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[start + size], "", 1):
+            by_form[alpha, size].add(pair)
     best = by_form[max(by_form)] if by_form else set()
     if len(best) != 1 or any(_has_letters(half) and hosts_in_name(half) for half in min(best)):
         return None
@@ -231,15 +231,15 @@ def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNi
     """Find the NIC of each result of a log, and the GPU if there is one."""
     inside, ahead = _mentions(_INSIDE, text), _mentions(_AHEAD, text)
     visible, gpus = _mentions(_VISIBLE, text), _mentions(_GPU, text)
-    named, gpu_named = _IN_NAME.search(file), _GPU_IN_NAME.search(file)
+    match, gpu_match = _IN_NAME.search(file), _GPU_IN_NAME.search(file)
     names = []
     for before, first, end in zip((0, *firsts), firsts, (*firsts[1:], math.inf), strict=False):
-        own = next((name for line, name in inside if first <= line < end), "")
-        nic = own or _last(ahead, 0, first) or (named[1] if named else "")
+        inner_name = next((name for line, name in inside if first <= line < end), "")
+        nic = inner_name or _last(ahead, 0, first) or (match[1] if match else "")
         # perftest names the GPU before its title, or below it
         span = (before, first) if gpus and gpus[0][0] < firsts[0] else (first, end)
         number = _last(visible, 0, first) or _last(gpus, *span)
-        number = number or (gpu_named[1] if gpu_named else "")
+        number = number or (gpu_match[1] if gpu_match else "")
         names.append(NamedNic(nic, int(number) if number else None))
     return names
 
@@ -309,8 +309,8 @@ def read_host_values(text: str) -> HostValues | None:
     firsts = sorted(row[0] for _, row in rows[1:])
     if len(header) >= ROW and len(header) == len(rows) and firsts == sorted(header[1:]):
         return _matrix("matrix of hosts", header[0], rows)
-    named = [cell.lower() for cell in header]
-    if len(header) == ROW and named[0].startswith(("host", "node", "source", "src")):
+    heads = [cell.lower() for cell in header]
+    if len(header) == ROW and heads[0].startswith(("host", "node", "source", "src")):
         return _table(header[2], rows[1:])
     return None
 
@@ -430,8 +430,8 @@ _NODE_IN_NAME = re.compile(r"(?<![a-zA-Z0-9])numa[_-]?(\d{1,3})(?![a-zA-Z0-9])",
 
 def nodes_of_results(text: str, file: str, firsts: Sequence[int]) -> list[int | None]:
     """Find the NUMA node whose memory each result used, as the last numactl above it says."""
-    mentions, named = _mentions(_NODE, text), _NODE_IN_NAME.search(file)
-    nodes = [_last(mentions, 0, first + 1) or (named[1] if named else "") for first in firsts]
+    mentions, match = _mentions(_NODE, text), _NODE_IN_NAME.search(file)
+    nodes = [_last(mentions, 0, first + 1) or (match[1] if match else "") for first in firsts]
     return [int(node) if node else None for node in nodes]
 
 
@@ -483,8 +483,8 @@ class Participants:
         counts = []
         for first in firsts:  # several results may follow one list
             index = bisect_right(starts, first) - 1
-            named = len(
+            number = len(
                 lists[max(earlier)] if (earlier := [key for key in lists if key <= index]) else ()
             )
-            counts.append((named or of_job, not named))
+            counts.append((number or of_job, not number))
         return counts

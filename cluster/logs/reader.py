@@ -199,14 +199,14 @@ class _Reader:
 
     def _excuse(self, result: Parsed) -> Parsed:
         """Turn failures that its test survived, as it succeeded at its end, into notes."""
-        began, ended = self._ends
-        if not result.failed_at or not began <= ended or not ended or self._open_tests > 0:
+        start, end = self._ends
+        if not result.failed_at or not start <= end or not end or self._open_tests > 0:
             return result
         if result.format == NCCL and not self._is_mlperf:
             return result  # its parser knows which process of a test it is about
-        if any(r.first > ended and (r.definitions or r.expects) for r in self._results):
+        if any(r.first > end and (r.definitions or r.expects) for r in self._results):
             return result  # another program began
-        since = began if result.format == NCCL else ended
+        since = start if result.format == NCCL else end
         failures = list(zip_longest(result.failures, result.failed_at, fillvalue=0))
         excused = [(text, line) for text, line in failures if line <= since]
         notes = (Note("succeeded", (text,)) for text, line in failures if line > since)
@@ -224,14 +224,14 @@ class _Reader:
         self._scan(text, first, b"\n".join(shapes).decode())
         if not self._active:
             self._wake(text, shapes)
-        missed = []
+        leftovers = []
         looking = [p for p in self._active if type(p).look is not Parser.look]
         looking.sort(key=lambda parser: not parser.rows_interrupted)
         for lineno, line in enumerate(lines, first):
             rest = self._look(looking, line, lineno) if looking else line
             if rest and not self._offer(rest, lineno):
-                missed.append((lineno, rest))
-        for lineno, line in self._offer_again(missed):
+                leftovers.append((lineno, rest))
+        for lineno, line in self._offer_again(leftovers):
             is_sign = self._diagnosis is not None and self._diagnosis.take(line, lineno)
             if is_sign or self._participants.names_at(lineno):
                 self._lines += 1
@@ -240,14 +240,14 @@ class _Reader:
         self._refuse_too_many_rows()
         return text.count("\n")
 
-    def _offer_again(self, missed: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    def _offer_again(self, leftovers: list[tuple[int, str]]) -> list[tuple[int, str]]:
         """Offer lines to the parsers that they activate; return those that none takes."""
-        while missed and self._active:
-            text = "\n".join(line for _, line in missed)
+        while leftovers and self._active:
+            text = "\n".join(line for _, line in leftovers)
             if not self._wake(text, _shapes(text)):
                 break
-            missed = [(n, line) for n, line in missed if not self._offer(line, n)]
-        return missed
+            leftovers = [(n, line) for n, line in leftovers if not self._offer(line, n)]
+        return leftovers
 
     def _scan(self, text: str, first: int, short: str) -> None:
         """Look for signs of problems, hosts, and beginnings and ends of tests, in all lines.
@@ -306,7 +306,7 @@ class _Reader:
                 if parser.definitions:
                     self._sizes[parser.name] += len(line)
                 if parser.has_rows:
-                    self._own(parser, line, lineno)
+                    self._note_row(parser, line, lineno)
                 return True
         return False
 
@@ -320,7 +320,7 @@ class _Reader:
                 remedy="Read a part of it: split -C 100M LOG part. && cluster import part.aa",
             )
 
-    def _own(self, parser: Parser, line: str, lineno: int) -> None:
+    def _note_row(self, parser: Parser, line: str, lineno: int) -> None:
         """Notice a bare row that may belong to another parser.
 
         It follows a line of another table, or may be the first row of a table that began right
@@ -387,9 +387,9 @@ class _Reader:
                 "The log holds no figure, and no failure.",
                 remedy="Include the lines with numbers: there were only headings or remarks.",
             )
-        named = f"as {self._forced} " if self._forced else ""
+        label = f"as {self._forced} " if self._forced else ""
         return ParseError(
-            f"Nothing in {self._lines} line(s) could be read {named}(line {first.line} is the "
+            f"Nothing in {self._lines} line(s) could be read {label}(line {first.line} is the "
             "first of them).",
             line=first.text,
             remedy=f"Name its format: --log-format NAME, of {formats}",

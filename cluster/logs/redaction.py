@@ -161,7 +161,7 @@ _VALUE = (
 _SECRETS = frozenset(("quoted", "single", "escaped", "bare", "secret"))
 
 
-def _named(names: str, keep: str = "") -> str:
+def _match_names(names: str, keep: str = "") -> str:
     guard = rf"(?!{_QUOTE}?{keep})" if keep else ""
     return (
         rf"{names}{_SUFFIX}{_QUOTE}?\]?{_BLANK}{_COLON}{_BLANK}{guard}"
@@ -190,9 +190,9 @@ _NAMES = (
     _rule(
         "pass pwd secret credential key pw psw jwt pat sas dsn otp connection mnemonic webhook "
         "token user_name",
-        _named(_STRONG),
+        _match_names(_STRONG),
     ),
-    _rule("token key auth", _named(_WEAK, _FIGURE)),
+    _rule("token key auth", _match_names(_WEAK, _FIGURE)),
     # A header extends to the end of the line, or of its quotes. iperf3's Cookie is not a secret.
     _rule("authorization", rf"authorization{_QUOTE}?{_BLANK}[:=]{_BLANK}{_QUOTE}?{_REST}"),
     _rule("cookie", rf"cookie{_QUOTE}?{_BLANK}[:=]{_BLANK}{_QUOTE}?(?=[^\n=]{{1,200}}=){_REST}"),

@@ -134,7 +134,7 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     has_ended = any(
         _place(op) not in now and any(further.get(rank) for rank in op.waiting) for op in earlier
     )
-    moved = bool(further) and (has_ended or all(further.values()))
+    has_progress = bool(further) and (has_ended or all(further.values()))
     repeated = bool(further) and (bool(lasting) or not any(further.values()))
     gap, rate = _pace(views)
     waited = max((stuck_op.waited for stuck_op in ordered), default=0.0)
@@ -143,7 +143,7 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
         waited = max(0.0, _last(views) - _last(before))
     least, gaps = TWICE if repeated else ONCE
     long = waited >= max(least, gaps * gap)
-    if moved:
+    if has_progress:
         rate = min(_rates(before, views), default=0.0) or rate
     return Situation(
         views=views,
@@ -152,7 +152,7 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
         waited=waited,
         long=long,
         rate=rate,
-        progress=moved and not long,
+        progress=has_progress and not long,
         repeated=repeated,
         moving=any(further.values()),
         settled=repeated and _is_settled(ordered, lasting, further),
@@ -290,11 +290,11 @@ def _groups(views: Sequence[Snapshot]) -> list[tuple[Key, dict[int, int], dict[i
             if not operation.done and (first is None or operation.number < first.number):
                 pending[key][view.rank] = operation
     for key, entered in numbers.items():
-        own = {*key[1]} or ({view.rank for view in views} if (len(numbers) == 1) else set())
+        ranks = {*key[1]} or ({view.rank for view in views} if (len(numbers) == 1) else set())
         needed = set.intersection(*(_recorders(view) for view in views if view.rank in entered))
         for view in views:
             is_read = _recorders(view) >= needed if needed else bool(view.operations)
-            if is_read and view.rank in own and not view.partial:
+            if is_read and view.rank in ranks and not view.partial:
                 entered.setdefault(view.rank, 0)
     return [(key, entered, pending[key]) for key, entered in numbers.items()]
 
@@ -339,7 +339,7 @@ def _of_operations(
         unseen=tuple(sorted(older.union(key[1]) - (numbers.keys() - older))),
         has_members=bool(key[1]),
         since=since,
-        waited=max((times[rank] - began for rank, began in entered.items()), default=0.0),
+        waited=max((times[rank] - start for rank, start in entered.items()), default=0.0),
         place=first.place,
     )
 

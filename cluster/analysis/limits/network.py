@@ -107,9 +107,9 @@ def messages(definition: Definition, params: Params, hardware: Hardware) -> Limi
         return None  # a sender's time ends when its buffer is free, and bytes are still in transit
     hosts, pairs = count(params, "hosts"), count(params, "pairs")
     # Ranks that run, beside others that wait or run, may all be on one host.
-    ran, waiting, groups = (count(params, name) for name in ("processes", "waiting", "groups"))
-    idle = waiting + (groups - 1) * ran if groups else waiting
-    if idle > 0 and ran * hosts <= ran + idle:
+    ranks, waiting, groups = (count(params, name) for name in ("processes", "waiting", "groups"))
+    idle = waiting + (groups - 1) * ranks if groups else waiting
+    if idle > 0 and ranks * hosts <= ranks + idle:
         whole = messages(definition, {**params, "waiting": 0, "groups": 0}, hardware)
         assumed = Assumption(kind="several_hosts", hosts=hosts)
         return whole and replace(whole, assumption=assumed, otherwise=None)
@@ -191,20 +191,20 @@ def _to_next_host(ranks: int, hardware: Hardware, line: Limit) -> Limit:
     if hardware.bus and hardware.bus.rate < line.rate:
         line = slots(hardware.bus, 1)
     whole = scaled(line, 1, flow="one way")
-    own = max(1, hardware.nics // max(hardware.gpus, ranks))
-    if hardware.nic is None or own >= hardware.nics:
+    nics = max(1, hardware.nics // max(hardware.gpus, ranks))
+    if hardware.nic is None or nics >= hardware.nics:
         return whole
-    rate = hardware.nic.rate * own / hardware.nics
+    rate = hardware.nic.rate * nics / hardware.nics
     if rate >= whole.rate:
         return whole
     return Limit(
         kind="interfaces",
         rate=rate,
         flow="one way",
-        count=own,
+        count=nics,
         of=hardware.nics,
         source=hardware.nic.source,
-        assumption=Assumption(kind="nearest_interfaces", nics=own),
+        assumption=Assumption(kind="nearest_interfaces", nics=nics),
         otherwise=whole,
     )
 

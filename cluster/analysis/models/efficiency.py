@@ -92,22 +92,22 @@ def scaling(series: Series, work: Work | None = None) -> Scaling:
     )
 
 
-def _efficiency(own: Throughput, base: Throughput, work: Work | None) -> Efficiency:
-    more = own.ranks / base.ranks
-    efficiency = own.rate / base.rate / more
+def _efficiency(point: Throughput, base: Throughput, work: Work | None) -> Efficiency:
+    more = point.ranks / base.ranks
+    efficiency = point.rate / base.rate / more
     interval = None
-    if own is not base and own.interval is not None and base.interval is not None:
-        low, high = own.interval[0] / base.interval[1], own.interval[1] / base.interval[0]
+    if point is not base and point.interval is not None and base.interval is not None:
+        low, high = point.interval[0] / base.interval[1], point.interval[1] / base.interval[0]
         interval = low / more, high / more
-    follows = own.printed is None or abs(own.printed - efficiency) <= ROUNDED + 1e-9
-    least, most = bounds(work, own.ranks, base) if work else (None, None)
+    follows = point.printed is None or abs(point.printed - efficiency) <= ROUNDED + 1e-9
+    least, most = bounds(work, point.ranks, base) if work else (None, None)
     return Efficiency(
-        ranks=own.ranks,
-        rate=own.rate,
-        speedup=own.rate / base.rate,
+        ranks=point.ranks,
+        rate=point.rate,
+        speedup=point.rate / base.rate,
         efficiency=efficiency,
         interval=interval,
-        printed=own.printed,
+        printed=point.printed,
         follows=follows,
         least=least,
         most=most,
@@ -145,8 +145,8 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
     for launch in launches:
         spec, definitions = launch.record.spec, launch.record.definitions
         for summary in launch.summaries:
-            own = definitions.get(summary.definition)
-            if own is not None and not _counts(own):
+            definition = definitions.get(summary.definition)
+            if definition is not None and not _counts(definition):
                 continue
             ranks = summary.params.get("ranks")
             n = ranks if isinstance(ranks, int) and ranks else spec.hosts * spec.ranks_per_host
@@ -155,7 +155,7 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
             name = ", ".join(filter(None, parts))
             unit = "1/s" if summary.better == "lower" else summary.unit
             all_ = summary
-            if own is not None and own.rate == "bus":  # the rate of one rank
+            if definition is not None and definition.rate == "bus":  # the rate of one rank
                 ci = None if summary.ci is None else (summary.ci[0] * n, summary.ci[1] * n)
                 all_ = msgspec.structs.replace(summary, median=summary.median * n, ci=ci)
             by_series[name, summary.definition, unit][n].append(all_)
@@ -163,10 +163,10 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
         Series(
             name=name,
             unit=unit,
-            throughputs=tuple(_throughput(ranks, group) for ranks, group in sorted(by.items())),
+            throughputs=tuple(_throughput(ranks, group) for ranks, group in sorted(groups.items())),
         )
-        for (name, _, unit), by in by_series.items()
-        if len(by) > 1
+        for (name, _, unit), groups in by_series.items()
+        if len(groups) > 1
     )
 
 

@@ -200,17 +200,17 @@ def _intervals(
     residuals = root - design @ (line * scale)
     modified = residuals / np.sqrt(np.maximum(1 - np.diag(hat), GRAIN))
     modified = modified - modified.mean()
-    own = _spread(residuals[None, :], n)[0] / float((weights == 1).mean())
-    drawn = np.random.default_rng(SEED).choice(modified, size=(DRAWS, n))
-    moved = drawn @ (inverse @ design.T).T
-    spread = _spread(drawn - moved @ design.T, n)
+    residual_spread = _spread(residuals[None, :], n)[0] / float((weights == 1).mean())
+    draws = np.random.default_rng(SEED).choice(modified, size=(DRAWS, n))
+    shifts = draws @ (inverse @ design.T).T
+    spread = _spread(draws - shifts @ design.T, n)
     diagonal = np.sqrt(np.diag(inverse))
     has_spread = spread > 0
-    pivots = moved[has_spread] / (spread[has_spread, None] * diagonal)
+    pivots = shifts[has_spread] / (spread[has_spread, None] * diagonal)
     if not len(pivots):  # every point is on the line
         return (line[0], line[0]), (line[1], line[1])
     low, high = np.percentile(pivots, (2.5, 97.5), axis=0)
-    error = own * diagonal / scale
+    error = residual_spread * diagonal / scale
     ends = np.stack([line - high * error, line - low * error], axis=1)
     return (float(ends[0, 0]), float(ends[0, 1])), (float(ends[1, 0]), float(ends[1, 1]))
 

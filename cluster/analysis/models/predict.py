@@ -184,6 +184,6 @@ def without_prediction(
 def differing_conditions(messages: Record, operations: Record) -> Iterator[Factor]:
     """Return the factors by which one run's messages may not predict another's operations."""
     for factor in differing_factors([messages], [operations]):
-        own = factor.name in MACHINES or factor.name.startswith(SETTINGS)
-        if own or (factor.name == "transport" and factor.other != "mpi"):
+        is_condition = factor.name in MACHINES or factor.name.startswith(SETTINGS)
+        if is_condition or (factor.name == "transport" and factor.other != "mpi"):
             yield factor

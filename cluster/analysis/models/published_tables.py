@@ -77,12 +77,12 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
         ranks = _ranks(row)
         cells = [(column, cell) for column, cell in row.items() if RATE_COLUMN.search(column)]
         rates = {column: pair for column, cell in cells if (pair := _rate(column, cell))}
-        printed = PERCENT.search(_cell(row, PRINTED_COLUMN)) if len(rates) == 1 else None
+        percent = PERCENT.search(_cell(row, PRINTED_COLUMN)) if len(rates) == 1 else None
         for column, (rate, unit) in rates.items() if ranks else ():
             label = column if len(rates) > 1 else ""
             name = ", ".join(filter(None, [title, _work(row, growing), label]))
             throughput = Throughput(
-                ranks=ranks or 0, rate=rate, printed=float(printed[1]) / 100 if printed else None
+                ranks=ranks or 0, rate=rate, printed=float(percent[1]) / 100 if percent else None
             )
             groups.setdefault((name, unit), []).append(throughput)
     return groups

@@ -146,7 +146,7 @@ def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Tra
         resident=steps("resident"),
         memory=steps("memory"),
         actual=steps(phases[-1]),
-        busy=tuple(_by_rounds([sum(step) for step in own], rounds) for own in works),
+        busy=tuple(_by_rounds([sum(step) for step in work], rounds) for work in works),
         exposed=_by_rounds(last, rounds),
         fetch=link / sample if link and sample else None,
         preparation=probe("preparation_rate"),
@@ -171,10 +171,10 @@ def stalls(trained: Trained) -> Stalls:
     # beside them, and then a share of the others would be more than there is.
     steps = tuple(map(max, trained.actual, trained.resident))
     slowest = _slowest(trained)
-    late = [own[slowest] - _middle(own) for own in zip(*trained.busy, strict=True)]
+    late = [times[slowest] - _middle(times) for times in zip(*trained.busy, strict=True)]
     return Stalls(
-        fetch=_lost(trained.actual, trained.memory, trained.actual),
-        preparation=_lost(trained.memory, trained.resident, trained.actual),
+        fetch=_stall_share(trained.actual, trained.memory, trained.actual),
+        preparation=_stall_share(trained.memory, trained.resident, trained.actual),
         exchange=_sure([wait / step for wait, step in zip(trained.exposed, steps, strict=True)])
         if len(trained.busy) > 1  # one rank packs and unpacks its gradients, and waits for nobody
         else 0.0,
@@ -184,8 +184,8 @@ def stalls(trained: Trained) -> Stalls:
 
 def _slowest(trained: Trained) -> int:
     """Return the rank that computes longest, over all rounds."""
-    own = [median(rounds) for rounds in trained.busy]
-    return own.index(max(own))
+    medians = [median(rounds) for rounds in trained.busy]
+    return medians.index(max(medians))
 
 
 def _middle(busy: Sequence[float]) -> float:
@@ -193,7 +193,7 @@ def _middle(busy: Sequence[float]) -> float:
     return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
 
 
-def _lost(stalled: Sequence[float], rest: Sequence[float], whole: Sequence[float]) -> float:
+def _stall_share(stalled: Sequence[float], rest: Sequence[float], whole: Sequence[float]) -> float:
     return _sure([(a - b) / c for a, b, c in zip(stalled, rest, whole, strict=True)])
 
 
@@ -215,7 +215,7 @@ def _sure(shares: Sequence[float]) -> float:
 def bounds(trained: Trained) -> dict[Stage, float]:
     """Return the samples per second of all ranks that each measured stage alone would allow."""
     rates: dict[Stage, float | None] = {
-        "compute": trained.samples / max(median(own) for own in trained.busy),
+        "compute": trained.samples / max(median(rounds) for rounds in trained.busy),
         "fetch": trained.fetch,
         "preparation": trained.preparation,
         "exchange": trained.exchange,
@@ -224,16 +224,16 @@ def bounds(trained: Trained) -> dict[Stage, float]:
 
 
 def judge(trained: Trained) -> TrainingVerdict:
-    lost, allowed = stalls(trained), bounds(trained)
+    loss, allowed = stalls(trained), bounds(trained)
     limit = min(allowed, key=lambda stage: allowed[stage])
     rate = trained.samples / median(trained.actual)
-    held_up = limit in INPUT and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
+    held_up = limit in INPUT and rate >= REACHED * allowed[limit] and _share(loss, limit) > 0
     # Loading goes on while ranks compute and exchange: where the input alone is as slow as the
     # steps, an exchange that is shorter than a batch takes costs nothing.
     stages: tuple[Stage, ...] = ("fetch", "preparation", "exchange")
-    shares = {stage: _share(lost, stage) for stage in stages}
+    shares = {stage: _share(loss, stage) for stage in stages}
     if _times_slower(trained) >= SLOWER:
-        shares["slow_rank"] = lost.slow_rank
+        shares["slow_rank"] = loss.slow_rank
     most = max(shares, key=lambda stage: shares[stage])
     stage = limit if held_up else (most if shares[most] >= NOTICED else "compute")
     more_to_do = ((trained.memory, trained.actual), (trained.resident, trained.memory))
@@ -246,7 +246,7 @@ def judge(trained: Trained) -> TrainingVerdict:
         rate=rate,
         limit=limit,
         bounds=allowed,
-        stalls=lost,
+        stalls=loss,
         slowest=_slowest(trained),
         times_slower=_times_slower(trained),
         rounds=len(trained.actual),
@@ -255,8 +255,8 @@ def judge(trained: Trained) -> TrainingVerdict:
     )
 
 
-def _share(lost: Stalls, stage: Stage) -> float:
-    return {"fetch": lost.fetch, "preparation": lost.preparation, "exchange": lost.exchange}[stage]
+def _share(loss: Stalls, stage: Stage) -> float:
+    return {"fetch": loss.fetch, "preparation": loss.preparation, "exchange": loss.exchange}[stage]
 
 
 def _times_slower(trained: Trained) -> float:
@@ -266,5 +266,5 @@ def _times_slower(trained: Trained) -> float:
     if not other_ranks:
         return 1.0
     rounds = zip(trained.busy[slowest], zip(*other_ranks, strict=True), strict=True)
-    ratios: list[float] = [own / median(rest) for own, rest in rounds]
+    ratios: list[float] = [seconds / median(rest) for seconds, rest in rounds]
     return median(ratios)

@@ -117,8 +117,8 @@ def _state(logs: Floats, changes: Sequence[ChangePoint], newest: _Newest | None)
     center = median(logs[:-1].tolist())
     spread = MAD * median(np.abs(logs[:-1] - center).tolist())
     far = abs(float(logs[-1]) - center) > max(CLIPPED * spread, SMALLEST)
-    moved = newest is not None and newest.deviations > WATCHED
-    return "watch" if far or moved or recent else "steady"
+    has_moved = newest is not None and newest.deviations > WATCHED
+    return "watch" if far or has_moved or recent else "steady"
 
 
 class _Place(NamedTuple):
@@ -190,20 +190,20 @@ def _newest(logs: Floats) -> _Newest | None:
 def _all_moved(before: Floats, after: Floats) -> bool:
     """Tell whether the newest values moved together: not one spike, nor a usual mode."""
     center = median(before.tolist())
-    moved = np.sort(after - center)
+    shifts = np.sort(after - center)
     if len(after) < SEGMENT:
-        less, more = sorted(moved, key=abs)
+        less, more = sorted(shifts, key=abs)
         together = bool(less * more > SHARED * more**2)
         return together and abs(less) > _edge(before - center, less, RARE)
-    middle: float = median(moved.tolist())
-    mean = float(np.mean(moved))
+    middle: float = median(shifts.tolist())
+    mean = float(np.mean(shifts))
     return middle * mean > MIDDLE * mean**2 and abs(middle) > _edge(before - center, middle, USUAL)
 
 
-def _edge(moved: Floats, like: float, share: float) -> float:
+def _edge(shifts: Floats, direction: float, share: float) -> float:
     """Return distance that a share of the values does not exceed, in the direction of another."""
-    rank = int(share * (len(moved) - 1))
-    return float(np.partition(moved if like > 0 else -moved, rank)[rank])
+    rank = int(share * (len(shifts) - 1))
+    return float(np.partition(shifts if direction > 0 else -shifts, rank)[rank])
 
 
 def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:

@@ -133,24 +133,24 @@ class Comparison(Value, frozen=True, kw_only=True):
         return not self.cells or any(cell.is_common for cell in self.cells)
 
 
-def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
+def group_by(launches: Iterable[Launch], key: str) -> tuple[Side, ...]:
     """Group launches by a factor such as `placement` (SpecError: it does not differ)."""
     by_value: dict[str, list[Launch]] = {}
     names: dict[str, None] = {}
     for launch in launches:
         values = dict(factors(launch.record))
         names |= dict.fromkeys(values)
-        if by in values:
-            by_value.setdefault(values[by], []).append(launch)
+        if key in values:
+            by_value.setdefault(values[key], []).append(launch)
     if not by_value:
-        raise SpecError(f"No run has a {by!r}.", remedy=f"There are: {', '.join(sorted(names))}")
+        raise SpecError(f"No run has a {key!r}.", remedy=f"There are: {', '.join(sorted(names))}")
     if len(by_value) == 1:
         raise SpecError(
-            f"All runs have the same {by}: {next(iter(by_value))}.",
+            f"All runs have the same {key}: {next(iter(by_value))}.",
             remedy="Name runs that differ in it, or another factor: --by NAME",
         )
     return tuple(
-        Side(name=value if by == "condition" else f"{by}={value}", launches=tuple(group))
+        Side(name=value if key == "condition" else f"{key}={value}", launches=tuple(group))
         # only a group with values can be a base
         for value, group in sorted(
             by_value.items(), key=lambda g: not any(x.summaries for x in g[1])
@@ -256,8 +256,8 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Comparison
         interval = ratio_interval(medians[0], medians[1])
     verdict, reason = _verdict(estimate, interval, threshold, summary.better)
     if min(cell.launches) < ENOUGH_LAUNCHES:
-        own, other_count = cell.launches
-        reason = CellReason(kind="too_few_launches", count=own, other_count=other_count)
+        base_count, other_count = cell.launches
+        reason = CellReason(kind="too_few_launches", count=base_count, other_count=other_count)
         verdict = "inconclusive"
     return msgspec.structs.replace(
         cell, ratio=estimate, interval=interval, verdict=verdict, reason=reason

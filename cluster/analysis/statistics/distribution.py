@@ -42,14 +42,14 @@ def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | Non
     low = high = n // 2
     sum_ = _half(n, low) if n > 1 else 0.0
     while sum_ < level:
-        below = _half(n, low - 1) if low > 1 else 0.0
-        above = _half(n, high + 1) if high < n - 1 else 0.0
-        if below == above == 0.0:
+        low_term = _half(n, low - 1) if low > 1 else 0.0
+        high_term = _half(n, high + 1) if high < n - 1 else 0.0
+        if low_term == high_term == 0.0:
             return None
-        if below > above:
-            low, sum_ = low - 1, sum_ + below
+        if low_term > high_term:
+            low, sum_ = low - 1, sum_ + low_term
         else:
-            high, sum_ = high + 1, sum_ + above
+            high, sum_ = high + 1, sum_ + high_term
     return low, high + 1
 
 
@@ -83,8 +83,8 @@ def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
 def middle(ordered: NDArray[np.float64]) -> float:
     """Return the median of values that are sorted already; there is at least one."""
     half = len(ordered) // 2
-    above = float(ordered[half])
-    return above if len(ordered) % 2 else (float(ordered[half - 1]) + above) / 2
+    value = float(ordered[half])
+    return value if len(ordered) % 2 else (float(ordered[half - 1]) + value) / 2
 
 
 MATTERS = 0.03  # of a value: a smaller difference is of no practical interest
@@ -105,7 +105,7 @@ def statistics(series: Values, ordered: Values, *, slow: bool) -> dict[str, Any]
     """Return what of a summary the values alone decide; the tail are the high ones if `slow`."""
     p1, p5, p95, p99 = (quantile(ordered, part) for part in (FIRST_PERCENTILE, 0.05, 0.95, 0.99))
     median = middle(ordered)
-    above, below = (p99, median) if slow else (median, p1)
+    high, low = (p99, median) if slow else (median, p1)
     return {
         "n": len(ordered),
         "median": median,
@@ -114,7 +114,7 @@ def statistics(series: Values, ordered: Values, *, slow: bool) -> dict[str, Any]
         "p95": p95,
         "p99": p99,
         "converged": has_converged(series),
-        "shape": shape(series, ordered, tail=above / below if below > 0 else 1.0),
+        "shape": shape(series, ordered, tail=high / low if low > 0 else 1.0),
     }
 
 
@@ -142,16 +142,16 @@ def quantile(ordered: Values, part: float) -> float:
     """Return what a share `part` of sorted values is below, as NumPy's `percentile`."""
     place = part * (len(ordered) - 1)
     low = int(place)
-    below, above = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
-    return below + (above - below) * (place - low)
+    start, end = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
+    return start + (end - start) * (place - low)
 
 
 def outliers(ordered: Values, p25: float, p75: float) -> int:
     """Count sorted values that are more than three quartile ranges beyond the quartiles."""
     reach = FAR * (p75 - p25)
-    below = np.searchsorted(ordered, p25 - reach, side="left")
+    low_count = np.searchsorted(ordered, p25 - reach, side="left")
     upto = np.searchsorted(ordered, p75 + reach, side="right")
-    return int(below + len(ordered) - upto)
+    return int(low_count + len(ordered) - upto)
 
 
 def drift(series: Values) -> tuple[float | None, bool]:
@@ -203,9 +203,9 @@ def modes(ordered: Values) -> tuple[float, ...]:
     spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
     # The clock's step is estimated as the distance from the middle value to the next ones.
     middle = float(ordered[len(ordered) // 2])
-    below = ordered[: np.searchsorted(ordered, middle * (1 - SAME), side="left")][-1:]
-    above = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
-    gaps = [abs(float(value) - middle) for value in (*below, *above)]
+    predecessor = ordered[: np.searchsorted(ordered, middle * (1 - SAME), side="left")][-1:]
+    successor = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
+    gaps = [abs(float(value) - middle) for value in (*predecessor, *successor)]
     clock = min(gaps, default=0.0) / quantile(ordered, 0.5)
     silverman: float = BANDWIDTH * spread * len(ordered) ** -0.2
     width = max(silverman, NARROWEST, clock)

@@ -43,15 +43,15 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
     draws, or with one job in each.
     """
     counts = np.array([len(jobs) for jobs in draws])
-    jobs, many = int(counts.sum()), len(counts)
-    if many < 2 or jobs <= many or not counts.all():  # noqa: PLR2004 - two differ
+    jobs, draw_count = int(counts.sum()), len(counts)
+    if draw_count < 2 or jobs <= draw_count or not counts.all():  # noqa: PLR2004 - two differ
         return None
     values = np.array([value for draw in draws for value in draw])
     squares = float(((values - values.mean()) ** 2).sum())
     between_jobs = float(_between_squares(values[None, :], counts)[0])
-    within = max(squares - between_jobs, 0.0) / (jobs - many)
-    typical = (jobs - float((counts**2).sum()) / jobs) / (many - 1)  # jobs of a draw
-    between = max(0.0, (between_jobs / (many - 1) - within) / typical)
+    within = max(squares - between_jobs, 0.0) / (jobs - draw_count)
+    typical = (jobs - float((counts**2).sum()) / jobs) / (draw_count - 1)  # jobs of a draw
+    between = max(0.0, (between_jobs / (draw_count - 1) - within) / typical)
     total = between + within / typical
     # The share of random deals that differ as much between draws, this one included.
     dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
@@ -145,8 +145,8 @@ def _best(
     means = [math.fsum(jobs) / len(jobs) for jobs in draws]
     usual = math.fsum(means) / len(means)
     seconds = math.fsum(cost.seconds for cost in costs) / len(costs)
-    paid = [cost.dollars for cost in costs if cost.dollars is not None]
-    mean_cost = math.fsum(paid) / len(paid) if len(paid) == len(costs) else None
+    dollars = [cost.dollars for cost in costs if cost.dollars is not None]
+    mean_cost = math.fsum(dollars) / len(dollars) if len(dollars) == len(costs) else None
     for count in range(1, len(means) + 1):
         best = expected_best(means, count, better)
         # The best draw is expected at its share of the distance that is not from jobs.

@@ -56,8 +56,8 @@ def ratio_interval(
 
     None if there are too few values for the level (less than 4 and 4 for 95 %).
     """
-    below = np.cumsum(mann_whitney_distribution(len(base), len(other)))
-    left_out = int(np.searchsorted(below, (1 - level) / 2, side="right"))
+    cdf = np.cumsum(mann_whitney_distribution(len(base), len(other)))
+    left_out = int(np.searchsorted(cdf, (1 - level) / 2, side="right"))
     if not left_out:
         return None
     logs = _logs(base, other)
@@ -105,9 +105,9 @@ def _distances(logs: Values, orders: NDArray[np.intp], n: int) -> Values:
 def _orders(n: int, total: int) -> NDArray[np.intp]:
     """Return all ways to choose n launches as the first group, except the actual one."""
     if math.comb(total, n) <= MOST_SWAPS:
-        chosen = np.array([*islice(combinations(range(total), n), 1, None)], dtype=np.intp)
-        rest = np.ones((len(chosen), total), dtype=bool)
-        np.put_along_axis(rest, chosen, values=False, axis=1)
+        choices = np.array([*islice(combinations(range(total), n), 1, None)], dtype=np.intp)
+        rest = np.ones((len(choices), total), dtype=bool)
+        np.put_along_axis(rest, choices, values=False, axis=1)
         return np.argsort(rest, axis=1, kind="stable")
     rng = np.random.default_rng(SEED)
     return np.array([rng.permutation(total) for _ in range(MOST_SWAPS - 1)], dtype=np.intp)

@@ -163,8 +163,8 @@ def _pair_fault(carrier: Carrier, path: str, limit: str) -> PairFault | None:
         return PairFault(kind="direct", via=direct[0]) if direct else None
     if not limit:
         return None
-    named = "NVL" if nvlinks(path) else SAME.get(path, path)
-    allowed = LEVELS.index(named) <= LEVELS.index(limit) if named in LEVELS else None
+    level = "NVL" if nvlinks(path) else SAME.get(path, path)
+    allowed = LEVELS.index(level) <= LEVELS.index(limit) if level in LEVELS else None
     if direct and allowed is False:
         return PairFault(kind="beyond", via=direct[0], limit=limit)
     if direct or allowed is False:

@@ -342,9 +342,9 @@ def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[Topo
             forth, back = topology.path(a, b), topology.path(b, a)
             if UNKNOWN not in (forth, back) and forth != back:
                 yield TopologyNote(kind="misread", names=(a, b), path=forth, back=back)
-    lost = tuple(pair.name for pair in pairs if pair.path == UNKNOWN)
-    if topology and lost:
-        yield TopologyNote(kind="lost", names=lost)
+    names = tuple(pair.name for pair in pairs if pair.path == UNKNOWN)
+    if topology and names:
+        yield TopologyNote(kind="lost", names=names)
     if any(pair.inferred for pair in pairs):
         yield TopologyNote(kind="inferred")
     for pair in pairs:

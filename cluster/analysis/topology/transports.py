@@ -186,13 +186,13 @@ def _figures(results: Iterable[Parsed]) -> Iterator[PublishedFigure]:
     for column, rows in columns.items():
         remarks = {str(m.params.get(REMARK, "")) for m in rows}
         for m in rows:
-            own = str(m.params.get(REMARK, ""))
+            remark = str(m.params.get(REMARK, ""))
             yield PublishedFigure(
                 column=column,
                 params={k: v for k, v in m.params.items() if k not in ("column", REMARK)},
                 rate=m.values[0],
                 unit=m.unit,
-                alone=own if len(remarks) > 1 else "",
+                alone=remark if len(remarks) > 1 else "",
             )
 
 
@@ -234,16 +234,16 @@ def _place(experiment: NcclExperiment) -> tuple[tuple[str, str], ...]:
 def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
     """Compare pairs of GPUs of one machine, each with the transports that NCCL chose by itself."""
     rated = [e for e in experiments if e.rate is not None and not e.settings]
-    named = [e for e in rated if len(e.carriers) == 1 and min(e.carriers[0].gpus) >= 0]
-    if len(named) < 2:  # noqa: PLR2004 - there must be another
+    trials = [e for e in rated if len(e.carriers) == 1 and min(e.carriers[0].gpus) >= 0]
+    if len(trials) < 2:  # noqa: PLR2004 - there must be another
         return
-    best = max(named, key=lambda experiment: experiment.rate or 0.0)
-    worst = min(named, key=lambda experiment: experiment.rate or 0.0)
+    best = max(trials, key=lambda experiment: experiment.rate or 0.0)
+    worst = min(trials, key=lambda experiment: experiment.rate or 0.0)
     if not best.rate or not worst.rate or _place(best) == _place(worst):
         return
     less = 1 - worst.rate / best.rate
     kind: Literal["alike", "extremes"] = "alike" if less <= ALIKE else "extremes"
-    yield TransportFinding(kind=kind, experiment=best, other=worst, share=less, count=len(named))
+    yield TransportFinding(kind=kind, experiment=best, other=worst, share=less, count=len(trials))
 
 
 class HostTopology(Value, frozen=True, kw_only=True):
@@ -287,9 +287,9 @@ def group_alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
     groups: list[list[HostTopology]] = []
     for host in hosts:
         twins = (group for group in groups if host.host and group[0].topology == host.topology)
-        like = next(twins, None)
-        if like is None:
+        twin = next(twins, None)
+        if twin is None:
             groups.append([host])
         else:
-            like.append(host)
+            twin.append(host)
     return groups

@@ -152,8 +152,8 @@ def _series_verdicts(
 
 def _word(series: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> Judged:
     bad: tuple[Judged, ...] = ("impossible", "low")
-    about = [v for v in series if v.metric != WITHIN or v.word in bad] or series
-    words: set[str] = {verdict.word for verdict in about}
+    subjects = [v for v in series if v.metric != WITHIN or v.word in bad] or series
+    words: set[str] = {verdict.word for verdict in subjects}
     words |= {"low"} if any(map(is_slow, findings)) else set()
     words |= {"failed"} if record.status == "failed" else set()
     return next((candidate for candidate in ORDER if candidate in words), "unknown")
@@ -166,8 +166,8 @@ def _small_sizes(too_small: Sequence[Summary], series: Sequence[Verdict]) -> Ite
     for s in too_small:
         if (s.metric, s.params.get("size")) not in judged:
             sizes.setdefault(s.metric, []).append(int(s.params["size"]))
-    for metric, own in sizes.items():
-        yield SmallSizes(metric=metric, least=min(own), most=max(own))
+    for metric, metric_sizes in sizes.items():
+        yield SmallSizes(metric=metric, least=min(metric_sizes), most=max(metric_sizes))
 
 
 def _figures(series: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
@@ -312,16 +312,16 @@ def _next_step(
 
 def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
     """Return the finding that the word of a run is about, or that may explain it."""
-    above = [finding for finding in findings if isinstance(finding, AboveLimit)]
+    limit_signs = [finding for finding in findings if isinstance(finding, AboveLimit)]
     beside_limits = [finding for finding in findings if not isinstance(finding, AboveLimit)]
     slow = [finding for finding in beside_limits if is_slow(finding)]
     fatal = [sign for sign in beside_limits if isinstance(sign, Finding) and sign.kind in FATAL]
-    about: dict[Judged, Sequence[Sign]] = {
+    candidates: dict[Judged, Sequence[Sign]] = {
         "failed": fatal or [sign for sign in beside_limits if isinstance(sign, JobFailure)],
-        "impossible": above,
+        "impossible": limit_signs,
         "low": slow or beside_limits,
     }
-    return next(iter(about.get(word, ())), None)
+    return next(iter(candidates.get(word, ())), None)
 
 
 def _show(*words: str) -> Advice:
@@ -338,9 +338,9 @@ def _next_for_log(word: Judged, verdicts: Sequence[Verdict]) -> Advice | None:
     small = all_too_small(verdicts)
     steps = [(_purpose(verdict, small=small), verdict.reason) for verdict in verdicts]
     for purpose in purposes:
-        for own, reason in steps:
-            if own == purpose:
-                return Advice(purpose=own, reason=reason)
+        for step_purpose, reason in steps:
+            if step_purpose == purpose:
+                return Advice(purpose=step_purpose, reason=reason)
     if word == "unknown" and not verdicts:
         return Advice(purpose="read_log")
     command = ("cluster", "compare", "RUN_A", "RUN_B")
@@ -384,12 +384,12 @@ def _next_on_one_host(word: Judged, record: Record, verdicts: Sequence[Verdict])
     if word == "low" and (reason := next(in_memory, None)):
         return Advice(purpose="find_cause", reason=reason)
     if record.benchmark == "program":
-        own = msgspec.json.decode(record.params).get("command", "...")
-        settings = ("program", "--ab", "env:NAME=A,B", "--command", own)
+        command = msgspec.json.decode(record.params).get("command", "...")
+        settings = ("program", "--ab", "env:NAME=A,B", "--command", command)
         return Advice(purpose="compare_settings", command=(*bench, *settings))
     if word != "unknown" or record.benchmark != "p2p":
-        own = record.benchmark if record.benchmark in ("collectives", "iperf") else "p2p"
-        return _bench(own, "own-hosts", "--provider", "ssh", "--option", "hosts=HOST1,HOST2")
+        benchmark = record.benchmark if record.benchmark in ("collectives", "iperf") else "p2p"
+        return _bench(benchmark, "own-hosts", "--provider", "ssh", "--option", "hosts=HOST1,HOST2")
     if all_too_small(verdicts):
         return _bench("p2p", "--sizes", LARGE_SIZES)
     metrics = ("p2p", "--metrics", "memory_copy,bandwidth")

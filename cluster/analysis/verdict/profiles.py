@@ -285,12 +285,12 @@ def _task_checks(profile: Profile) -> Iterator[SumCheck]:
 
 
 def _sum_check(
-    kind: CheckedSum, rank: int, rows: Sequence[Routine], printed: float, routine: str = ""
+    kind: CheckedSum, rank: int, rows: Sequence[Routine], log_total: float, routine: str = ""
 ) -> SumCheck:
     total = sum(row.time for row in rows)
-    agrees = abs(total - printed) <= MILLI * (len(rows) + 1)
+    agrees = abs(total - log_total) <= MILLI * (len(rows) + 1)
     return SumCheck(
-        sum=kind, rank=rank, routine=routine, agrees=agrees, value=total, printed=printed
+        sum=kind, rank=rank, routine=routine, agrees=agrees, value=total, printed=log_total
     )
 
 

@@ -123,9 +123,9 @@ def _point(
     large = [s for s in points if _size(s) >= large_from(s, definition)] or points
     in_memory = any(is_copy(s) for s in points)  # small messages may stay in a cache
     counted = large if in_memory else points
-    above = [s for s in counted if _is_above(s)]
-    if above:
-        first = max([s for s in above if not is_assumed(s)] or above, key=_rank)
+    suspects = [s for s in counted if _is_above(s)]
+    if suspects:
+        first = max([s for s in suspects if not is_assumed(s)] or suspects, key=_rank)
         return first, first
     best = max(counted, key=_rank)
     slow = [s for s in _best_by_size(points) if _falls(s, best, definition)]
@@ -337,13 +337,13 @@ def word_of(summary: Summary, usual_share: Usual | None, published: Published | 
     A value that is low for its class is normal if at least two published runs of the same test are
     as low.
     """
-    share, like = summary.share, published.word if published else ""
+    share, word = summary.share, published.word if published else ""
     if share is None:
-        return like or "unknown"
+        return word or "unknown"
     if share > BELIEVABLE:
         return "unknown" if summary.limit and summary.limit.assumption else "impossible"
     if usual_share is None:
-        return like or "plausible"
+        return word or "plausible"
     if share >= usual_share.share:
         return "normal"
     repeated = published is not None and published.reached >= REPEATEDLY

@@ -26,20 +26,20 @@ class DumpReader(Plugin):
     """Every dump of this format has one of these in it."""
 
     @abstractmethod
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         """Return what a dump says; nothing if it is of another format.
 
         Args:
             name: of its file.
             content: of the whole file.
-            at: when the file was written; 0 if that is not known.
+            mtime: when the file was written; 0 if that is not known.
 
         Raises:
             ValueError: it is of this format, but malformed; so do all errors of decoding.
         """
 
 
-def read_dump(name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+def read_dump(name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
     """Return what a dump says by the first reader that knows its format (SpecError)."""
     reason = ""
     for kind in plugins.names(DumpReader):
@@ -47,7 +47,7 @@ def read_dump(name: str, content: bytes, written: float) -> tuple[Snapshot, ...]
         if not any(mark in content for mark in reader.marks):
             continue
         try:
-            snapshots = reader.read(name, content, written)
+            snapshots = reader.read(name, content, mtime)
         except (*_MALFORMED, msgspec.MsgspecError) as error:
             reason = reason or f"{kind}: {error}"[:200]
         else:

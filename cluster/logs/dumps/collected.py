@@ -10,5 +10,5 @@ class HostDump(DumpReader):
 
     marks = (b'"source":"',)
 
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         return decoders.decode(content, tuple[Snapshot, ...])

@@ -58,7 +58,7 @@ class FlightRecorder(DumpReader):
 
     marks = (b"pg_config",)
 
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         is_json = content.lstrip()[:1] == b"{"
         raw: Any = decoders.decode(content, Any) if is_json else plain_value(content)
         dump = decoders.convert(raw, _Dump, strict=False)
@@ -71,7 +71,7 @@ class FlightRecorder(DumpReader):
             source="flight_recorder",
             rank=rank,
             host=dump.host_name,
-            at=written,
+            at=mtime,
             operations=tuple(
                 operation
                 for entry in dump.entries

@@ -22,7 +22,7 @@ class NativeStacks(DumpReader):
 
     marks = (b"#0 ",)
 
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         stacks: dict[int, list[Frame]] = {0: []}
         thread, mains = 0, []
         for line in content.decode(errors="replace").splitlines():
@@ -41,4 +41,4 @@ class NativeStacks(DumpReader):
             return ()
         if rank < 0 and not pid:
             raise ValueError("The name of its file must hold its rank, as in native_rank5.txt.")
-        return (Snapshot(source="native_stacks", rank=rank, pid=pid, at=written, native=frames),)
+        return (Snapshot(source="native_stacks", rank=rank, pid=pid, at=mtime, native=frames),)

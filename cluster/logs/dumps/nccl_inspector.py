@@ -44,17 +44,17 @@ class NcclInspector(DumpReader):
 
     marks = (b"inspector_output_format_version",)
 
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         """Keep the last collectives of each rank."""
         decoder = msgspec.json.Decoder(_Line)
-        ended: dict[tuple[str, int], deque[Operation]] = defaultdict(lambda: deque(maxlen=LAST))
+        history: dict[tuple[str, int], deque[Operation]] = defaultdict(lambda: deque(maxlen=LAST))
         largest: dict[tuple[str, int], _Header] = {}
         lines = [line for line in content.splitlines() if line.strip()]
         for number, text in enumerate(lines):
             try:
                 line = decoder.decode(text)
             except msgspec.DecodeError:
-                if number == len(lines) - 1 and ended:
+                if number == len(lines) - 1 and history:
                     break  # it was being written
                 raise
             process = line.metadata.hostname, line.metadata.pid
@@ -68,16 +68,16 @@ class NcclInspector(DumpReader):
                     done=True,
                     since=line.metadata.dump_timestamp_us / US,
                 )
-                ended[process].append(operation)
-        named = rank_in(name)
+                history[process].append(operation)
+        file_rank = rank_in(name)
         return tuple(
             Snapshot(
                 source="nccl_inspector",
-                rank=named if named >= 0 and len(largest) == 1 else header.rank,
+                rank=file_rank if file_rank >= 0 and len(largest) == 1 else header.rank,
                 host=host,
                 pid=pid,
-                at=written,
-                operations=tuple(ended[host, pid]),
+                at=mtime,
+                operations=tuple(history[host, pid]),
             )
             for (host, pid), header in largest.items()
         )

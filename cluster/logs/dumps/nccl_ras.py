@@ -48,10 +48,10 @@ class NcclRas(DumpReader):
 
     marks = (b'"nccl_version"',)
 
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         start, end = content.find(b"{"), content.rfind(b"}")  # replies to SET FORMAT come before
         answer = decoders.decode(content[start : end + 1], _Answer)
-        written = _seconds(answer.timestamp, written) or written
+        mtime = _seconds(answer.timestamp, mtime) or mtime
         groups = sorted(answer.communicators, key=lambda group: -group.size)
         numbers: dict[tuple[str, int, int], int] = {}
         counts: dict[int, list[Count]] = defaultdict(list)
@@ -80,7 +80,7 @@ class NcclRas(DumpReader):
                 rank=rank,
                 host=host,
                 pid=pid,
-                at=written,
+                at=mtime,
                 counts=tuple(counts[rank]),
                 groups=tuple(members[rank]),
                 state=states.get(rank, ""),
@@ -89,7 +89,7 @@ class NcclRas(DumpReader):
         )
 
 
-def _seconds(text: str, written: float) -> float:
+def _seconds(text: str, mtime: float) -> float:
     """Return the time of an answer; without a zone, in that which is nearest to the file's time."""
     try:
         time = datetime.fromisoformat(text)
@@ -98,5 +98,5 @@ def _seconds(text: str, written: float) -> float:
     if time.tzinfo is not None:
         return time.timestamp()
     seconds = time.replace(tzinfo=UTC).timestamp()
-    offset = round((written - seconds) / ZONE_STEP) * ZONE_STEP
+    offset = round((mtime - seconds) / ZONE_STEP) * ZONE_STEP
     return seconds + offset if abs(offset) <= FARTHEST_ZONE else seconds

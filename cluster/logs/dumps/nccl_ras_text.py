@@ -39,7 +39,7 @@ class _Mismatch:
     def counts(self) -> dict[int, int]:
         """Return the count of each rank; the one group that is not listed is all others."""
         listed = list(self.listed.values())
-        rest = [count for many, count in self.shared if listed.count(count) != many]
+        rest = [count for total, count in self.shared if listed.count(count) != total]
         other_count = rest[0] if len(rest) == 1 else None
         ranks = range(self.size) if other_count is not None else self.listed
         return {rank: self.listed.get(rank, other_count or 0) for rank in ranks}
@@ -91,7 +91,7 @@ class NcclRasText(DumpReader):
 
     marks = (b"Job summary", b"Communicators...", b"Ranks     Ranks     Ranks")
 
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         text = content.decode(errors="replace")
         rows = filter(None, map(_ROW.match, text.splitlines()))
         sizes = {row[1]: min(int(row[3] or row[2]), MOST_RANK) for row in rows}
@@ -116,7 +116,7 @@ class NcclRasText(DumpReader):
                 rank=rank,
                 pid=process.get(rank, (0, ""))[0],
                 host=process.get(rank, (0, ""))[1],
-                at=written,
+                at=mtime,
                 state=lost_state if rank in missing else "",
                 counts=tuple(
                     Count(group=mismatch.group, name=mismatch.kind, entered=counts[rank])

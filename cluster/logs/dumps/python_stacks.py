@@ -23,7 +23,7 @@ class PythonStacks(DumpReader):
 
     marks = (b"(most recent call first)", b"Thread ")
 
-    def read(self, name: str, content: bytes, written: float) -> tuple[Snapshot, ...]:
+    def read(self, name: str, content: bytes, mtime: float) -> tuple[Snapshot, ...]:
         pid = 0
         threads: list[list[Frame]] = []
         kinds: list[str] = []
@@ -41,14 +41,14 @@ class PythonStacks(DumpReader):
             elif (frame := _frame(line)) and threads and len(threads[-1]) < MOST_FRAMES:
                 threads[-1].append(frame)
         # py-spy names the main thread; faulthandler writes it last
-        chosen = kinds.index("MainThread") if "MainThread" in kinds else len(threads) - 1
-        return _snapshot(rank_in(name), pid, written, threads, chosen) if any(threads) else ()
+        index = kinds.index("MainThread") if "MainThread" in kinds else len(threads) - 1
+        return _snapshot(rank_in(name), pid, mtime, threads, index) if any(threads) else ()
 
 
 def _snapshot(
-    rank: int, pid: int, written: float, threads: list[list[Frame]], chosen: int
+    rank: int, pid: int, mtime: float, threads: list[list[Frame]], index: int
 ) -> tuple[Snapshot, ...]:
-    main = tuple(threads.pop(chosen))
+    main = tuple(threads.pop(index))
     if rank < 0 and not pid:
         raise ValueError("The name of its file must hold its rank, as in stack_rank5.txt.")
     return (
@@ -56,7 +56,7 @@ def _snapshot(
             source="python_stacks",
             rank=rank,
             pid=pid,
-            at=written,
+            at=mtime,
             stack=main,
             threads=tuple(map(tuple, threads)),
         ),

@@ -161,9 +161,9 @@ class SizeColumn(NamedTuple):
         self, run: ResultBuilder, value: float, params: Mapping[str, Scalar], size: int = 0
     ) -> None:
         """Add one figure, of a row of this many bytes, to a result."""
-        moved = size if self.moved else 0
+        payload = size if self.moved else 0
         point = {**params, **dict(self.more)}
-        run.add(self.definition, value * self.times / self.over, point, size=moved)
+        run.add(self.definition, value * self.times / self.over, point, size=payload)
 
 
 def decoded(text: str, kind: type[S]) -> S | None:

@@ -114,12 +114,12 @@ def _deviation(values: Sequence[float]) -> float:
 def _note_unlike(
     run: ResultBuilder,
     name: str,
-    printed: float | None,
+    figure: float | None,
     values: Sequence[float],
     statistic: Callable[[Sequence[float]], float],
 ) -> None:
-    if printed is None or not values:
+    if figure is None or not values:
         return
     computed = statistic(values)
-    if abs(printed - computed) > CLOSE * max(abs(printed), abs(computed), 1):
-        run.note("other_mean", name, printed, computed)
+    if abs(figure - computed) > CLOSE * max(abs(figure), abs(computed), 1):
+        run.note("other_mean", name, figure, computed)

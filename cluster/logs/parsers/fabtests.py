@@ -58,8 +58,8 @@ class Fabtests(RunParser):
     _command = ""
 
     def take(self, line: str, lineno: int) -> bool:
-        if named := _NAMED_ROW.match(line):
-            return self._figures(self._open(lineno), int(named[1]), named[2], named[3])
+        if row := _NAMED_ROW.match(line):
+            return self._figures(self._open(lineno), int(row[1]), row[2], row[3])
         if _HEAD.match(line):
             self._begin(lineno, self._command)
             self._columns, self._command = len(line.split()), ""
@@ -75,19 +75,19 @@ class Fabtests(RunParser):
         if len(cells) != self._columns or not cells[-4].endswith("s"):
             return False
         match = _SIZE.fullmatch(cells[-8] if cells[-6].startswith("=") else cells[-7])
-        many = round(float(match[1]) * BINARY[match[2].upper()]) if match else -1
-        if many < 0 or number(cells[-1]) is None:
+        size = round(float(match[1]) * BINARY[match[2].upper()]) if match else -1
+        if size < 0 or number(cells[-1]) is None:
             return False
-        return self._figures(run, many, cells[-3], cells[-2])
+        return self._figures(run, size, cells[-3], cells[-2])
 
-    def _figures(self, run: ResultBuilder, many: int, rate_: str, time_: str) -> bool:
+    def _figures(self, run: ResultBuilder, size: int, rate_: str, time_: str) -> bool:
         rate, time = number(rate_), number(time_)
         if rate is None or time is None:
             return False
-        expected = many / time if time else 0.0  # a size such as 1.5k is rounded
+        expected = size / time if time else 0.0  # a size such as 1.5k is rounded
         slack = SLACK + RESOLUTION / time if time else 1.0
         if abs(rate - expected) > RESOLUTION + slack * max(expected, rate):
             return False
         for column, value in zip(COLUMNS, (time, rate), strict=True):
-            column.add(run, value, {"size": many}, many)
+            column.add(run, value, {"size": size}, size)
         return True

@@ -72,12 +72,12 @@ class Horovod(RunParser):
             self._clear_up(builder, value)
             self._ended = True
         else:
-            about = _ABOUT.match(line)
-            if about and about[1] == "Model":
+            setting = _ABOUT.match(line)
+            if setting and setting[1] == "Model":
                 self._about.clear()
-            if about:
-                self._about[about[1]] = about[2][:200]
-            return bool(about or _KNOWN.match(line))
+            if setting:
+                self._about[setting[1]] = setting[2][:200]
+            return bool(setting or _KNOWN.match(line))
         return True
 
     def _clear_up(self, builder: ResultBuilder, total: float) -> None:
@@ -86,8 +86,8 @@ class Horovod(RunParser):
         if not unclear:
             return
         middle = median(unclear)
-        for definition, printed in ((ITERATION_ALL, total), (ITERATION, self._single_rate)):
-            if abs(middle - printed) <= NEAR * printed:
+        for definition, rate in ((ITERATION_ALL, total), (ITERATION, self._single_rate)):
+            if abs(middle - rate) <= NEAR * rate:
                 for value in unclear:
                     builder.add(definition, value)
                 return

@@ -210,18 +210,18 @@ class Imb(RunParser):
         values = numbers(cells)
         if values is None or not columns or len(cells) != len(columns) or self._run is None:
             return False
-        named = dict(zip(reversed(columns), reversed(values), strict=True))
+        row = dict(zip(reversed(columns), reversed(values), strict=True))
         point = dict(self._params)
         self._next = 0
-        if "Group" in named:
-            point["group"] = int(named.pop("Group"))
+        if "Group" in row:
+            point["group"] = int(row.pop("Group"))
         size = 0
-        if "#bytes" in named:
+        if "#bytes" in row:
             row_size = count(cells[columns.index("#bytes")])
             if row_size is None or row_size < self._last:
                 return False  # a row of another benchmark: here sizes rise
             size = point["size"] = self._last = row_size
-        scale = self._scale(named, size)
+        scale = self._scale(row, size)
         if scale is None:
             return False
         for index, (column, value) in enumerate(zip(columns, values, strict=True)):
@@ -238,12 +238,12 @@ class Imb(RunParser):
         name = self._name.lower().removeprefix("multi-")
         return name.removesuffix("specificsource").removesuffix("anysource")
 
-    def _scale(self, named: dict[str, float], size: int) -> float | None:
+    def _scale(self, row: dict[str, float], size: int) -> float | None:
         """Find the megabyte of a row from its size over its time; none if neither fits."""
-        if "Msg/sec" in named:
+        if "Msg/sec" in row:
             return MB  # this column was added after the change to 1e6 bytes
-        rate = named.get("Mbytes/sec")
-        time = named.get("t[usec]", named.get("t_max[usec]"))
+        rate = row.get("Mbytes/sec")
+        time = row.get("t[usec]", row.get("t_max[usec]"))
         if not rate or not time or not size:
             return self._usual
         ways = WAYS.get(self._test)
@@ -251,7 +251,7 @@ class Imb(RunParser):
         once = size / time * MICRO
         slack = SLACK + ROUNDING / time + ROUNDING / rate
         fits = {
-            scale: min(abs(rate * scale / (many * once) - 1) for many in multiples)
+            scale: min(abs(rate * scale / (multiple * once) - 1) for multiple in multiples)
             for scale in (self._usual, MB, MIB)  # if both fit, that of the version
         }
         if fits[self._usual] <= slack / 2:
@@ -301,11 +301,11 @@ def _kind(test: str, column: str, *, counted: bool, pair: bool) -> Definition | 
 
 
 def _rate(test: str, *, counted: bool, pair: bool) -> Definition:
-    many = counted and not pair
+    is_multi = counted and not pair
     if _FILE.match(test):
         return FILES
     if test in ONE_WAY or (test == "pingping" and not counted):
-        return PAIRS if many else BANDWIDTH
+        return PAIRS if is_multi else BANDWIDTH
     if test in BOTH or test == "pingping":
-        return PAIRS_BOTH_WAYS if many else BOTH_WAYS
+        return PAIRS_BOTH_WAYS if is_multi else BOTH_WAYS
     return TOTAL

@@ -123,8 +123,8 @@ class Iperf2(Parser):
         test = self._owners.get(name) or self._owners.get(name.lstrip("*")) or self._open(lineno)
         if test.has_ended(name, flow):
             test = self._new(lineno, test)
-        for own in self._tests[-2:] if name == tcp.SUM and self._is_dual else (test,):
-            own.row(name, flow, match)
+        for owner in self._tests[-2:] if name == tcp.SUM and self._is_dual else (test,):
+            owner.row(name, flow, match)
         return True
 
     @property
@@ -133,15 +133,15 @@ class Iperf2(Parser):
         roles = [test.role for test in self._tests[-2:]]
         return roles == ["server", "client"] and self._tests[-1].is_beside
 
-    def _new(self, lineno: int, like: Iperf2Test | None = None) -> Iperf2Test:
+    def _new(self, lineno: int, template: Iperf2Test | None = None) -> Iperf2Test:
         newest = self._tests[-1] if self._tests else None
         # A server that only printed that it listens is the other side of this client.
         is_server_side = newest is not None and newest.role == "server"
-        self._tests.append(Iperf2Test(lineno, is_beside=like is None and is_server_side))
+        self._tests.append(Iperf2Test(lineno, is_beside=template is None and is_server_side))
         while len(self._tests) > OPEN and self._tests[0] not in self._owners.values():
             self._parsed.append(self._tests.pop(0).parsed())
-        if like is not None:
-            self._tests[-1].role, self._tests[-1].protocol = like.role, like.protocol
+        if template is not None:
+            self._tests[-1].role, self._tests[-1].protocol = template.role, template.protocol
         return self._tests[-1]
 
     def _open(self, lineno: int) -> Iperf2Test:
@@ -397,7 +397,7 @@ class Iperf2Test:
             for value in values:
                 builder.add(INTERVAL, value, params)
         for stream, udp in self._datagrams_of if ways else ():
-            self._lost(stream, udp)
+            self._add_loss(stream, udp)
         if not builder.empty:
             builder.lack("only_intervals")
 
@@ -406,12 +406,12 @@ class Iperf2Test:
         for flows in (self._flows, self._remote):
             for stream, flow in flows.items():
                 if flow.udp is not None and flow.is_whole and stream != tcp.SUM:
-                    self._lost(stream, flow.udp)
+                    self._add_loss(stream, flow.udp)
         for stream, flow in self._remote.items():
             point = {"protocol": self.protocol or "UDP", **self._stream(stream)}
             self._builder.add(RECEIVED, flow.rate, point)
 
-    def _lost(self, stream: str, udp: re.Match[str]) -> None:
+    def _add_loss(self, stream: str, udp: re.Match[str]) -> None:
         params = self._stream(stream)
         self._builder.add(JITTER, float(udp[1]) / 1e3, params)
         self._builder.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)

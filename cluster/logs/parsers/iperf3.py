@@ -263,8 +263,8 @@ class TextReport:
             self._builder.set(name, matched[1] if matched else "")
 
     def row(self, match: re.Match[str]) -> bool:
-        stream, named, begin, end, _, _, _, rest = match.groups()
-        way, rate = named or "", _rate(match)
+        stream, label, begin, end, _, _, _, rest = match.groups()
+        way, rate = label or "", _rate(match)
         self.is_begun = True
         if stream != SUM:
             self._streams[stream] = None
@@ -333,9 +333,9 @@ class TextReport:
         builder.lack("only_intervals")
         for stream, udp in self._datagrams:
             params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
-            jitter, lost = _jitter_and_loss(udp)
+            jitter, loss = _jitter_and_loss(udp)
             builder.add(JITTER, jitter, params)
-            builder.add(LOST, lost, params)
+            builder.add(LOST, loss, params)
 
     def _total(self, way: str, rates: Mapping[str, float]) -> tuple[str, dict[str, Scalar]]:
         """Choose the total of all streams, their sum or the only stream, and count them."""

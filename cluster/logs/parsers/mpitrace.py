@@ -187,14 +187,14 @@ class _Profile:
         rank, *cells = line.split() or [""]
         if not self._columns or count(rank) is None or len(cells) != len(self._columns):
             return False
-        named = {
+        fields = {
             name: (cell, unit) for (name, unit), cell in zip(self._columns, cells, strict=True)
         }
-        host = named.pop("hostname", named.pop("host", ("", "")))[0]
-        values = {name: number(cell) for name, (cell, _) in named.items()}
+        host = fields.pop("hostname", fields.pop("host", ("", "")))[0]
+        values = {name: number(cell) for name, (cell, _) in fields.items()}
         if None in values.values():
             return False
-        scale = BINARY.get(named.get("size", ("", " "))[1][:1], 1.0)
+        scale = BINARY.get(fields.get("size", ("", " "))[1][:1], 1.0)
         figures = {name: value or 0.0 for name, value in values.items()}
         task = TaskTimes(
             rank=int(rank),

@@ -154,7 +154,7 @@ class NcclDebug(Parser):
         if len(self._messages) > MOST_SEEN:
             self._messages.clear()  # at worst, messages are read again
 
-    def _named(self, text: str) -> None:
+    def _keep_versions(self, text: str) -> None:
         """Keep the versions in a text: several processes may print into one line."""
         for library, version in _VERSION.findall(text):
             self._library, self._versions[version] = library, None
@@ -165,7 +165,7 @@ class NcclDebug(Parser):
         oldest = _OLDEST.search(line) if "rank access" in line else None
         old = _OLD.match(line) if "INFO " in line or "WARN " in line else None
         if version:
-            self._named(line)
+            self._keep_versions(line)
         elif old and old[1]:
             self._read(old[1])
         elif old and old[2]:
@@ -266,7 +266,7 @@ class NcclDebug(Parser):
 
     def _rare(self, message: str) -> None:
         if "CCL version" in message:
-            self._named(message)
+            self._keep_versions(message)
         if message.startswith("NET/"):
             network = _NETWORK.match(message)
             interfaces = _INTERFACE.findall(network[2]) if network else []
@@ -315,10 +315,10 @@ class NcclDebug(Parser):
 
     def _succeeded(self, process: str) -> bool:
         """Tell whether a process belongs to nccl-tests, and all its tests succeeded."""
-        own = [t for t in self._trials if t.covers(process, self._set_up.get(process, ()))]
+        trials = [t for t in self._trials if t.covers(process, self._set_up.get(process, ()))]
         if len(self._trials) == 1 and not (self._trials[0].processes or process in self._set_up):
-            own = self._trials  # it names none, and no other test is there
-        return bool(own) and all(trial.succeeded for trial in own)
+            trials = self._trials  # it names none, and no other test is there
+        return bool(trials) and all(trial.succeeded for trial in trials)
 
     def _log(self) -> NcclLog:
         edges = [

@@ -122,7 +122,7 @@ class Netperf(RunParser):
             if len(self._fields) > 1:
                 self._throughput(run, self._fields["THROUGHPUT"], self._fields["THROUGHPUT_UNITS"])
 
-    def _chosen(self, run: ResultBuilder, cells: list[str]) -> bool:
+    def _read_selection(self, run: ResultBuilder, cells: list[str]) -> bool:
         """Read the row of the columns that were asked for: -o prints them with commas."""
         heads, self._heads = self._heads, []
         fields = {head: cell.strip() for head, cell in zip(heads, cells, strict=False)}
@@ -144,7 +144,7 @@ class Netperf(RunParser):
         return True
 
     def _row(self, run: ResultBuilder, line: str, lineno: int) -> bool:
-        if self._heads and self._chosen(run, line.split(",")):
+        if self._heads and self._read_selection(run, line.split(",")):
             return True
         cells, row = line.split(), _CELLS.match(line)
         if run.title.startswith("OMNI"):

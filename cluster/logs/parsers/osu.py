@@ -342,8 +342,8 @@ _ONE_SIDED = re.compile(
 def said_by(title: str) -> tuple[str, str, bool]:
     """Return test that a title names, the memory of its buffers, and whether it is one-sided."""
     memory = _MEMORY.search(title)
-    named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
-    test = named[1] if named else title
+    match = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
+    test = match[1] if match else title
     return test, memory[1] if memory else "", _ONE_SIDED.search(title) is not None
 
 

@@ -136,17 +136,17 @@ class Perftest(RunParser):
         values, size = numbers(cells), count(cells[0])
         if not values or size is None or len(cells) != len(self._columns):
             return False
-        named = dict(zip(self._columns, values, strict=True))
-        rate, messages = named.get(f"BW average[{MEBI}]"), named.get(MESSAGES)
+        row = dict(zip(self._columns, values, strict=True))
+        rate, messages = row.get(f"BW average[{MEBI}]"), row.get(MESSAGES)
         if rate and messages and _unit(size, rate, messages) == GBITS:
             run.note("wrong_head", GBITS)
-            named = {name.replace(MEBI, GBITS): value for name, value in named.items()}
-        self._add(run, size, named)
+            row = {name.replace(MEBI, GBITS): value for name, value in row.items()}
+        self._add(run, size, row)
         return True
 
-    def _add(self, run: ResultBuilder, size: int, named: dict[str, float]) -> None:
+    def _add(self, run: ResultBuilder, size: int, row: dict[str, float]) -> None:
         point = {**self._params, "size": size}
-        for name, value in named.items():
+        for name, value in row.items():
             column = self._column(run, name)
             if column and (value or column.definition is not PEAK):  # 0: it was not measured
                 column.add(run, value, point, size)
@@ -192,20 +192,20 @@ class Perftest(RunParser):
         size, unit = count(columns.get("MsgSize", "")), ""
         if size is None:
             return
-        named = {f"{name}[usec]": number(columns.get(name, "")) for name in _TIMES}
+        row = {f"{name}[usec]": number(columns.get(name, "")) for name in _TIMES}
         for key, tail in ((key, _TAIL_KEY.fullmatch(key)) for key in columns):
             if tail:
-                named[f"{tail[1].replace('_', '.')}% percentile[usec]"] = number(columns[key])
+                row[f"{tail[1].replace('_', '.')}% percentile[usec]"] = number(columns[key])
         if "BW_average" in columns:
             rates = (number(columns.get(name, "")) or 0.0 for name in ("BW_average", "MsgRate"))
             unit = _unit(size, *rates)
         if unit:
-            named[f"BW peak[{unit}]"] = number(columns.get("BW_peak", ""))
-            named[f"BW average[{unit}]"] = number(columns["BW_average"])
+            row[f"BW peak[{unit}]"] = number(columns.get("BW_peak", ""))
+            row[f"BW average[{unit}]"] = number(columns["BW_average"])
         elif "BW_average" in columns:
             run.fail("its rates have no unit, and agree with its messages per second in none")
-        named["MsgRate[Mpps]"] = number(columns.get("MsgRate", ""))
-        self._add(run, size, {name: v for name, v in named.items() if v is not None})
+        row["MsgRate[Mpps]"] = number(columns.get("MsgRate", ""))
+        self._add(run, size, {name: v for name, v in row.items() if v is not None})
 
 
 def _unit(size: int, rate: float, messages: float) -> str:

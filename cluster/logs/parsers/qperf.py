@@ -112,10 +112,10 @@ def _rate(test: str) -> Definition:
 
 def _scale(name: str, unit: str, test: str) -> tuple[Definition, float, float] | None:
     """Return the metric of a figure, by what to multiply it, and by what to divide it."""
-    moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
+    byte_unit, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
     if name == "latency":
         return (LATENCY, 1.0, TIMES[unit]) if unit in TIMES else None
-    if name.endswith("bw") and moved:
-        bits = 8 if moved[2].startswith("b") and moved[2] != "bytes" else 1
-        return _rate(test), POWERS[moved[1]], bits
+    if name.endswith("bw") and byte_unit:
+        bits = 8 if byte_unit[2].startswith("b") and byte_unit[2] != "bytes" else 1
+        return _rate(test), POWERS[byte_unit[1]], bits
     return (RATE, POWERS[messages[1]], 1.0) if name.endswith("msg_rate") and messages else None

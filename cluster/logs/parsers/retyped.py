@@ -114,11 +114,11 @@ def _column(head: str) -> SizeColumn | None:
     """Return what a column measures, by its name and unit."""
     match = _HEAD.fullmatch(head) or _HEAD.fullmatch(head.replace("_", " "))
     unit = (match[2] or _UNNAMED.get(match[1].lower())) if match else None
-    times, over = _UNITS.get(unit, (0, 0)) if unit else (0, 0)
+    times, divisor = _UNITS.get(unit, (0, 0)) if unit else (0, 0)
     if match is None or not times:
         return None
     kind = next(kind for begin, kind in _KINDS.items() if match[1].lower().startswith(begin))
-    return SizeColumn(kind, times, over) if (kind.unit == "s") == (times == 1) else None
+    return SizeColumn(kind, times, divisor) if (kind.unit == "s") == (times == 1) else None
 
 
 def _size(cell: str) -> int | None:

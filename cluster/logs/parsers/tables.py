@@ -139,10 +139,10 @@ class Tables(RunParser):
         builder = self._run
         if builder is None:
             return False
-        named = dict(zip(self._columns, cells, strict=False))
+        row = dict(zip(self._columns, cells, strict=False))
         settings = _settings(self._columns)
-        params = {name: _value(cell) for name in settings if (cell := named.get(name))}
-        if gpus := _GPUS.search(named.get("description", "")):
+        params = {name: _value(cell) for name in settings if (cell := row.get(name))}
+        if gpus := _GPUS.search(row.get("description", "")):
             params["gpus"] = int(gpus[1] or gpus[2])
         if commented:
             builder.note("html_comments")
@@ -153,15 +153,15 @@ class Tables(RunParser):
             if self._rows[key] > 1:
                 params["row"] = self._rows[key]
         has_unit = "/s" in "".join(cells).lower()
-        names = named if has_unit else _with_figures(tuple(named))
-        rated = [name for name, cell in named.items() if _RATE.match(cell)]
+        names = row if has_unit else _with_figures(tuple(row))
+        rated = [name for name, cell in row.items() if _RATE.match(cell)]
         ambiguous = _with_common_metric(self._columns)
         several = sum(not name.startswith("expected") for name in rated) > 1
         is_any = False
         for name in names:
             is_one = not (several or name in ambiguous) or name.startswith("expected")
             point = params if is_one else {**params, "heading": name}  # of several rates in a row
-            for definition, text, scale, more in _figures(name, named[name]):
+            for definition, text, scale, more in _figures(name, row[name]):
                 if (value := number(text)) is not None:
                     builder.add(definition, value * scale, {**point, **more})
                     is_any = True
@@ -195,8 +195,8 @@ def _kind(column: str) -> Definition | None:
     if _RATIO.search(column) or column[:1].isdigit():  # it is a figure, and no name
         return None
     kinds = [definition for pattern, definition in _KINDS if pattern.search(column)]
-    named = column.startswith("throughput") and (kinds or _UNIT.search(column) is None)
-    if not kinds and not named:
+    is_throughput = column.startswith("throughput") and (kinds or _UNIT.search(column) is None)
+    if not kinds and not is_throughput:
         return None
     if _PER_GPU.search(column):
         return EACH
@@ -221,8 +221,8 @@ def _plain(text: str) -> str:
 def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns that describe what was run."""
     other_columns = (name for name in columns if name not in ABOUT and _SETTING.search(name))
-    named = (name for name in other_columns if not _RESULT.search(name) and _kind(name) is None)
-    return *(name for name in ABOUT if name in columns), *dict.fromkeys(named)
+    names = (name for name in other_columns if not _RESULT.search(name) and _kind(name) is None)
+    return *(name for name in ABOUT if name in columns), *dict.fromkeys(names)
 
 
 @lru_cache(MOST)

@@ -67,8 +67,8 @@ class TfCnn(RunParser):
             self._open(lineno).add(TOTAL, self._totals[-1])
         elif _HEAD.match(line):
             self._open(lineno)
-        elif about := _ABOUT.match(line):
-            self._about[about[1]] = about[2][:200]
+        elif setting := _ABOUT.match(line):
+            self._about[setting[1]] = setting[2][:200]
         else:
             return _KNOWN.match(line) is not None
         return True
@@ -77,12 +77,12 @@ class TfCnn(RunParser):
         builder.title = f"tf_cnn_benchmarks {self._about.get('Model', '')}".strip()
         for name, value in self._about.items():
             builder.note("setting", name.lower(), value)
-        many = max(self._steps.values(), default=0)
-        if many > 1:
-            builder.note("mixed_processes", many)
+        processes = max(self._steps.values(), default=0)
+        if processes > 1:
+            builder.note("mixed_processes", processes)
         if len(self._totals) > 1:
             builder.note("several_totals", len(self._totals))
-        if len(self._rates) == many:
+        if len(self._rates) == processes:
             _note_other_total(builder, self._totals, self._rates)
         if builder.empty:
             text = "there is no step: it failed, or the log is cut off"
@@ -95,8 +95,8 @@ def _note_other_total(run: ResultBuilder, totals: list[float], rates: list[float
     """Add a note if the totals of one run do not follow from the last step's rates."""
     if not totals or not all(rates) or max(totals) > (1 + ALIKE) * min(totals):
         return
-    printed = sum(rates)
-    times = max(1, round(totals[0] / printed)) if len(rates) == 1 else 1
-    if abs(totals[0] - times * printed) > ALIKE * totals[0]:
+    rate_sum = sum(rates)
+    times = max(1, round(totals[0] / rate_sum)) if len(rates) == 1 else 1
+    if abs(totals[0] - times * rate_sum) > ALIKE * totals[0]:
         kind: NoteKind = "other_total" if len(rates) > 1 else "other_total_each"
-        run.note(kind, totals[0], printed)
+        run.note(kind, totals[0], rate_sum)

@@ -184,10 +184,10 @@ class TrainingThroughput(RunParser):
             yield DEVICE_TOKENS, rate
 
     def _add(self, lineno: int, match: re.Match[str], default: Definition | None) -> bool:
-        named = match.groupdict()
-        definition = default or _BY_WORD[named["word"].lower()]
-        text, name = match["value"].rstrip(","), named.get("name") or ""
-        scale = _SCALES.get(named.get("scale") or "", 1.0) * (TERA if definition is FLOPS else 1.0)
+        groups = match.groupdict()
+        definition = default or _BY_WORD[groups["word"].lower()]
+        text, name = match["value"].rstrip(","), groups.get("name") or ""
+        scale = _SCALES.get(groups.get("scale") or "", 1.0) * (TERA if definition is FLOPS else 1.0)
         if definition is TOKENS and name == "tps" and _THOUSANDS.fullmatch(text) is not None:
             text = text.replace(",", "")
         value = number(text)

@@ -58,13 +58,13 @@ def order_differs(situation: Situation) -> Cause | None:
 
 def shape_differs(situation: Situation) -> Cause | None:
     """Different sizes or types in one collective, the first that differs."""
-    differing = first_difference(situation, _brought)
+    differing = first_difference(situation, _describe_values)
     if differing is None:
         return None
     return _cause(situation, differing, "possible" if differing.even else "likely")
 
 
-def _brought(operation: Operation) -> str:
+def _describe_values(operation: Operation) -> str:
     """Return how many values of which types; their shape is free."""
     if operation.name not in EQUAL or not operation.sizes:
         return ""

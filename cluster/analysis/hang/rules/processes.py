@@ -28,11 +28,11 @@ def process_gone(situation: Situation) -> Cause | None:
     """
     ranks = situation.in_state("gone", "dead")
     views = [situation.view(rank) for rank in ranks]
-    lost = [view for view in views if view.rank in situation.awaited or view.state == "dead"]
-    if lost:
-        was_there = all(view.pid and view.state == "gone" for view in lost)
+    gone_views = [view for view in views if view.rank in situation.awaited or view.state == "dead"]
+    if gone_views:
+        was_there = all(view.pid and view.state == "gone" for view in gone_views)
         sure: Confidence = "certain" if was_there else "likely"
-        return situation.cause([view.rank for view in lost], sure, hard=True)
+        return situation.cause([view.rank for view in gone_views], sure, hard=True)
     return None if situation.stuck else situation.cause(ranks, "possible")
 
 

@@ -423,17 +423,17 @@ def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
     It has no bus where the links of the GPUs differ, and no memory where the peaks do: a bound of
     one would be wrong for another.
     """
-    own = [m for m in measurements if m.metric in (LINK, MEMORY)]
-    models = {str(m.params["model"]) for m in own}
-    if not any(m.metric == LINK for m in own) or len(models) != 1:
+    rates = [m for m in measurements if m.metric in (LINK, MEMORY)]
+    models = {str(m.params["model"]) for m in rates}
+    if not any(m.metric == LINK for m in rates) or len(models) != 1:
         return None
     model = models.pop()
     base = of_devices([model]) or Hardware(name=model)
-    slots = {str(m.params["slot"]) for m in own if m.metric == LINK}
+    slots = {str(m.params["slot"]) for m in rates if m.metric == LINK}
     bus = slot_bandwidth(slots.pop()) if len(slots) == 1 else None
     if bus is not None:
         bus = msgspec.structs.replace(bus, source=f"{bus.source} (in use)")
-    memory = [m for m in own if m.metric == MEMORY]
+    memory = [m for m in rates if m.metric == MEMORY]
     peak = None if memory else base.memory
     if len({m.values[0] for m in memory}) == 1:
         clock, bits = (int(memory[0].params[name]) for name in ("MHz", "bits"))

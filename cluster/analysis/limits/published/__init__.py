@@ -149,8 +149,8 @@ def results_of(definition: str) -> tuple[PublishedResult, ...]:
     """
     runs: list[PublishedRun] = []
     for name in FILES:
-        chosen = [f"{ENTRY}{e}" for e in _text(name).split(ENTRY)[1:] if definition in e]
-        runs += read("".join(chosen), name) if chosen else ()
+        entries = [f"{ENTRY}{e}" for e in _text(name).split(ENTRY)[1:] if definition in e]
+        runs += read("".join(entries), name) if entries else ()
     return points(run for run in runs if run.definition == definition)
 
 
@@ -287,8 +287,8 @@ def _compare_nearest(summary: Summary, candidates: Sequence[PublishedResult]) ->
     nearest = _nearest_of_each_run(comparable, summary.params)[:ENOUGH]
     if not nearest:
         return None
-    below = any(_is_far_below(summary, result) for result in nearest)
-    return Published(results=tuple(r.id for r in nearest), word="low" if below else "")
+    is_below = any(_is_far_below(summary, result) for result in nearest)
+    return Published(results=tuple(r.id for r in nearest), word="low" if is_below else "")
 
 
 def _is_alike(run: PublishedRun, summary: Summary, definition: Definition, board: Hardware) -> bool:

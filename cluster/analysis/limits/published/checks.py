@@ -58,7 +58,7 @@ def problems(runs: Sequence[PublishedRun]) -> tuple[EntryProblem, ...]:
 
 def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[EntryProblem, ...]:
     """Compare an entry with the values that our parsers read from its log."""
-    printed = Counter(
+    log_values = Counter(
         (m.params.get("size", 0), _rounded(value))
         for m in measurements
         if m.definition == run.definition
@@ -68,7 +68,7 @@ def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[Entr
         EntryProblem(result.id, "not_in_log", (value,))
         for result in published.points([run])
         for value in result.values
-        if not printed[result.size, _rounded(value)]
+        if not log_values[result.size, _rounded(value)]
     )
 
 

@@ -74,8 +74,8 @@ def shared_core(evidence: Evidence) -> Finding | None:
         any_core = {processor for core in machine.physical_cores for processor in core}
         bound = {p: set(p.processors) for p in ranks if not any_core <= set(p.processors)}
         touched = {
-            p: frozenset(core for core in machine.physical_cores if not own.isdisjoint(core))
-            for p, own in bound.items()
+            p: frozenset(core for core in machine.physical_cores if not cpus.isdisjoint(core))
+            for p, cpus in bound.items()
         }
         places = {p: place for p, place in touched.items() if place}
         free = len(machine.physical_cores) - len(frozenset().union(*places.values()))
@@ -108,8 +108,8 @@ def _load(evidence: Evidence, boot: str) -> OtherLoad | None:
     if used + stolen < max(BUSY * processors, LEAST_BUSY):
         return None
     remaining = max(SMALLEST_SHARE, (processors - used - stolen) / processors)
-    own = min(t.own / t.took if t.took else 0.0 for t in times)  # a rank without work polls
-    slowdown = 1 / max(remaining, min(own, 1.0))
+    share = min(t.own / t.took if t.took else 0.0 for t in times)  # a rank without work polls
+    slowdown = 1 / max(remaining, min(share, 1.0))
     return OtherLoad(
         host=ranks[0].host, used=used, processors=processors, stolen=stolen, slowdown=slowdown
     )

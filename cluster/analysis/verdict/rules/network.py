@@ -34,10 +34,10 @@ def one_flow(evidence: Evidence) -> Finding | None:
 def _streams_help(evidence: Evidence) -> Finding | None:
     rates = [s for s in evidence.between_hosts() if count(s, "streams")]
     alone = [s for s in rates if count(s, "streams") == 1]
-    many = [s for s in rates if count(s, "streams") > 1]
-    if not alone or not many or many[0].median < GAIN * alone[0].median:
+    parallel_rates = [s for s in rates if count(s, "streams") > 1]
+    if not alone or not parallel_rates or parallel_rates[0].median < GAIN * alone[0].median:
         return None
-    return Finding(kind="one_flow", confidence="certain", series=alone[0], other=many[0])
+    return Finding(kind="one_flow", confidence="certain", series=alone[0], other=parallel_rates[0])
 
 
 def _at_a_cap(evidence: Evidence) -> Finding | None:
@@ -202,10 +202,10 @@ def retransmissions(evidence: Evidence) -> Finding | None:
     """Many segments were retransmitted, so the path loses packets."""
     for again in evidence.series("retransmits"):
         transfers = [s for s in evidence.between_hosts() if s.metric in ("sent", "received")]
-        many = again.median
-        if many > 1000 and transfers and (transfers[0].share or 0) < 0.9:  # noqa: PLR2004
+        segments = again.median
+        if segments > 1000 and transfers and (transfers[0].share or 0) < 0.9:  # noqa: PLR2004
             return Finding(
-                kind="retransmissions", confidence="possible", figure=many, series=transfers[0]
+                kind="retransmissions", confidence="possible", figure=segments, series=transfers[0]
             )
     return None
 
@@ -272,10 +272,10 @@ def firmware_differs(evidence: Evidence) -> Finding | None:
 def datagrams_lost(evidence: Evidence) -> Finding | None:
     """Many datagrams of UDP did not arrive."""
     series = (*evidence.series("lost"), *evidence.series("derived_lost"))
-    lost = max((s.median for s in series), default=0.0)
-    if lost < LOST:
+    share = max((s.median for s in series), default=0.0)
+    if share < LOST:
         return None
-    return Finding(kind="datagrams_lost", confidence="certain", figure=lost)
+    return Finding(kind="datagrams_lost", confidence="certain", figure=share)
 
 
 def bond_reorders(evidence: Evidence) -> Finding | None:

@@ -20,16 +20,16 @@ NEAR = 0.015  # of a mistake's factor
 def above_limit(evidence: Evidence) -> AboveLimit | None:
     """A value is better than possible; one above an assumption proves nothing against the value."""
     points = judged_points(evidence.summaries, evidence.definitions)
-    above = [s for s, _ in points if (s.share or 0.0) > BELIEVABLE]
-    certain = [s for s in above if not is_assumed(s)]
-    if not above:
+    suspects = [s for s, _ in points if (s.share or 0.0) > BELIEVABLE]
+    certain = [s for s in suspects if not is_assumed(s)]
+    if not suspects:
         return None
-    worst = max(certain or above, key=lambda s: s.share or 0.0)
+    worst = max(certain or suspects, key=lambda s: s.share or 0.0)
     share = worst.share or 0.0
     if not certain:
         return AboveLimit(summary=worst, confidence="possible")
     guess = next((mistake for off, mistake in MISTAKES if abs(share / off - 1) < NEAR), None)
-    named = _names_participants(worst, evidence)
+    is_named = _names_participants(worst, evidence)
     # The interfaces that the log names, if more than were stated explain the share.
     stated = evidence.hardware.nics if evidence.hardware else 0
     used = max((len(log.interfaces) for log in evidence.nccl), default=0)
@@ -37,7 +37,7 @@ def above_limit(evidence: Evidence) -> AboveLimit | None:
         used = 0
     return AboveLimit(
         summary=worst,
-        confidence="certain" if named and not used else "likely",
+        confidence="certain" if is_named and not used else "likely",
         mistake=None if used else guess,
         interfaces=used,
     )
@@ -48,8 +48,8 @@ def _names_participants(summary: Summary, evidence: Evidence) -> bool:
     depends = summary.limit is not None and summary.limit.kind in NETWORKS
     if not depends or "hosts" not in summary.params:
         return True
-    named = [result for result in evidence.results if result.hosts and not result.hosts_of_job]
-    return bool(named) or not evidence.results
+    results = [result for result in evidence.results if result.hosts and not result.hosts_of_job]
+    return bool(results) or not evidence.results
 
 
 RULES = (above_limit,)

@@ -152,8 +152,8 @@ class NcclTests(Parser):
         return [cell for part in self._parts[heads[-1] :] for cell in part] if heads else []
 
     def _frame(self, text: str, lineno: int) -> bool:
-        begun = (perf_test.RANK, perf_test.FAILED, perf_test.FOOT)
-        if self._test is None and any(form.match(text) for form in begun):
+        forms = (perf_test.RANK, perf_test.FAILED, perf_test.FOOT)
+        if self._test is None and any(form.match(text) for form in forms):
             self._open(lineno)  # the log begins after its head
         elif self._test and self._test.is_mean_alone and perf_test.AVERAGE_LINE.match(text):
             self._new(lineno)  # the last line of another test
@@ -169,8 +169,8 @@ class NcclTests(Parser):
         return report is not None
 
     def results(self) -> tuple[Parsed, ...]:
-        if self._test is not None and (begun := self._torn()):
-            self._test.stopped = int(begun[0])
+        if self._test is not None and (row := self._torn()):
+            self._test.stopped = int(row[0])
         self._end()
         return tuple(self._parsed)
 
@@ -191,14 +191,14 @@ class NcclTests(Parser):
         """Begin a test, unless the one that has just begun is still at its head."""
         test = self._test
         is_mixed = test is not None and (not test.ended if test.is_begun else test.differs(text))
-        named = _NAME.match(text)
-        other = test is not None and named is not None and test.name not in ("", named[1])
+        match = _NAME.match(text)
+        other = test is not None and match is not None and test.name not in ("", match[1])
         if test is None or test.is_begun or other:  # another name: the last test failed at once
             test = self._new(lineno)
         test.is_mixed |= is_mixed
         test.head(text)
         test.headed = True
-        test.name = named[1] if named else test.name or self._command
+        test.name = match[1] if match else test.name or self._command
         self._command = ""  # the next test has its own
         test.checked &= "validation: 0" not in text
 

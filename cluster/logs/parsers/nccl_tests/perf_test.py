@@ -273,9 +273,9 @@ class PerfTest:
         slack = COARSE if "e" in half[0] else SLACK
         if agrees(size, time, algbw, busbw, slack):
             return [time, algbw, busbw]
-        named = len(self.ranks)
-        part = 1 - 1 / max(2, named)
-        if named > 1 and algbw == busbw and agrees(size * part, time, algbw, busbw, slack):
+        rank_count = len(self.ranks)
+        part = 1 - 1 / max(2, rank_count)
+        if rank_count > 1 and algbw == busbw and agrees(size * part, time, algbw, busbw, slack):
             self._partial = True
             return [time, algbw / part, busbw]
         return None
@@ -283,10 +283,10 @@ class PerfTest:
     def add(self, params: dict[str, Scalar], values: list[float], wrong: str) -> None:
         """Add half a row, whose last column is a count of wrong values or an error like 1e-06."""
         self._halves.append(HalfRow(params, *values))
-        many = number(wrong)
-        if many is not None and many >= 1:
+        errors = number(wrong)
+        if errors is not None and errors >= 1:
             place = f"{params['size']} B, {params['place']} of place"
-            self.builder.fail(f"{place}: {many:.0f} values were wrong")
+            self.builder.fail(f"{place}: {errors:.0f} values were wrong")
 
     def parsed(self) -> Parsed:
         builder = self.builder
@@ -367,8 +367,8 @@ def operation(program: str, family: str) -> str:
 
     If its own factor contradicts that, it is one of the `family`, the collectives which have it.
     """
-    named = program.removesuffix("_mpi").removesuffix("_perf").lower()
-    listed = _OPERATIONS.get(named.replace("_", ""), "")
+    stem = program.removesuffix("_mpi").removesuffix("_perf").lower()
+    listed = _OPERATIONS.get(stem.replace("_", ""), "")
     return listed if not family or _FAMILIES.get(listed) == family else family
 
 
