@@ -184,13 +184,13 @@ class IperfRank:
         return self.params.seconds + self.params.omit + SLACK
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
-        own = self.params
-        cells = [(definition, n) for definition in definitions for n in dict.fromkeys(own.streams)]
+        args = self.params
+        cells = [(definition, n) for definition in definitions for n in dict.fromkeys(args.streams)]
         for result, (definition, streams) in enumerate(cells):
             label = f"{definition.metric}, {streams} stream(s)"
             values = self.rank.begin(definition, {"streams": streams}, unit="B/s")
-            for number in range(own.iterations):
-                self.rank.progress(result + number / own.iterations, len(cells), label)
+            for number in range(args.iterations):
+                self.rank.progress(result + number / args.iterations, len(cells), label)
                 trial = IperfTest(definition=definition, streams=streams, number=number + 1)
                 values += self.once(trial)
             self.rank.end()
@@ -224,11 +224,11 @@ class IperfClient(IperfRank):
     """Connects to the server, and keeps the output of iperf3."""
 
     def once(self, trial: IperfTest) -> list[float]:
-        own, path = self.params, Path(trial.file)
+        params, path = self.params, Path(trial.file)
         port, end = self.rank.receive(self.comm, source=1)
         argv = [
             *(IPERF, "-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
-            *("-t", str(own.seconds), "-O", str(own.omit)),
+            *("-t", str(params.seconds), "-O", str(params.omit)),
             *(["-R"] if trial.definition is REVERSE else []),
         ]
         try:
@@ -256,7 +256,7 @@ class IperfClient(IperfRank):
         answer comes. mpirun then ends this rank while it waits, and reports the signal. The
         answer is needed: Linux may accept a connection for a rank that it is just ending.
         """
-        began = time.monotonic()
+        start = time.monotonic()
         answer = b""
         with (
             suppress(OSError),  # the rank was killed, or a firewall is between the hosts
@@ -264,7 +264,7 @@ class IperfClient(IperfRank):
         ):
             answer = connection.recv(len(ALIVE))
         if answer != ALIVE:
-            time.sleep(max(0.0, began + END_WITHIN - time.monotonic()))
+            time.sleep(max(0.0, start + END_WITHIN - time.monotonic()))
 
 
 def read_result(text: str, status: int = 0) -> float:

@@ -142,11 +142,11 @@ class Pairs(Benchmark[PairsParams]):
         nics = fleet.fabric_links.fabric.nics
         hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
         measured: list[PairTest] = []
-        began, simulated = time.monotonic(), 0.0
+        start, simulated = time.monotonic(), 0.0
 
         def remaining() -> float:
-            spent = max(simulated, time.monotonic() - began)
-            return params.seconds - spent if params.seconds else math.inf
+            seconds = max(simulated, time.monotonic() - start)
+            return params.seconds - seconds if params.seconds else math.inf
 
         def measure(step: SurveyStep) -> list[PairTest]:
             nonlocal simulated

@@ -186,11 +186,11 @@ def _parts(name: str, data: Data, whole: Data, n: int, rank: int) -> tuple[Data,
     import numpy as np  # noqa: PLC0415
 
     part = len(data) // n
-    own = slice(rank * part, (rank + 1) * part)
+    block = slice(rank * part, (rank + 1) * part)
     if name == "allgather":
-        return data[own], whole
+        return data[block], whole
     if name == "reduce_scatter":
-        return data, whole[own]
+        return data, whole[block]
     if name == "alltoall":
         turned = np.roll(data, -rank * part)
         return turned, turned

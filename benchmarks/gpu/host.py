@@ -89,12 +89,12 @@ class _GpuHost:
             sized: dict[str, Scalar] = {"gpu": gpu, "size": size}
             self._series(definitions.WITHIN_GPU, sized, 2 * size, copies.within)
         launches = CudaLaunches(self._torch, gpu)
-        for own, times in (
+        for definition, times in (
             (definitions.LAUNCH, launches.launch),
             (definitions.ROUND_TRIP, launches.round_trip),
             (definitions.EVENTS, launches.events),
         ):
-            values = self._rank.begin(own, {"gpu": gpu})
+            values = self._rank.begin(definition, {"gpu": gpu})
             values += times(self._params.kernels)
             self._rank.end()
 
@@ -112,11 +112,11 @@ class _GpuHost:
         point: dict[str, Scalar] = {"gpu": gpu, "numa": node, "size": size}
         for memory in ("pinned", "pageable"):
             pinned = memory == "pinned"
-            for own, times in (
+            for kind, times in (
                 (definitions.HOST_TO_GPU, copies.from_host),
                 (definitions.GPU_TO_HOST, copies.to_host),
             ):
-                self._series(own, {**point, "memory": memory}, size, partial(times, pinned=pinned))
+                self._series(kind, {**point, "memory": memory}, size, partial(times, pinned=pinned))
         point_of_both = {**point, "memory": "pinned"}
         self._series(definitions.BOTH_WAYS, point_of_both, 2 * size, copies.both_ways)
         if size == max(self._params.sizes):
@@ -132,18 +132,18 @@ class _GpuHost:
 
     def _series(
         self,
-        own: Definition,
+        definition: Definition,
         point: dict[str, Scalar],
         size: int,
         times: Callable[[int], list[float]],
     ) -> None:
         count = self._params.iterations or (MANY if size < SMALL else FEW)
-        values = self._rank.begin(own, point, size=size)
+        values = self._rank.begin(definition, point, size=size)
         values += times(count)
         self._rank.end()
 
-    def _record_rate(self, own: Definition, point: dict[str, Scalar], rate: float) -> None:
-        self._rank.begin(own, point, unit=own.unit).append(rate)
+    def _record_rate(self, definition: Definition, point: dict[str, Scalar], rate: float) -> None:
+        self._rank.begin(definition, point, unit=definition.unit).append(rate)
         self._rank.end()
 
 
@@ -189,19 +189,19 @@ def while_busy(
 ) -> tuple[GpuState, ...]:
     """Ask while another thread copies again and again."""
     stop = Event()
-    begun = Event()
+    start = Event()
 
     def run() -> None:
         try:
             while not stop.is_set():
                 copy()
-                begun.set()
+                start.set()
         finally:
-            begun.set()
+            start.set()
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    begun.wait()
+    start.wait()
     try:
         return ask()
     finally:

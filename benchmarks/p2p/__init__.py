@@ -54,9 +54,9 @@ class P2P(Benchmark[P2PParams]):
 
         With GPUs, memory_copy is left out: it measures the processor's memory.
         """
-        named = self.named(params.metrics)
+        metrics = self.named(params.metrics)
         return tuple(
-            definition for definition in named if params.buffer == "cpu" or definition is not COPY
+            definition for definition in metrics if params.buffer == "cpu" or definition is not COPY
         )
 
     def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
@@ -99,4 +99,4 @@ class P2P(Benchmark[P2PParams]):
 
     def planned(self, params: P2PParams, ranks: int) -> list[Planned]:
         series = series_of(self.selected(params), params)
-        return [Planned(metric=own.metric, params={"size": size}) for own, size in series]
+        return [Planned(metric=kind.metric, params={"size": size}) for kind, size in series]

@@ -58,8 +58,8 @@ class Exchange:
         while (seconds := self._estimate(cells, start, cost)) > LONG and self._budget > SHORTEST:
             self._budget /= 2
         if self._budget < BUDGET or seconds > LONG:
-            about = f"{seconds:.0f} s" if seconds < 2 * LONG else format_seconds(seconds)
-            self.rank.notice(f"It will take about {about}.")
+            duration = f"{seconds:.0f} s" if seconds < 2 * LONG else format_seconds(seconds)
+            self.rank.notice(f"It will take about {duration}.")
         for number, (definition, size) in enumerate(cells):
             label = f"{definition.metric} {format_size(size)}"
 
@@ -86,9 +86,9 @@ class Exchange:
                 )
         messages = Messages(self.data, definition, size)
         repeat = self.loops.prepared(definition, messages)
-        moved = self.data.moved(definition, size)
-        most = 1 if definition in BLOCKING else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
-        values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
+        payload = self.data.count_bytes(definition, size)
+        most = 1 if definition in BLOCKING else max(1, min(MOST_AT_ONCE, AT_ONCE // payload))
+        values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=payload)
         for result, seconds in samples(repeat, counts, most, self.data.comm, values):
             if definition in BLOCKING:
                 for value in seconds:
@@ -97,7 +97,7 @@ class Exchange:
         self.rank.end()
         if values and self.data.first and definition not in BLOCKING:
             middle = median(values)
-            value = moved / middle if definition.unit == "B/s" else middle
+            value = payload / middle if definition.unit == "B/s" else middle
             label = f"{definition.metric} {format_size(size)}"
             text = format_value(value, definition.unit)
             self.rank.print_line(f"Process {self.rank.number} {label}: {text} (n={len(values)})")
@@ -119,15 +119,15 @@ class Exchange:
             if definition is COPY:
                 continue
             counts = self._counts(definition, size)
-            moved = self.data.moved(definition, size) * cost
+            transfer = self.data.count_bytes(definition, size) * cost
             fewest = FEWEST + 1  # the first warms up
             if counts.seconds and definition in WINDOWED and size > LARGE:
-                moved = min(moved, max(WINDOW_WITHIN, size * cost))  # windows are shortened
+                transfer = min(transfer, max(WINDOW_WITHIN, size * cost))  # windows are shortened
                 total += PROBES * size * cost
-            value = 2 * start + moved
+            value = 2 * start + transfer
             if definition is LATENCY:  # answered, and mostly followed by what is not timed
                 untimed = (start + min(size, self.data.lead) * cost) if size > LARGE else 0.0
-                value = 2 * (start + moved + untimed)
+                value = 2 * (start + transfer + untimed)
             most = (counts.values + counts.warm_up) * value
             budget = counts.seconds * (1 + WARMING)
             total += min(most, max(budget, fewest * value)) if budget else most

@@ -91,7 +91,7 @@ class PairMemory:
             return not self.first
         return self.first or definition.aggregation != "one rank"
 
-    def moved(self, definition: Definition, size: int) -> int:
+    def count_bytes(self, definition: Definition, size: int) -> int:
         """Return the bytes that move during one value."""
         return size * self.window_of(definition, size) * (2 if definition is BIDIRECTIONAL else 1)
 

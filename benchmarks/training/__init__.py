@@ -38,18 +38,18 @@ class Training(Benchmark[TrainingParams]):
             left_out |= set(definitions.UTILISATION)
         if params.source == "memory":
             left_out.add(definitions.LINK_RATE)
-        return tuple(own for own in self.metrics if own not in left_out)
+        return tuple(definition for definition in self.metrics if definition not in left_out)
 
     def planned(self, params: TrainingParams, ranks: int) -> Iterator[Planned]:
         """Return each part of a step for each kind of step, and what is measured once."""
-        for own in self.selected(params):
-            if own in definitions.BY_PHASE:
-                for phase in params.phases[own in definitions.WAITS :]:
-                    yield Planned(metric=own.metric, params={"data": phase})
-            elif own not in (definitions.TIME_TO_ACCURACY, *definitions.UTILISATION) and (
-                ranks > 1 or own is not definitions.EXCHANGE_RATE
+        for definition in self.selected(params):
+            if definition in definitions.BY_PHASE:
+                for phase in params.phases[definition in definitions.WAITS :]:
+                    yield Planned(metric=definition.metric, params={"data": phase})
+            elif definition not in (definitions.TIME_TO_ACCURACY, *definitions.UTILISATION) and (
+                ranks > 1 or definition is not definitions.EXCHANGE_RATE
             ):
-                yield Planned(metric=own.metric)
+                yield Planned(metric=definition.metric)
 
     def gpus(self, params: TrainingParams, ranks_per_host: int) -> int:
         return ranks_per_host if params.device == "cuda" else 0

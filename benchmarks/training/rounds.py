@@ -81,8 +81,8 @@ class Utilisation:
         if self._sampler is not None:
             self._sampler.close()
 
-    def _series(self, own: Definition, phase: str) -> list[float]:
-        return self._rank.begin(own, {"data": phase}, unit=own.unit, is_beside=True)
+    def _series(self, definition: Definition, phase: str) -> list[float]:
+        return self._rank.begin(definition, {"data": phase}, unit=definition.unit, is_beside=True)
 
 
 class _Setting(NamedTuple):
@@ -189,11 +189,11 @@ def _rounds(setting: _Setting) -> None:
             setting.utilisation.computed(phase.name, rate, setting.trainer.flops)
         _probe(setting, results, number)
     results.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
-    for own, value in (
+    for definition, value in (
         (definitions.REQUESTS, setting.shard_source.requests),
         (definitions.BYTES_READ, setting.shard_source.bytes),
     ):
-        rank.begin(own, {}, unit=own.unit, is_beside=True).append(value)
+        rank.begin(definition, {}, unit=definition.unit, is_beside=True).append(value)
     rank.end()
     rank.progress(params.rounds, params.rounds, "rounds")
 
@@ -223,11 +223,11 @@ def _rounds(setting: _Setting) -> None:
 
 
 def _phase(rank: Rank, name: str) -> _Phase:
-    def series(own: Definition) -> list[float]:
-        return rank.begin(own, {"data": name}, is_beside=True)
+    def series(definition: Definition) -> list[float]:
+        return rank.begin(definition, {"data": name}, is_beside=True)
 
     waits = () if name == "resident" else LOADED
-    parts = {p: series(own) for p, own in definitions.PARTS.items() if p in (*OWN, *waits)}
+    parts = {p: series(part) for p, part in definitions.PARTS.items() if p in (*OWN, *waits)}
     return _Phase(name, series(definitions.STEP_TIME), parts)
 
 
@@ -312,20 +312,20 @@ class _Results:
         self._rates[phase].append(samples / slowest)
         return samples / slowest
 
-    def probed(self, own: Definition, amount: float, seconds: float) -> None:
+    def probed(self, definition: Definition, amount: float, seconds: float) -> None:
         """Note what all ranks did of one stage alone."""
-        if own not in self._probed:
-            self._probed[own] = self.series(own)
+        if definition not in self._probed:
+            self._probed[definition] = self.series(definition)
         rate = amount * self.rank.size / self.slowest(seconds)
-        self._probed[own].append(rate)
-        self.probes.setdefault(own.metric, []).append(rate)
+        self._probed[definition].append(rate)
+        self.probes.setdefault(definition.metric, []).append(rate)
 
     def steps(self, phase: str) -> tuple[float, ...]:
         return tuple(seconds / self.params.steps for seconds in self.seconds[phase])
 
-    def rate(self, own: Definition) -> float | None:
+    def rate(self, definition: Definition) -> float | None:
         """Return the median of a probe; none if it was not made."""
-        probes = self.probes.get(own.metric)
+        probes = self.probes.get(definition.metric)
         return median(probes) if probes else None
 
 
@@ -370,24 +370,24 @@ def train_to_accuracy(
     """Train several times, each time with other weights and another order, until a target."""
     point = {"target": 100 * params.target}
     times, accuracies, losses = (
-        rank.begin(own, {**point}, unit=own.unit, is_beside=True) if rank.number == 0 else []
-        for own in definitions.ACCURACY
+        rank.begin(kind, {**point}, unit=kind.unit, is_beside=True) if rank.number == 0 else []
+        for kind in definitions.ACCURACY
     )
     failed = 0
     for number in range(params.seeds):
         rank.progress(number, params.seeds, f"to {params.target:.0%} accuracy")
         seed = params.seed + number
         model = trainer(seed)
-        spent, accuracy, loss = 0.0, 0.0, 0.0
+        duration, accuracy, loss = 0.0, 0.0, 0.0
         for epoch in range(params.epochs):
             begin = perf_counter()
-            own = [model.step(batch)[1] for batch in _batches(rank, real, seed, epoch)]
-            spent += perf_counter() - begin
-            loss = fmean(own)
+            step_losses = [model.step(batch)[1] for batch in _batches(rank, real, seed, epoch)]
+            duration += perf_counter() - begin
+            loss = fmean(step_losses)
             accuracy = model.accuracy(tested)
             if accuracy >= params.target:
                 break
-        seconds = max(rank.comm.allgather(spent))
+        seconds = max(rank.comm.allgather(duration))
         accuracies.append(100 * accuracy)
         losses.append(fmean(rank.comm.allgather(loss)))
         if accuracy >= params.target:
@@ -404,8 +404,8 @@ def train_to_accuracy(
 def _batches(rank: Rank, real: Digits, seed: int, epoch: int) -> Iterator[Digits]:
     """Return this rank's part of each global batch of an epoch."""
     order = np.random.default_rng([seed, epoch]).permutation(len(real))
-    own = GLOBAL_BATCH // rank.size
+    share = GLOBAL_BATCH // rank.size
     for start in range(0, len(real) - GLOBAL_BATCH + 1, GLOBAL_BATCH):
-        first = start + rank.number * own
-        chosen = order[first : first + own]
-        yield Digits(images=real.images[chosen], labels=real.labels[chosen])
+        first = start + rank.number * share
+        indices = order[first : first + share]
+        yield Digits(images=real.images[indices], labels=real.labels[indices])

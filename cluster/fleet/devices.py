@@ -56,7 +56,7 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     tests = believable(tests)
     base = _device_tests(fleet, tests)
     blamed, suspects = _findings(base)
-    has_equal_class = any(_is_alike(own) for own in base.classes.values())
+    has_equal_class = any(_is_alike(members) for members in base.classes.values())
     word: FleetWord = (
         "FAULTY"
         if blamed
@@ -85,7 +85,7 @@ def _device_tests(fleet: Fleet, tests: Sequence[PairTest]) -> _DeviceTests:
     if fleet.metric != "bandwidth":
         measured = [replace(t, value=1 / (t.value or 1.0)) for t in measured]
     classes = _classes(measured)
-    usual = {path: _usual(own) for path, own in classes.items() if _is_comparable(own)}
+    usual = {path: _usual(members) for path, members in classes.items() if _is_comparable(members)}
     return _DeviceTests(fleet, classes, usual)
 
 
@@ -152,18 +152,18 @@ def _solved(base: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
 def _blamed(base: _DeviceTests, solution: Diagnosed) -> Iterator[FleetFinding]:
     """Return the devices whose pairs are all low, then low pairs of good devices."""
     for culprit in solution.blame.blamed:
-        own = np.flatnonzero((solution.parts.paths == culprit.part).any(axis=1))
+        indices = np.flatnonzero((solution.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
             yield FleetFinding(
                 place=_part(solution, culprit.part),
                 kind="BAD",
-                capacity=_best(base, solution, own),
+                capacity=_best(base, solution, indices),
                 tests=culprit.tests,
                 reason=Reason(
                     code="slow_device",
                     low=culprit.tests,
-                    of=len(own),
-                    classes=_reached(base, solution, own),
+                    of=len(indices),
+                    classes=_reached(base, solution, indices),
                     target=base.fleet.directed and solution.way(culprit.part) == "rx",
                 ),
             )
@@ -186,12 +186,12 @@ def _single_devices(
     base: _DeviceTests, tests: Sequence[PairTest]
 ) -> tuple[list[FleetFinding], list[Suspect]]:
     """Compare devices that were measured alone; two low values or more blame one."""
-    own: defaultdict[int, list[PairTest]] = defaultdict(list)
+    by_device: defaultdict[int, list[PairTest]] = defaultdict(list)
     for test in tests:
-        own[test.source].append(test)
+        by_device[test.source].append(test)
     blamed: list[FleetFinding] = []
     suspects: list[Suspect] = []
-    for device, values in own.items():
+    for device, values in by_device.items():
         best = max(values, key=lambda test: (test.value or 0.0) / base.usual[test.path])
         rate = best.value or 0.0
         share = rate / base.usual[best.path]
@@ -236,17 +236,17 @@ def _in_unit(fleet: Fleet, rate: float) -> float:
     return rate if fleet.metric == "bandwidth" else 1 / rate
 
 
-def _best(base: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> float:
+def _best(base: _DeviceTests, solution: Diagnosed, indices: Iterable[int]) -> float:
     """Return the best value of some tests, in the unit of the metric."""
     usual = base.usual
-    rates = [float(solution.table.rates[i]) * usual[solution.table.tests[i].path] for i in own]
+    rates = [float(solution.table.rates[i]) * usual[solution.table.tests[i].path] for i in indices]
     return _in_unit(base.fleet, max(rates))
 
 
-def _reached(base: _DeviceTests, solution: Diagnosed, own: Iterable[int]) -> tuple[ClassShare, ...]:
+def _reached(base: _DeviceTests, solution: Diagnosed, ids: Iterable[int]) -> tuple[ClassShare, ...]:
     """Return what some pairs reach at best, class by class."""
     best: dict[str, float] = {}
-    for index in own:
+    for index in ids:
         path = solution.table.tests[index].path
         best[path] = max(best.get(path, 0.0), float(solution.table.rates[index]))
     return tuple(
@@ -278,9 +278,9 @@ def _suspects(solution: Diagnosed) -> Iterator[Suspect]:
 
 def _not_compared(base: _DeviceTests) -> Iterator[Suspect]:
     """Return pairs of a class that is too small to compare, and slower than its fastest pair."""
-    for path, own in base.classes.items():
-        best = max(test.value or 0.0 for test in own)
-        for test in own if path not in base.usual else ():
+    for path, tests in base.classes.items():
+        best = max(test.value or 0.0 for test in tests)
+        for test in tests if path not in base.usual else ():
             rate = test.value or 0.0
             if rate < (1 - LOSS) * best:
                 yield Suspect(
@@ -288,7 +288,7 @@ def _not_compared(base: _DeviceTests) -> Iterator[Suspect]:
                     capacity=_in_unit(base.fleet, rate),
                     reason=Reason(
                         code="few_to_compare",
-                        of=len(own),
+                        of=len(tests),
                         classes=(ClassShare(path=path, rate=best),),
                     ),
                 )
@@ -302,7 +302,7 @@ def _reference(base: _DeviceTests) -> float | None:
 
 def _reason(word: FleetWord, base: _DeviceTests) -> Reason:
     """Return why the verdict is this, and what each class usually reaches, or else at best."""
-    best = {path: max(t.value or 0.0 for t in own) for path, own in base.classes.items()}
+    best = {path: max(t.value or 0.0 for t in tests) for path, tests in base.classes.items()}
     classes = tuple(
         ClassShare(path=path, rate=rate, share=float(bool(base.usual)))
         for path, rate in (base.usual or best).items()

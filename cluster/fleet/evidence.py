@@ -50,7 +50,7 @@ def blamed_hosts(verdict: FleetVerdict, blamed: FleetFinding | Suspect) -> set[i
     if blamed.place.kind != "group":
         return {blamed.place.host}
     number = blamed.place.number
-    return set(blamed.reason.hosts or (h for h, own in enumerate(verdict.groups) if own == number))
+    return set(blamed.reason.hosts or (h for h, g in enumerate(verdict.groups) if g == number))
 
 
 def passes(test: PairTest, hosts: set[int], direction: Way) -> bool:
@@ -82,13 +82,13 @@ def counter_changes(
     by_place: dict[int, tuple[CounterChange, ...]] = {}
     parts: list[FleetFinding | Suspect] = [*verdict.findings, *verdict.suspects]
     for place, finding in enumerate(parts):
-        hosts, own = _blamed_tests(verdict, finding, low)
-        met = [_merged(test, hosts) for test in own]
+        hosts, low_tests = _blamed_tests(verdict, finding, low)
+        met = [_merged(test, hosts) for test in low_tests]
         own_good = [_merged(t, hosts) for t in usual if passes(t, hosts, finding.direction)]
         # what went up before a host fell silent does not matter
         is_silent = isinstance(finding, FleetFinding) and finding.kind == "HUNG"
         if min(len(met), len(good)) >= FEWEST and not is_silent:
-            rates = [test.value or 0.0 for test in own]
+            rates = [test.value or 0.0 for test in low_tests]
             by_place[place] = tuple(_changes(met, good, own_good, rates))
     return by_place
 
@@ -107,11 +107,11 @@ def _blamed_tests(
 ) -> tuple[set[int], list[PairTest]]:
     """Return the hosts of a finding, both of a pair, and those tests that pass them."""
     hosts = blamed_hosts(verdict, finding)
-    own = [test for test in tests if passes(test, hosts, finding.direction)]
+    hits = [test for test in tests if passes(test, hosts, finding.direction)]
     if finding.place.kind == "pair":
-        own = [test for test in own if finding.place.peer in (test.source, test.target)]
+        hits = [test for test in hits if finding.place.peer in (test.source, test.target)]
         hosts = hosts | {finding.place.peer}
-    return hosts, own
+    return hosts, hits
 
 
 class Confirmation(Value, frozen=True, kw_only=True):
@@ -138,13 +138,13 @@ def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part
     for blamed in verdict.blamed if usual else ():
         place = blamed.place
         _, passing = _blamed_tests(verdict, blamed, again)
-        own = [test for test in passing if place.nic in (-1, test.nic)]
-        if own:
-            low = [test for test in own if is_low(verdict, test)]
-            ends = {host for test in own for host in (test.source, test.target)}
+        repeats = [test for test in passing if place.nic in (-1, test.nic)]
+        if repeats:
+            low = [test for test in repeats if is_low(verdict, test)]
+            ends = {host for test in repeats for host in (test.source, test.target)}
             partners = tuple(sorted(ends - blamed_hosts(verdict, blamed)))
             confirmed[place] = Confirmation(
-                low=len(low), tests=len(own), partners=partners, others_good=others_good
+                low=len(low), tests=len(repeats), partners=partners, others_good=others_good
             )
     return confirmed
 
@@ -180,9 +180,9 @@ def _merged(test: PairTest, hosts: set[int]) -> dict[str, float]:
 
 
 def _changes(
-    own: Readings, good: Readings, own_good: Readings, rates: Sequence[float]
+    readings: Readings, good: Readings, own_good: Readings, rates: Sequence[float]
 ) -> Iterator[CounterChange]:
-    risen = _risen(own, good, own_good)
+    risen = _risen(readings, good, own_good)
     changes = sorted(risen, key=lambda change: -change.own / max(change.usual, 1e-6))
     low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
     is_steady = middle > 0 and high - low <= STEADY * middle
@@ -193,9 +193,9 @@ def _changes(
     yield from limits
 
 
-def _risen(own: Readings, good: Readings, own_good: Readings) -> Iterator[CounterChange]:
-    for name in sorted({name for met in own for name in met}):
-        value = median(met.get(name, 0.0) for met in own)
+def _risen(readings: Readings, good: Readings, own_good: Readings) -> Iterator[CounterChange]:
+    for name in sorted({name for met in readings for name in met}):
+        value = median(met.get(name, 0.0) for met in readings)
         compared = own_good if name.startswith("queue.") else good  # others have other queues
         usual = float(np.quantile([met.get(name, 0.0) for met in compared] or [math.inf], OFTEN))
         least = next(limit for prefix, limit in LEAST.items() if name.startswith(prefix))
@@ -272,9 +272,9 @@ def causes(
 
 def _explains(drift: Drift, hosts: set[int], good: Collection[int]) -> bool:
     values = dict(zip(drift.hosts, drift.values, strict=True))
-    own = {values.get(host, drift.usual) for host in hosts}
-    shared = own.intersection(values[host] for host in good if host in values)
-    return hosts <= values.keys() and not shared and all(_is_worse(drift, value) for value in own)
+    kinds = {values.get(host, drift.usual) for host in hosts}
+    shared = kinds.intersection(values[host] for host in good if host in values)
+    return hosts <= values.keys() and not shared and all(_is_worse(drift, value) for value in kinds)
 
 
 def _is_worse(drift: Drift, value: str) -> bool:

@@ -51,16 +51,16 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, series: str = "
     if not any(result.result.measurements for result in results):
         return _all_failed(results, metric)
     titles = {
-        title: own
-        for title, own in tests.items()
-        if any(_definition(result.result, metric) for result in own)
+        title: group
+        for title, group in tests.items()
+        if any(_definition(result.result, metric) for result in group)
     }
-    title = _chosen(titles, series, metric, tests)
+    title = _choose_title(titles, series, metric, tests)
     values = [_values(result.result, metric) for result in titles[title]]
     size = _common_size(values, metric)
     pairs = tuple(
-        _logged(result, own, size, metric)
-        for result, own in zip(titles[title], values, strict=True)
+        _logged(result, figures, size, metric)
+        for result, figures in zip(titles[title], values, strict=True)
     )
     at_size = f", {format_size(int(size))}" if size else ""
     return PairLogs(
@@ -68,7 +68,7 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, series: str = "
         metric=metric,
         pairs=pairs,
         assumptions=(BOTH_WAYS, *UNKNOWN),
-        others={other: len(own) for other, own in tests.items() if other != title},
+        others={other: len(group) for other, group in tests.items() if other != title},
     )
 
 
@@ -90,16 +90,16 @@ def has_metric(result: Parsed, metric: PairMetric) -> bool:
 
 def _definition(result: Parsed, metric: PairMetric) -> Definition | None:
     """Find the definition of the values to compare: of rates, one that a link bounds."""
-    own = [d for d in result.definitions if d.medium not in ("GPU to GPU", "host to GPU")]
+    definitions = [d for d in result.definitions if d.medium not in ("GPU to GPU", "host to GPU")]
     if metric == "latency":
-        return next((d for d in own if d.metric == metric), None)
-    rates = [d for d in own if d.unit == "B/s"]
+        return next((d for d in definitions if d.metric == metric), None)
+    rates = [d for d in definitions if d.unit == "B/s"]
     bounded = [d for d in rates if d.flow]
-    named = [d for d in rates if d.metric == metric]
-    return next(iter((*bounded, *named)), None)
+    matches = [d for d in rates if d.metric == metric]
+    return next(iter((*bounded, *matches)), None)
 
 
-def _chosen(
+def _choose_title(
     titles: Mapping[str, Sequence[PairResult]],
     series: str,
     metric: PairMetric,
@@ -152,8 +152,8 @@ def _common_size(values: Iterable[Mapping[float, float]], metric: PairMetric) ->
 
     A log that ends early lacks the large ones, and is a pair without a value.
     """
-    with_values = [own for own in values if own]
-    counts = Counter(size for own in with_values for size in own)
+    with_values = [figures for figures in values if figures]
+    counts = Counter(size for figures in with_values for size in figures)
     usual = [size for size in counts if counts[size] > MOST * len(with_values)]
     if metric == "latency":
         return min(usual or [_commonest(counts)], key=_distance)

@@ -62,16 +62,16 @@ def _test(measurement: Measurement) -> PairTest:
     places = measurement.params
     failed = 0.0 if FAILED in places else None
     reason = str(places.get(FAILED, places.get(SKIPPED, "")))
-    lost = int(places.get(LOST, -1))
+    lost_host = int(places.get(LOST, -1))
     if LOST not in places and (words := LOST_WORDS.fullmatch(reason)):
-        lost, reason = int(words[1]), words[2]
+        lost_host, reason = int(words[1]), words[2]
     return PairTest(
         round=int(places["round"]),
         source=int(places["source"]),
         target=int(places["target"]),
         value=measurement.values[0] if measurement.values else failed,
         reason=reason,
-        lost=lost,
+        lost=lost_host,
         alone=bool(places.get("alone", 0)),
         nic=int(places.get("nic", 0)),
         port=int(places.get("port", 0)),
@@ -105,7 +105,7 @@ def proven_rates(tests: Iterable[PairTest]) -> dict[int, tuple[float, float]]:
     for test in tests:
         for way, host in enumerate((test.source, test.target)):
             rates[host][way] = max(rates[host][way], test.value or 0.0)
-    return {host: (sent, received) for host, (sent, received) in rates.items()}
+    return {host: (tx, rx) for host, (tx, rx) in rates.items()}
 
 
 FEWEST = 3  # hosts: of two, a slow pair does not say which
@@ -126,11 +126,11 @@ def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
         outgoing[test.source].append(test.value or 0.0)
         received[test.target].append(test.value or 0.0)
     worse, middle_of = (min, median_high) if better == "higher" else (max, median_low)
-    own = {
+    by_host = {
         host: worse(middle_of(values[host]) for values in (outgoing, received) if host in values)
         for host in sorted({*outgoing, *received})
     }
-    if len(own) < FEWEST:
+    if len(by_host) < FEWEST:
         return {}
-    middle = median(own.values())
-    return {host: value / middle for host, value in own.items()}
+    middle = median(by_host.values())
+    return {host: value / middle for host, value in by_host.items()}

@@ -36,10 +36,10 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: boo
     """
     n, count = len(groups), int(groups.max(initial=0)) + 1
     sizes = np.bincount(groups, minlength=count)
-    over = groups[source] != groups[target]
-    tx = np.where(over & (sizes[groups[source]] > 1), 2 * n + groups[source], -1)
+    between = groups[source] != groups[target]
+    tx = np.where(between & (sizes[groups[source]] > 1), 2 * n + groups[source], -1)
     far, far_group = (n, count) if directed else (0, 0)
-    rx = np.where(over & (sizes[groups[target]] > 1), 2 * n + far_group + groups[target], -1)
+    rx = np.where(between & (sizes[groups[target]] > 1), 2 * n + far_group + groups[target], -1)
     return Parts(
         paths=np.stack([source, far + target, tx, rx], axis=1),
         kinds=np.repeat([solver.HOST, solver.GROUP], [2 * n, 2 * count]),
@@ -62,9 +62,9 @@ def routed_parts(
     links = fabric_links.count - 2 * n
     ways = np.where(paths[:, 1:-1] < 0, -1, paths[:, 1:-1] - 2 * n + first)
     top = fabric_links.spine(paths)
-    over = np.where(top < 0, -1, top + first + links)[:, None]
+    spine = np.where(top < 0, -1, top + first + links)[:, None]
     return Parts(
-        paths=np.concatenate([parts.paths, ways, over], axis=1),
+        paths=np.concatenate([parts.paths, ways, spine], axis=1),
         kinds=np.concatenate(
             [parts.kinds, np.repeat([solver.LINK, solver.SPINE], [links, fabric_links.tops])]
         ),
@@ -207,9 +207,9 @@ def endpoint_groups(fleet: Fleet) -> Numbers:
 def _turned_over(values: Values, between: Flags) -> Values:
     rates = np.zeros_like(values)
     for kind in (False, True):
-        own = (between == kind) & (values > 0)
-        if own.any():
-            rates[own] = np.median(values[own]) / values[own]
+        mask = (between == kind) & (values > 0)
+        if mask.any():
+            rates[mask] = np.median(values[mask]) / values[mask]
     return rates
 
 
@@ -317,9 +317,9 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
     ports = np.array([test.port for test in table.tests], dtype=np.int64)
     paths = routes.paths(table.source, table.target, ports)
     parts = routed_parts(routes.fabric_links, table.source, table.target, paths)
-    own, all_at_once = _expected(table, paths, routes)
+    bound, all_at_once = _expected(table, paths, routes)
     share = table.rates / all_at_once
-    tells = (all_at_once >= FREE * own) | (share < 1 - solver.DEEP * solver.usual_spread(share))
+    tells = (all_at_once >= FREE * bound) | (share < 1 - solver.DEEP * solver.usual_spread(share))
     ways = np.where(tells[:, None], parts.paths, -1)
     tests = solver.PairTests(ways, table.rates, _shares(table), parts.kinds)
     usable = parts._replace(paths=ways)
@@ -330,13 +330,13 @@ def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple
     """Return what each test would reach in a healthy fabric: alone, and with all of its round."""
     capacities = routes.fabric_links.capacities()
     bounds = np.append(capacities, np.inf)
-    own: Values = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
-    together = own.copy()
+    rates: Values = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
+    together = rates.copy()
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)
     for number in np.unique(rounds[~table.alone]):
         indices = np.flatnonzero((rounds == number) & ~table.alone)
         together[indices] = max_min_rates(paths[indices], capacities)
-    return own, together
+    return rates, together
 
 
 def most_common_reason(tests: Iterable[PairTest]) -> str:

@@ -96,9 +96,9 @@ def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, .
 
 def _between(latency: Latencies, groups: Numbers) -> Latencies:
     """Return the median latency between each two groups."""
-    many = int(groups.max()) + 1
-    medians = np.full((many, many), np.nan)
-    for row_group in range(many):
+    count = int(groups.max()) + 1
+    medians = np.full((count, count), np.nan)
+    for row_group in range(count):
         for other in range(row_group):
             values = latency[np.ix_(groups == row_group, groups == other)]
             if not np.isnan(values).all():
@@ -130,17 +130,17 @@ def _chance(tested: Flags, near: Flags, wrong: int) -> float:
     tested, near = tested[np.ix_(closing, closing)], near[np.ix_(closing, closing)]
     hosts = len(tested)
     rows, columns = np.nonzero(np.triu(tested, 1))
-    many = int(np.triu(near, 1).sum())
+    pairs = int(np.triu(near, 1).sum())
     whole = len(rows) == hosts * (hosts - 1) // 2
     if whole and not wrong and hosts <= COUNTED:
-        return _partitions(hosts, many) / math.comb(len(rows), many)
+        return _partitions(hosts, pairs) / math.comb(len(rows), pairs)
     chance = np.random.default_rng(0)
     hits = 0
     for _ in range(DRAWS):
-        drawn = np.zeros_like(tested)
-        chosen = chance.choice(len(rows), many, replace=False)
-        drawn[rows[chosen], columns[chosen]] = drawn[columns[chosen], rows[chosen]] = True
-        hits += _contradictions(drawn, tested, _components(drawn)) <= wrong
+        sample = np.zeros_like(tested)
+        choice = chance.choice(len(rows), pairs, replace=False)
+        sample[rows[choice], columns[choice]] = sample[columns[choice], rows[choice]] = True
+        hits += _contradictions(sample, tested, _components(sample)) <= wrong
     return (hits + 1) / (DRAWS + 1)
 
 

@@ -64,20 +64,20 @@ def judge_new_hosts(
 
 
 def _judge(verdict: FleetVerdict, tests: Sequence[PairTest], host: int) -> NewHost:
-    own = [test for test in tests if host in (test.source, test.target)]
+    host_tests = [test for test in tests if host in (test.source, test.target)]
     values: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
-    for test in own:
+    for test in host_tests:
         values["tx" if test.source == host else "rx", test.nic].append(test.value or 0.0)
     shares = {end: max(_share(verdict, value) for value in all_) for end, all_ in values.items()}
     ways = {way for way, _ in shares}
-    partners = sorted({test.source + test.target - host for test in own})
-    if not any(test.value for test in own) or ways != {"tx", "rx"}:
-        message = next((test.why for test in own if test.why), "")
-        return NewHost(good=False, tests=len(own), partners=tuple(partners), message=message)
+    partners = sorted({test.source + test.target - host for test in host_tests})
+    if not any(test.value for test in host_tests) or ways != {"tx", "rx"}:
+        message = next((test.why for test in host_tests if test.why), "")
+        return NewHost(good=False, tests=len(host_tests), partners=tuple(partners), message=message)
     worst = {way: min(s for (w, _), s in shares.items() if w == way) for way in ("tx", "rx")}
     return NewHost(
         good=min(shares.values()) >= 1 - verdict.tolerance,
-        tests=len(own),
+        tests=len(host_tests),
         partners=tuple(partners),
         sent=worst["tx"],
         received=worst["rx"],

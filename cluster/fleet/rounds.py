@@ -217,17 +217,17 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
     met = np.concatenate(rounds)
     if fleet.grouped:
         met = met[groups[met[:, 0]] != groups[met[:, 1]]]
-    chosen: list[int] = []
+    indices: list[int] = []
     sample: set[int] = set()
     ends = groups[met] if fleet.grouped else met
     for index, pair in enumerate(ends.tolist()):
-        if len(chosen) == count:
+        if len(indices) == count:
             break
         if not sample.issuperset(pair):
             sample.update(pair)
-            chosen.append(index)
-    rest = np.setdiff1d(np.arange(len(met)), chosen).tolist()
-    return [(int(a), int(b)) for a, b in met[[*chosen, *rest[: count - len(chosen)]]]]
+            indices.append(index)
+    rest = np.setdiff1d(np.arange(len(met)), indices).tolist()
+    return [(int(a), int(b)) for a, b in met[[*indices, *rest[: count - len(indices)]]]]
 
 
 def _repeated_tests(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
@@ -276,7 +276,7 @@ def _at_other_times(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[
     hosts = [host for host in varying_hosts(solution) if host not in repeated]
     partners = {h: fresh_partners(solution, h, TIMES) for h in hosts[:MOST_VARYING]}
     for time in range(TIMES if any(partners.values()) else 0):
-        pairs = [(host, own[time % len(own)]) for host, own in partners.items() if own]
+        pairs = [(host, group[time % len(group)]) for host, group in partners.items() if group]
         yield _alone(number + time, pairs, "varying")
 
 
@@ -302,9 +302,9 @@ def _doubtful_again(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[
     times = islice(cycle(tournament(len(hosts))), REPEATS if doubtful else 0)
     for time, places in enumerate(times):
         pairs = [(a, b) for a, b in hosts[places].tolist()]
-        own = [pair for pair in pairs if not doubtful.isdisjoint(pair)]
-        compared = np.roll([pair for pair in pairs if pair not in own], time, axis=0)[:BESIDE]
-        yield _alone(_next(tests) + time, [*own, *compared], "repeats", REPEATED + time)
+        repeats = [pair for pair in pairs if not doubtful.isdisjoint(pair)]
+        compared = np.roll([pair for pair in pairs if pair not in repeats], time, axis=0)[:BESIDE]
+        yield _alone(_next(tests) + time, [*repeats, *compared], "repeats", REPEATED + time)
 
 
 def _proving(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[SurveyStep]:
@@ -343,7 +343,7 @@ def _by_other_ports(
             if few or (place < MOST_OFTEN and pair not in silent)
         ]
         if pairs:
-            pairs += [own[port % len(own)] for ends in detours for own in ends if own]
+            pairs += [group[port % len(group)] for ends in detours for group in ends if group]
             once = dict.fromkeys(pairs)
             yield _alone(number + port - 1, once, "ports", port)
 
@@ -385,8 +385,8 @@ def _in_crowd(solution: Diagnosed, part: int) -> bool:
 
     Their chance takes them for independent, and fixed routes may put the same traffic into all.
     """
-    own = solution.blame.explained_by == part
-    return solution.routes is None and bool(solution.tests.shared[own].all())
+    mask = solution.blame.explained_by == part
+    return solution.routes is None and bool(solution.tests.shared[mask].all())
 
 
 def _beside_good(solution: Diagnosed, hosts: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -453,10 +453,10 @@ def _confirming(tests: Sequence[PairTest], solution: Diagnosed) -> Iterator[Surv
     doubtful = doubtful_hosts(solution)
     members = [group.reason.hosts or solution.fleet.members(group.place.number) for group in groups]
     hosts = [] if _strangers(solution) else blamed_hosts(solution)
-    single = [host for host in hosts if not any(host in own for own in members)]
+    single = [host for host in hosts if not any(host in part for part in members)]
     pairs = [
         *((host, other) for host in single for other in fresh_partners(solution, host)),
-        *(pair for own in members for pair in _out_of(solution, own)),
+        *(pair for part in members for pair in _out_of(solution, part)),
         *[(low.place.host, low.place.peer) for low in bad_pairs(solution, doubtful)] * PARTNERS,
     ]
     if pairs:

@@ -163,8 +163,8 @@ class FleetSimulator:
         seconds = seconds * np.exp(JITTER * np.abs(chance.standard_normal(len(seconds))))
         reasons = [""] * len(seconds)
         cut = np.append(self._capacities(step), np.inf)
-        lost = (cut[np.where(paths < 0, len(cut) - 1, paths)] <= 0).any(axis=1)
-        for index in np.flatnonzero(lost).tolist():
+        is_cut = (cut[np.where(paths < 0, len(cut) - 1, paths)] <= 0).any(axis=1)
+        for index in np.flatnonzero(is_cut).tolist():
             reasons[index], seconds[index] = SILENT, 0.0
         return Outcomes(seconds, reasons)
 
@@ -190,20 +190,20 @@ class FleetSimulator:
 
     def _touched(self, fault: Fault) -> Numbers:
         fabric_links, edge = self.fabric_links, self.fabric_links.edge
-        everything = np.arange(edge.upper)
+        uplinks = np.arange(edge.upper)
         if fault.kind == "link":
             low, high = np.array([fault.number]), np.array([fault.part])
             return np.concatenate([edge.up(low, high), edge.down(low, high)])
         if fault.kind == "leaf":
             low = np.full(edge.upper, fault.number)
-            return np.concatenate([edge.up(low, everything), edge.down(low, everything)])
+            return np.concatenate([edge.up(low, uplinks), edge.down(low, uplinks)])
         if fault.kind == "spine":
             return self._of_spine(fault.number)
         if fault.kind in ("misroute", "uplinks", "duplicate", "mtu"):
             return np.array([], dtype=np.int64)
         nics = fabric_links.fabric.nics
-        own = [fault.part] if fault.kind == "nic" else range(nics)
-        ends = fault.number * nics + np.array(own)
+        numbers = [fault.part] if fault.kind == "nic" else range(nics)
+        ends = fault.number * nics + np.array(numbers)
         ways = {"tx": [ends], "rx": [fabric_links.endpoints + ends]}
         return np.concatenate(ways.get(fault.direction, [*ways["tx"], *ways["rx"]]))
 
@@ -232,8 +232,8 @@ class FleetSimulator:
             elif fault.kind == "duplicate":
                 hit = (receivers == fault.number) | (receivers == fault.number + 1)
                 lots = self._chance(fault.number, step, 78).random(len(hit))
-                lost = np.flatnonzero(hit & (lots < 0.5))  # noqa: PLR2004 - either of the two answers
-                yield from ((int(index), SAME_ADDRESS) for index in lost)
+                hits = np.flatnonzero(hit & (lots < 0.5))  # noqa: PLR2004 - either of the two answers
+                yield from ((int(index), SAME_ADDRESS) for index in hits)
 
 
 def max_min_rates(paths: Numbers, capacities: Values) -> Values:
@@ -330,20 +330,20 @@ class FabricLinks:
         many of its uplinks a leaf switch uses, where that is not all of them.
         """
         low, high = self.leaf(source), self.leaf(target)
-        chosen = self._choice(source, target, ports, self.edge.upper, level=0)
+        uplink = self._choice(source, target, ports, self.edge.upper, level=0)
         for leaf, uplinks in misrouted.items():
             few = (low == leaf) | ((high == leaf) & (uplinks > 1))
-            chosen = np.where(few, chosen % uplinks, chosen)
-        over = low != high
-        ways = [source, self.edge.up(low, chosen), self.edge.down(high, chosen)]
-        crosses = [over, over]
+            uplink = np.where(few, uplink % uplinks, uplink)
+        climbs = low != high
+        ways = [source, self.edge.up(low, uplink), self.edge.down(high, uplink)]
+        crosses = [climbs, climbs]
         if self.tree:
             half = self.edge.upper
             pods = low // half, high // half
             top = self._choice(source, target, ports, half, level=1)
             ways[2:2] = [
-                self.core.up(pods[0] * half + chosen, top),
-                self.core.down(pods[1] * half + chosen, top),
+                self.core.up(pods[0] * half + uplink, top),
+                self.core.down(pods[1] * half + uplink, top),
             ]
             crosses[1:1] = [pods[0] != pods[1]] * 2
         middle = [np.where(c, way, NO_LINK) for c, way in zip(crosses, ways[1:], strict=True)]
@@ -367,14 +367,14 @@ class FabricLinks:
         switches = int(max(low.max(initial=0), high.max(initial=0))) + 1
         up, down = np.zeros((switches, ways)), np.zeros((switches, ways))
         turn = np.arange(ways)
-        chosen = np.empty(len(low), dtype=np.int64)
+        choice = np.empty(len(low), dtype=np.int64)
         for flow, (a, b, first) in enumerate(zip(low, high, hashed, strict=True)):
             load = np.maximum(up[a], down[b]) + (turn - first) % ways / ways / 2
             way = int(load.argmin())
             up[a, way] += 1
             down[b, way] += 1
-            chosen[flow] = way
-        return chosen
+            choice[flow] = way
+        return choice
 
     def spine(self, paths: Numbers) -> Numbers:
         """Return the spine or core switch at the top of each path; -1 if there is none."""

@@ -168,9 +168,9 @@ def _references(capacities: Values, kinds: Numbers) -> Values:
     """Return the capacity that most parts of each kind have; infinite if a kind was not tested."""
     references = np.full(SPINE + 1, np.inf)
     for kind in range(SPINE + 1):
-        own = capacities[(kinds == kind) & ~np.isnan(capacities)]
-        if own.size:
-            references[kind] = np.percentile(own, REFERENCE)
+        values = capacities[(kinds == kind) & ~np.isnan(capacities)]
+        if values.size:
+            references[kind] = np.percentile(values, REFERENCE)
     return references
 
 
@@ -207,7 +207,8 @@ class _Chances:
         located = (tests.paths >= 0).any(axis=1)
         # All tests that shared links count: the unluckiest healthy hosts are among the suspects.
         self._healthy = [
-            np.sort(tests.values[own]) for own in (healthy & ~tests.shared, located & tests.shared)
+            np.sort(tests.values[mask])
+            for mask in (healthy & ~tests.shared, located & tests.shared)
         ]
         self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
         self._kinds = tests.kinds
@@ -233,14 +234,14 @@ class _Chances:
         raw = np.zeros(len(low))
         for shared in (False, True):
             mask = low & (self._shared == shared)
-            own = self._healthy[int(shared)]
-            below = np.searchsorted(own, self._values[mask], side="right")
-            raw[mask] = LEAST_WEIGHT - np.log((below + 0.5) / (len(own) + 1))
+            values = self._healthy[int(shared)]
+            ranks = np.searchsorted(values, self._values[mask], side="right")
+            raw[mask] = LEAST_WEIGHT - np.log((ranks + 0.5) / (len(values) + 1))
         several = np.append(suspects, np.False_)[self._paths].sum(axis=1)
         weights: Values = raw / np.maximum(several, 1)
         return weights
 
-    def culprit(self, part: int, own: Numbers, totals: Numbers) -> Culprit:
+    def culprit(self, part: int, tests: Numbers, totals: Numbers) -> Culprit:
         """Compute the chance that a healthy fleet has a part like it.
 
         That is the probability that none of its tests is above the best of them or, if it has a
@@ -248,13 +249,13 @@ class _Chances:
         probability that they are as close to one another; times the number of such parts.
         """
         good = totals[self._values[totals] >= self._line[part]]
-        once = self._once(own)
+        once = self._once(tests)
         values = self._values[once]
         best = float(values.max())
         if self._kinds[part] == GROUP and self._tests.events is not None:
             bests = _bests_of_groups(self._tests, self._tests.events, part)
             chance = _chance_of_group(part, best, bests) * int(self._parts[GROUP])
-            return Culprit(part, best, len(own), min(1.0, chance))
+            return Culprit(part, best, len(tests), min(1.0, chance))
         shares = self._shares(np.append(once, good), best, part)
         chance = float(np.exp(np.log(shares).sum()))
         if good.size:
@@ -266,29 +267,29 @@ class _Chances:
         if self._unknown and self._kinds[part] == HOST and alone.size:
             chance = max(chance, float(np.exp(np.log(self._shares(alone, best, part)).sum())))
         candidates = self._parts[self._kinds[part]]
-        return Culprit(part, best, len(own), min(1.0, chance * candidates))
+        return Culprit(part, best, len(tests), min(1.0, chance * candidates))
 
-    def _once(self, own: Numbers) -> Numbers:
+    def _once(self, tests: Numbers) -> Numbers:
         """Leave the best of the tests of one pair that shared links.
 
         A pair that meets again in the same round meets the same traffic.
         """
-        best_first = own[np.argsort(-self._values[own], kind="stable")]
+        best_first = tests[np.argsort(-self._values[tests], kind="stable")]
         pairs = self._paths[best_first, 0] * len(self._line) + self._paths[best_first, 1]
-        first = np.zeros(len(own), dtype=np.bool_)
+        first = np.zeros(len(tests), dtype=np.bool_)
         first[np.unique(pairs, return_index=True)[1]] = True
         return best_first[first | ~self._shared[best_first]]
 
-    def _shares(self, own: Numbers, value: float, part: int) -> Values:
+    def _shares(self, tests: Numbers, value: float, part: int) -> Values:
         """Return the share of comparable tests up to a value, for each test of a part; never 0."""
         compared = list(self._healthy)
         if self._alone is not None and self._kinds[part] == HOST:
             ends = int(self._parts[HOST]) // 2
             unrelated = ~np.isin(self._paths[:, :2], (part, (part + ends) % (2 * ends))).any(axis=1)
             compared[0] = np.sort(self._values[self._alone & unrelated])
-        below = [int(np.searchsorted(values, value, side="right")) for values in compared]
-        share = np.array([(n + 0.5) / (len(v) + 1) for n, v in zip(below, compared, strict=True)])
-        shares: Values = share[self._shared[own].astype(np.int64)]
+        counts = [int(np.searchsorted(values, value, side="right")) for values in compared]
+        share = np.array([(n + 0.5) / (len(v) + 1) for n, v in zip(counts, compared, strict=True)])
+        shares: Values = share[self._shared[tests].astype(np.int64)]
         return shares
 
 
@@ -327,13 +328,13 @@ def _chance_of_group(part: int, best: float, bests: _Bests) -> float:
     chance, by_pairs = 1.0, 0.0
     for alone in (False, True):
         mask = bests.alone == alone
-        own = bests.values[mask & (bests.groups == part)]
+        values = bests.values[mask & (bests.groups == part)]
         other_bests = bests.values[mask & (bests.groups != part)]
         share = min(1.0, (int((other_bests <= best).sum()) + 0.5) / (len(other_bests) + 1))
-        good = int((own > best).sum())
-        own_chance = share ** (len(own) - good) * (1 + good * (1 - share) / share)
+        good = int((values > best).sum())
+        own_chance = share ** (len(values) - good) * (1 + good * (1 - share) / share)
         chance *= own_chance
-        by_pairs = own_chance if alone and len(own) else 0.0
+        by_pairs = own_chance if alone and len(values) else 0.0
     return max(chance, by_pairs)
 
 
@@ -347,13 +348,13 @@ class _Index:
         self._ends = np.cumsum(np.bincount(part, minlength=parts))
 
     def tests_of(self, part: int) -> Numbers:
-        own: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
-        return own
+        tests: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
+        return tests
 
     def open(self, part: int, mask: Flags) -> Numbers:
         """Return those tests of a part that are wanted."""
-        own = self.tests_of(part)
-        return own[mask[own]]
+        tests = self.tests_of(part)
+        return tests[mask[tests]]
 
 
 def _explain(
@@ -380,49 +381,49 @@ def _explain(
     doubt = np.where(chances.lucky, LUCKY, 1.0)
     while accusations.max(initial=0):
         part = _candidate(tests.kinds, np.where(accusations > 0, scores * doubt, 0.0))
-        own = index.open(part, low & (explained < 0))
-        culprit = chances.culprit(part, own, index.tests_of(part))
-        twins = _twins(tests, own, counts, part)
-        sure = not twins and culprit.chance <= _limit(crowd, own, blamed)
-        if not _of_one_end(tests, own, part, low & (explained < 0)):
+        hits = index.open(part, low & (explained < 0))
+        culprit = chances.culprit(part, hits, index.tests_of(part))
+        twins = _twins(tests, hits, counts, part)
+        sure = not twins and culprit.chance <= _limit(crowd, hits, blamed)
+        if not _of_one_end(tests, hits, part, low & (explained < 0)):
             (blamed if sure else undecided).append(culprit._replace(twins=twins))
         else:  # that host is as likely the cause, although it is good at times
             sure, twins = False, ()
         if sure or twins:
-            explained[own] = part
-            counts -= _counts(tests.paths[own], len(counts))
-            accusations -= _counts(able[own], len(counts))
-            scores -= _counts(able[own], len(counts), weights[own])
+            explained[hits] = part
+            counts -= _counts(tests.paths[hits], len(counts))
+            accusations -= _counts(able[hits], len(counts))
+            scores -= _counts(able[hits], len(counts), weights[hits])
         for open_tests in (counts, accusations):
             open_tests[[part, *twins]] = 0
             np.maximum(open_tests, 0, out=open_tests)
     for culprit in sorted(undecided, key=lambda c: c.chance):
-        own = index.open(culprit.part, low & (explained < 0))
-        if not culprit.twins and culprit.chance <= _limit(crowd, own, blamed):
+        hits = index.open(culprit.part, low & (explained < 0))
+        if not culprit.twins and culprit.chance <= _limit(crowd, hits, blamed):
             undecided.remove(culprit)
-            if len(own) == culprit.tests:
+            if len(hits) == culprit.tests:
                 blamed.append(culprit)
-                explained[own] = culprit.part
+                explained[hits] = culprit.part
     return explained, blamed, undecided
 
 
-def _of_one_end(tests: PairTests, own: Numbers, part: int, open_: Flags) -> bool:
+def _of_one_end(tests: PairTests, hits: Numbers, part: int, open_: Flags) -> bool:
     """Tell whether a host explains all that a link or a group does, and more."""
     if tests.kinds[part] == HOST:
         return False
     return any(
-        (ends[own] == ends[own[0]]).all() and int(open_[ends == ends[own[0]]].sum()) > len(own)
+        (ends[hits] == ends[hits[0]]).all() and int(open_[ends == ends[hits[0]]].sum()) > len(hits)
         for ends in tests.paths[:, :2].T
     )
 
 
-def _limit(crowd: tuple[Flags, float], own: Numbers, blamed: Sequence[Culprit]) -> float:
+def _limit(crowd: tuple[Flags, float], hits: Numbers, blamed: Sequence[Culprit]) -> float:
     """Return the chance up to which one more part is blamed.
 
     It is lower if others may have slowed down all low tests that only this part explains.
     """
     exposed, limit = crowd
-    in_crowd = len(own) > 0 and bool(exposed[own].all())
+    in_crowd = len(hits) > 0 and bool(exposed[hits].all())
     return limit if in_crowd else CHANCE * (len(blamed) + 1)
 
 
@@ -443,10 +444,10 @@ def _candidate(kinds: Numbers, scores: Values) -> int:
     return int(best[np.argmin(kinds[best])])
 
 
-def _twins(tests: PairTests, own: Numbers, counts: Numbers, culprit: int) -> tuple[int, ...]:
+def _twins(tests: PairTests, hits: Numbers, counts: Numbers, culprit: int) -> tuple[int, ...]:
     """Return the other parts of the same kind that explain exactly the same tests."""
-    together = _counts(tests.paths[own], len(counts))
-    twin = (together == len(own)) & (counts == len(own)) & (tests.kinds == tests.kinds[culprit])
+    together = _counts(tests.paths[hits], len(counts))
+    twin = (together == len(hits)) & (counts == len(hits)) & (tests.kinds == tests.kinds[culprit])
     return tuple(int(part) for part in np.flatnonzero(twin) if part != culprit)
 
 
@@ -478,8 +479,8 @@ def closeness(values: Values, fleet: Values) -> float:
     if not count:
         return 1.0
     up_to = int(np.searchsorted(fleet, best, side="right"))
-    below = np.searchsorted(fleet, rest, side="left")
-    within = np.minimum(1.0, (up_to - below + 0.5) / (up_to + 0.5))
+    ranks = np.searchsorted(fleet, rest, side="left")
+    within = np.minimum(1.0, (up_to - ranks + 0.5) / (up_to + 0.5))
     return min(1.0, count * math.exp(float(_log_tails(within).min())))
 
 
@@ -513,18 +514,18 @@ def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
         key=lambda c: (-c.tests, c.capacity),
     )
     parts = len(np.unique(tests.paths[tests.paths >= 0]))
-    own = _tests_of(tests, blame.blamed)
+    mask = _tests_of(tests, blame.blamed)
     chances = []
-    for many, culprit in enumerate(suspects, len(blame.blamed) + 1):
-        own |= _tests_of(tests, [culprit])
-        chances.append(set_chance(own, blame.low, parts, many))
+    for count, culprit in enumerate(suspects, len(blame.blamed) + 1):
+        mask |= _tests_of(tests, [culprit])
+        chances.append(set_chance(mask, blame.low, parts, count))
     if not chances or min(chances) > CROWD_CHANCE:
         return blame
     guilty = suspects[: chances.index(min(chances)) + 1]
     explained = blame.explained_by.copy()
     for culprit in guilty:
-        own = _tests_of(tests, [culprit])
-        explained[own & blame.low & (explained < 0)] = culprit.part
+        mask = _tests_of(tests, [culprit])
+        explained[mask & blame.low & (explained < 0)] = culprit.part
     return blame._replace(
         blamed=(*blame.blamed, *guilty),
         undecided=tuple(c for c in blame.undecided if c not in guilty),
@@ -533,17 +534,17 @@ def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
 
 
 def _met_most(tests: PairTests, part: int, hosts: int) -> bool:
-    own = tests.paths[(tests.paths[:, :2] == part).any(axis=1), :2]
-    return len(np.unique(own[own != part])) >= MET * (hosts - 1)
+    ends = tests.paths[(tests.paths[:, :2] == part).any(axis=1), :2]
+    return len(np.unique(ends[ends != part])) >= MET * (hosts - 1)
 
 
-def set_chance(own: Flags, low: Flags, parts: int, many: int) -> float:
+def set_chance(mask: Flags, low: Flags, parts: int, count: int) -> float:
     """Return the chance that so many parts have as many low tests, if these fall anywhere.
 
     The tail of the hypergeometric distribution, times the ways to choose the parts.
     """
-    tail = log_tail(len(own), int(low.sum()), int(own.sum()), int((own & low).sum()))
-    return math.exp(min(0.0, tail + log_choose(parts, many)))
+    tail = log_tail(len(mask), int(low.sum()), int(mask.sum()), int((mask & low).sum()))
+    return math.exp(min(0.0, tail + log_choose(parts, count)))
 
 
 def _tests_of(tests: PairTests, culprits: Sequence[Culprit]) -> Flags:
@@ -553,11 +554,11 @@ def _tests_of(tests: PairTests, culprits: Sequence[Culprit]) -> Flags:
     return mask
 
 
-def log_tail(count: int, low: int, own: int, hits: int) -> float:
+def log_tail(count: int, low: int, sample: int, hits: int) -> float:
     """Return the logarithm of the chance of at least so many hits among the own tests."""
     terms = [
-        log_choose(own, k) + log_choose(count - own, low - k)
-        for k in range(hits, min(own, low) + 1)
+        log_choose(sample, k) + log_choose(count - sample, low - k)
+        for k in range(hits, min(sample, low) + 1)
     ]
     most = max(terms)
     return most + math.log(sum(math.exp(t - most) for t in terms)) - log_choose(count, low)
@@ -587,27 +588,27 @@ def unstable_parts(
     hits = np.bincount(met[is_low].ravel(), minlength=len(hosts))
     accused = {c.part for c in (*blame.blamed, *blame.undecided)}
     candidates = set(np.flatnonzero(hits > 1).tolist()) - accused  # one partner could be the cause
-    named: set[int] = set()
+    culprits: set[int] = set()
     while candidates:
-        ranked = [(*_instability(met, is_low, hosts, part, named), part) for part in candidates]
+        ranked = [(*_instability(met, is_low, hosts, part, culprits), part) for part in candidates]
         chance, hit, count, part = min(ranked)
         if hit < 2 or chance * len(hosts) > most:  # noqa: PLR2004 - as above
             return
         yield part, hit, count
         candidates.remove(part)
-        named.add(int(hosts[part]))
+        culprits.add(int(hosts[part]))
 
 
 def _instability(
-    met: Numbers, is_low: Flags, hosts: Numbers, part: int, named: set[int]
+    met: Numbers, is_low: Flags, hosts: Numbers, part: int, culprits: set[int]
 ) -> tuple[float, int, int]:
     """Return the chance that good hosts are low with so many partners, the low ones, and all.
 
     Tests with hosts that were found to be unstable before do not count.
     """
-    own = int(hosts[part])
-    usable = ~np.isin(hosts[met], list(named - {own})).any(axis=1)
-    passed, foreign = usable & (met == part).any(axis=1), usable & (hosts[met] != own).all(axis=1)
+    host = int(hosts[part])
+    usable = ~np.isin(hosts[met], list(culprits - {host})).any(axis=1)
+    passed, foreign = usable & (met == part).any(axis=1), usable & (hosts[met] != host).all(axis=1)
     background = (int(is_low[foreign].sum()) + 0.5) / (int(foreign.sum()) + 1)
     hit, count = int(is_low[passed].sum()), int(passed.sum())
     return at_least(hit, count, background), hit, count

@@ -15,8 +15,8 @@ def main(words: list[str]) -> None:
     The words: `--hosts A,B --count 2 [--ssh-config FILE] [--reach WORDS --names A,B] --
     PROGRAM...`.
     """
-    own, program = words[: words.index("--")], words[words.index("--") + 1 :]
-    options = dict(zip(own[::2], own[1::2], strict=True))
+    flags, program = words[: words.index("--")], words[words.index("--") + 1 :]
+    options = dict(zip(flags[::2], flags[1::2], strict=True))
     os.environ[HOSTS] = options["--hosts"]
     os.environ[SSH_CONFIG] = options.get("--ssh-config", "")
     os.environ[REACH] = options.get("--reach", "")

@@ -95,7 +95,7 @@ def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401
 
 def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
     """Select a GPU for each rank of a host, such as `cuda:0` (ClusterError: there are too few)."""
-    own, all_ = place_on_host(rank.comm)
+    index, all_ = place_on_host(rank.comm)
     count = torch.cuda.device_count()
     if count < all_:
         raise ClusterError(
@@ -103,8 +103,8 @@ def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
             means="With nccl every rank needs a GPU of its own.",
             remedy=f"Ask for fewer: --ranks-per-host {max(1, count)}",
         )
-    torch.cuda.set_device(own)
-    return f"cuda:{own}"
+    torch.cuda.set_device(index)
+    return f"cuda:{index}"
 
 
 def join_torch(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401

@@ -128,9 +128,9 @@ def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os
     if len(set(places)) > 1 and not _is_here(places[rank]):
         # Its host has the address of another rank, and not its own.
         places_left = (place for place in dict.fromkeys(places) if place != places[rank])
-        if here := next(filter(_is_here, places_left), ""):
+        if host := next(filter(_is_here, places_left), ""):
             raise ClusterError(
-                f"Rank {rank} belongs on the host {places[rank]}, and runs on {here}.",
+                f"Rank {rank} belongs on the host {places[rank]}, and runs on {host}.",
                 means="Nothing was measured: the values would belong to other pairs of hosts.",
                 remedy="Start the ranks by another starter: --starter mpirun",
             )

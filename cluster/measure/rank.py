@@ -73,9 +73,9 @@ class Rank:
     def watch_others(self) -> None:
         """Measure what others use of the host's processors, while all ranks sleep: all call it."""
         self.barrier()
-        began = processor_times()
+        start = processor_times()
         time.sleep(WATCHED)
-        self._before, self._began = times_since(began), processor_times()
+        self._before, self._began = times_since(start), processor_times()
         self._sent = sent_bytes()
 
     def begin(

@@ -86,7 +86,7 @@ def samples(
     """
     from cluster.analysis.statistics.distribution import ENOUGH_VALUES, has_converged  # noqa: PLC0415 - NumPy
 
-    began, result, step = time.monotonic(), -counts.warm_up, 1 if counts.seconds else most
+    start, result, step = time.monotonic(), -counts.warm_up, 1 if counts.seconds else most
     checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values
     while result < counts.values:
         end = min(checkpoint, counts.values) if result >= 0 else 0
@@ -95,13 +95,13 @@ def samples(
         seconds = repeat(n)
         result += n
         budget = counts.seconds * (WARMING if result <= 0 else 1.0)
-        over = budget and comm.bcast(time.monotonic() - began > budget)
+        is_over = budget and comm.bcast(time.monotonic() - start > budget)
         if result <= 0:
-            result = 0 if over else result
+            result = 0 if is_over else result
             continue
         values += seconds
         yield result, seconds
-        if over and result >= FEWEST:
+        if is_over and result >= FEWEST:
             return
         if counts.adaptive and result == checkpoint:
             enough = not values or has_converged(values)  # of every rank that records values

@@ -33,11 +33,11 @@ def usable_cpus() -> set[int]:
 def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], list[int]]:
     """Return the NUMA nodes with a usable core, and the numbers of those without one."""
     folder = system / "node"
-    own = {
+    by_node = {
         n: parse_cpu_list(read_text(folder / f"node{n}" / "cpulist")) & cpus for n in _order(system)
     }
-    nodes = [CoreUnit(number, min(usable)) for number, usable in own.items() if usable]
-    return nodes, [number for number, usable in own.items() if not usable]
+    nodes = [CoreUnit(number, min(usable)) for number, usable in by_node.items() if usable]
+    return nodes, [number for number, usable in by_node.items() if not usable]
 
 
 def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
@@ -92,7 +92,7 @@ class CoreCopies:
         before = os.sched_getaffinity(0)
         try:
             os.sched_setaffinity(0, {reader.cpu})
-            own = self._fresh()
+            target = self._fresh()
             os.sched_setaffinity(0, {writer.cpu})
             other = self._fresh()
             seconds = []
@@ -100,9 +100,9 @@ class CoreCopies:
                 os.sched_setaffinity(0, {writer.cpu})
                 other[:] = 2
                 os.sched_setaffinity(0, {reader.cpu})
-                began = perf_counter()
-                np.copyto(own, other)
-                seconds.append(perf_counter() - began)
+                start = perf_counter()
+                np.copyto(target, other)
+                seconds.append(perf_counter() - start)
             return seconds
         finally:
             os.sched_setaffinity(0, before)

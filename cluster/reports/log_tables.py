@@ -121,8 +121,8 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
         Column("throughput", lambda e: "-" if e.rate is None else f"{e.rate:.0f} {e.unit}"),
     )
     near = make_table("Nearest NICs", topology.nearest, of_nearest)
-    chosen = make_table("What NCCL chose", carried.experiments, of_experiments)
-    tables = (_best(topology), _pairs(topology, carried), near, chosen)
+    choices = make_table("What NCCL chose", carried.experiments, of_experiments)
+    tables = (_best(topology), _pairs(topology, carried), near, choices)
     yield from (table for table in tables if table.rows)
     findings = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
     if findings:
@@ -170,15 +170,15 @@ def _rate(pair: GpuPair) -> str:
 
 
 def _pairs(topology: GpuTopology, carried: Transports) -> Table:
-    by: dict[tuple[int, int], dict[str, None]] = {}  # transports, each once
+    ways: dict[tuple[int, int], dict[str, None]] = {}  # transports, each once
     for carrier in (
         carrier for experiment in carried.experiments for carrier in experiment.carriers
     ):
         if carrier.same_host:
             pair = min(carrier.gpus), max(carrier.gpus)
-            by.setdefault(pair, {}).update(dict.fromkeys(carrier.via))
+            ways.setdefault(pair, {}).update(dict.fromkeys(carrier.via))
     wrong = {misfit.gpus for misfit in topology.misfits}
-    pairs = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
+    pairs = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in ways or p.access]
 
     def fits(pair: GpuPair) -> str:
         return "NO" if pair.gpus in wrong else "yes" if pair.copies.rate is not None else "-"
@@ -190,7 +190,7 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
         Column("rate", _rate),
         Column("without P2P", lambda p: value_text(p.copies.rate_without, "B/s", "-"), spare=3),
         Column("latency", lambda pair: value_text(pair.copies.latency, "s", "-"), spare=2),
-        Column("NCCL", lambda pair: "; ".join(by.get(pair.gpus, ())) or "-", words=True, spare=1),
+        Column("NCCL", lambda pair: "; ".join(ways.get(pair.gpus, ())) or "-", words=True, spare=1),
         Column("fits", fits, words=True),
     )
     return make_table("Pairs", pairs, columns)

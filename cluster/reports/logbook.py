@@ -94,8 +94,8 @@ def best_per_metric(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
         if summary.median < math.inf:
             series.setdefault(summary.metric, []).append(summary)
     return tuple(
-        (max if own[0].better == "higher" else min)(own, key=lambda summary: summary.median)
-        for own in series.values()
+        (max if group[0].better == "higher" else min)(group, key=lambda summary: summary.median)
+        for group in series.values()
     )
 
 

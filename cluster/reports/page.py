@@ -92,12 +92,12 @@ def answers(runs: Sequence[ReportRun]) -> tuple[Answer, ...]:
         )
         for group in groups.values()
     }
-    named = [
+    judgements = [
         msgspec.structs.replace(judgement, about=name if len(groups) > 1 else "")
         for name, judgement in judged.items()
         if judgement is not None and (len(groups) <= FEW or judgement.word in BAD)
     ]
-    return tuple(sorted(named, key=lambda a: BAD.index(a.word) if a.word in BAD else len(BAD)))
+    return tuple(sorted(judgements, key=lambda a: BAD.index(a.word) if a.word in BAD else len(BAD)))
 
 
 def _index(runs: Sequence[ReportRun]) -> Table:
@@ -108,20 +108,20 @@ def _index(runs: Sequence[ReportRun]) -> Table:
         Column("status", lambda run: run.record.status, words=True),
         Column("answer", lambda r: r.judgement.answer if r.judgement else "", words=True),
         Column("benchmark", lambda run: run.record.benchmark, words=True),
-        Column("started (UTC)", lambda run: _started(run.record), words=True),
+        Column("started (UTC)", lambda run: _format_start(run.record), words=True),
     )
     return make_table(f"{len(runs)} runs", runs, columns)
 
 
-def _started(record: Record) -> str:
+def _format_start(record: Record) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at))
 
 
-def comparisons(runs: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
+def comparisons(runs: Sequence[ReportRun], factor: str | None = None) -> list[Comparison]:
     """Compare groups of runs with the first: by a factor, by condition, or two runs."""
     launches = [Launch(record=run.record, summaries=run.summaries) for run in runs]
-    if by is not None:
-        groups = group_by(launches, by)
+    if factor is not None:
+        groups = group_by(launches, factor)
     elif len({run.record.condition for run in runs} - {""}) > 1:
         groups = group_by(launches, "condition")
     elif len(runs) == 2:  # noqa: PLR2004 - one against the other
@@ -184,10 +184,10 @@ def _comparison(number: int, comparison: Comparison, no_plots: str) -> PageSecti
 
 def _fleet(run: ReportRun, verdict: FleetVerdict, no_plots: str) -> PageSection:
     names = tuple(machine.name for machine in run.record.machines)
-    drawn = () if no_plots else plots.pair_map(run.pairs, names, verdict)
+    pictures = () if no_plots else plots.pair_map(run.pairs, names, verdict)
     return PageSection(
         title=f"Pairs of hosts: {run.name}",
-        pictures=drawn,
+        pictures=pictures,
         tables=(findings_table(verdict),) if verdict.findings else (),
         notes=tuple(filter(None, [verdict.answer, no_plots])),
     )
@@ -195,7 +195,7 @@ def _fleet(run: ReportRun, verdict: FleetVerdict, no_plots: str) -> PageSection:
 
 def _sweeps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
     by_metric = curves(runs)
-    own = fits(runs[0].summaries) if len(runs) == 1 else ()
+    line_fits = fits(runs[0].summaries) if len(runs) == 1 else ()
     if by_metric:
         yield PageSection(
             title="Over message size",
@@ -204,7 +204,7 @@ def _sweeps(runs: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
                 for number, group in enumerate(by_metric.values())
                 if not no_plots and any(curve.points for curve in group)
             ),
-            tables=(fits_table(own),) if own else (),
+            tables=(fits_table(line_fits),) if line_fits else (),
             notes=(no_plots or READ_POINTS,),
         )
 
@@ -269,7 +269,7 @@ def labels(runs: Sequence[ReportRun]) -> list[str]:
 
 def _results(run: ReportRun, *, folded: bool) -> PageSection:
     record = run.record
-    title = f"{record.benchmark}, {_started(record)} UTC"
+    title = f"{record.benchmark}, {_format_start(record)} UTC"
     notes = (*map(note_words, record.notes), *run.warnings)
     table = summaries_table(run.summaries, title=title, notes=notes)
     command = f"Command: {shlex.join(record.argv)}" if record.argv else ""

@@ -40,7 +40,7 @@ def sweep_curves(runs: Sequence[ReportRun], metric: str | None) -> Sequence[Curv
     """Choose the curves of one metric (SpecError: it was not measured over several sizes)."""
     curves = page.curves(runs)
     drawable = [name for name in curves if any(curve.points for curve in curves[name])]
-    return curves[_chosen(metric, drawable)]
+    return curves[_choose_metric(metric, drawable)]
 
 
 def distribution_picture(
@@ -52,7 +52,7 @@ def distribution_picture(
     metrics = dict.fromkeys(
         m.metric for _, measurements, _ in runs for m in measurements if m.values
     )
-    metric = _chosen(metric, list(metrics))
+    metric = _choose_metric(metric, list(metrics))
     several = len({name for name, _, _ in runs}) > 1
     values: dict[str, list[float]] = {}
     bounds: dict[str, float] = {}
@@ -83,7 +83,7 @@ def _bound(measurement: Measurement, summaries: Sequence[Summary]) -> float | No
     return None
 
 
-def _chosen(metric: str | None, metrics: Sequence[str]) -> str:
+def _choose_metric(metric: str | None, metrics: Sequence[str]) -> str:
     if not metrics or (metric is not None and metric not in metrics):
         raise SpecError(
             f"There is no {metric or 'metric'} to draw.",

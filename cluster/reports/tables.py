@@ -136,8 +136,8 @@ def _inconclusive(comparison: Comparison) -> Iterator[str]:
         cells = [cell for cell in comparison.cells if cell.reason == reason]
         metrics = dict.fromkeys(cell.metric for cell in cells)
         points = ((m, _points([c for c in cells if c.metric == m], alone="")) for m in metrics)
-        named = ", ".join(" ".join(filter(None, point)) for point in points)
-        yield f"Inconclusive: {named}: {reason_words(reason)}."
+        subjects = ", ".join(" ".join(filter(None, point)) for point in points)
+        yield f"Inconclusive: {subjects}: {reason_words(reason)}."
 
 
 def _explained(comparison: Comparison) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ def _if_predicted(
 
 def scaling_table(scaling: Scaling) -> Table:
     bounded = any(row.most is not None for row in scaling.rows)
-    printed = any(row.printed is not None for row in scaling.rows)
+    is_printed = any(row.printed is not None for row in scaling.rows)
     base = f"{scaling.base} rank(s) at {format_value(scaling.base_rate, scaling.unit)}"
     columns: Columns[Efficiency] = (
         Column("ranks", lambda row: str(row.ranks)),
@@ -247,14 +247,14 @@ def scaling_table(scaling: Scaling) -> Table:
         Column("view", lambda row: bar(row.efficiency), words=True, spare=1),
         Column("no overlap", lambda row: share_text(row.least, "-"), shown=bounded),
         Column("all overlap", lambda row: share_text(row.most, "-"), shown=bounded),
-        Column("printed", _printed, words=True, shown=printed),
+        Column("printed", _format_claim, words=True, shown=is_printed),
     )
     return make_table(
         f"{scaling.name}: efficiency over {base}", scaling.rows, columns, _doubtful(scaling)
     )
 
 
-def _printed(row: Efficiency) -> str:
+def _format_claim(row: Efficiency) -> str:
     claim = "" if row.printed is None else f"{row.printed:.0%}"
     return claim if row.follows else f"{claim} does not follow"
 
@@ -308,12 +308,12 @@ def _range(summary: Summary) -> str:
 
 def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
     columns: Columns[DrawnSeries] = (
-        Column("metric", lambda drawn: drawn.metric, words=True),
-        Column("parameters", lambda drawn: format_point(drawn.params), words=True),
-        Column("mean", lambda drawn: format_value(drawn.mean, drawn.unit)),
-        Column("between draws", lambda drawn: _of_mean(drawn.between, drawn)),
-        Column("within", lambda drawn: _of_mean(drawn.within, drawn)),
-        Column("chance", lambda drawn: f"{drawn.chance:.2g}", spare=2),
+        Column("metric", lambda row: row.metric, words=True),
+        Column("parameters", lambda row: format_point(row.params), words=True),
+        Column("mean", lambda row: format_value(row.mean, row.unit)),
+        Column("between draws", lambda row: _of_mean(row.between, row)),
+        Column("within", lambda row: _of_mean(row.within, row)),
+        Column("chance", lambda row: f"{row.chance:.2g}", spare=2),
         Column(f"best of {draws}", lambda d: format_value(d.best[-1].measured, d.unit)),
         Column("gain", lambda d: f"{d.best[-1].gain:.1%}" if d.differs else "none seen"),
         Column("pays off after", _pays_off_after, spare=1),
@@ -321,13 +321,13 @@ def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
     return make_table(f"{draws} draws of machines", series, columns, (DRAWS, DRAWN_IN_TURN))
 
 
-def _of_mean(deviation: float, drawn: DrawnSeries) -> str:
-    return f"{deviation / abs(drawn.mean):.1%}" if drawn.mean else "-"
+def _of_mean(deviation: float, row: DrawnSeries) -> str:
+    return f"{deviation / abs(row.mean):.1%}" if row.mean else "-"
 
 
-def _pays_off_after(drawn: DrawnSeries) -> str:
-    hours = drawn.best[-1].hours
-    return format_seconds(hours * HOUR) if drawn.differs and hours else "-"
+def _pays_off_after(row: DrawnSeries) -> str:
+    hours = row.best[-1].hours
+    return format_seconds(hours * HOUR) if row.differs and hours else "-"
 
 
 def lottery_answer(
@@ -349,13 +349,13 @@ def _luck(series: Sequence[DrawnSeries], jobs: Sequence[int]) -> str:
             f"{len(series)} series: draw more, such as --lottery 5 --launches 3, or measure fewer "
             "--sizes."
         )
-    differing = [drawn for drawn in series if drawn.differs]
+    differing = [row for row in series if row.differs]
     if not differing:
         return (
             f"The machines of {draws} draws do not differ more than the jobs on them: to launch "
             "again gains nothing that shows."
         )
-    most = max(differing, key=lambda drawn: drawn.best[-1].gain)
+    most = max(differing, key=lambda row: row.best[-1].gain)
     best = most.best[-1]
     label = " ".join(filter(None, (most.metric, format_point(most.params))))
     hours = format_seconds((best.hours or 0.0) * HOUR)
@@ -435,5 +435,5 @@ def _fleet_sizes(layer: NetworkLayer) -> str:
 
 
 def _host_names(placement: Placement, hosts: list[int]) -> str:
-    named = ", ".join(f"host:{host} ({placement.names[host]})" for host in hosts[:SHOWN])
-    return f"{named}, and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else named
+    names = ", ".join(f"host:{host} ({placement.names[host]})" for host in hosts[:SHOWN])
+    return f"{names}, and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else names

@@ -72,8 +72,8 @@ def training_table(
 def conditions_table(compared: Mapping[int, Comparison]) -> Table:
     """Show how training scales under two conditions (SpecError: a run has no rate)."""
     cells = {
-        ranks: _rate_of(cell for cell in own.cells if cell.is_common)
-        for ranks, own in sorted(compared.items())
+        ranks: _rate_of(cell for cell in comparison.cells if cell.is_common)
+        for ranks, comparison in sorted(compared.items())
     }
     base = min(cells)
     names = compared[base].base, compared[base].other

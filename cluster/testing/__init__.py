@@ -146,13 +146,13 @@ class FakeHosts:
                 raise value
             return Reply(stdout=value) if isinstance(value, str) else value
         with self._lock:
-            reply = self._own(machine, words)
+            reply = self._answer(machine, words)
         if reply is None:
             self._unknown.append(f"{machine.name} does not know: {line}")
             raise UnknownCommand(self._unknown[-1])
         return reply
 
-    def _own(self, machine: Machine, words: tuple[str, ...]) -> Reply | None:
+    def _answer(self, machine: Machine, words: tuple[str, ...]) -> Reply | None:
         """Reply to a command of `cluster`; None to any other."""
         reply: Reply | None = None
         match words:

@@ -20,15 +20,15 @@ def bad_links(solution: Diagnosed) -> Iterator[FleetFinding]:
     fabric_links = solution.routes.fabric_links
     first = 2 * (solution.parts.endpoints + solution.parts.groups)
     links = fabric_links.count - 2 * solution.parts.endpoints
-    own: defaultdict[Part, dict[str, Culprit]] = defaultdict(dict)
+    culprits: defaultdict[Part, dict[str, Culprit]] = defaultdict(dict)
     for culprit in solution.blame.blamed:
         index = culprit.part - first
         if index >= links:
-            own[Part(kind="spine", number=index - links)]["both"] = culprit
+            culprits[Part(kind="spine", number=index - links)]["both"] = culprit
         elif index >= 0:
             place, up = fabric_links.ends(index + 2 * solution.parts.endpoints)
-            own[place]["tx" if up else "rx"] = culprit
-    for place, ways in own.items():
+            culprits[place]["tx" if up else "rx"] = culprit
+    for place, ways in culprits.items():
         worst = min(ways.values(), key=lambda c: c.capacity)
         share = worst.capacity / float(solution.blame.references[LINK])
         yield FleetFinding(
@@ -136,8 +136,8 @@ def alone_between(solution: Diagnosed) -> float:
     may have taken some, as most pairs reach less than the best ones.
     """
     table = solution.table
-    own = np.sort(table.rates[table.between & table.alone & (solution.blame.explained_by < 0)])
-    is_known = solution.fleet.grouped and solution.fleet.metric == "bandwidth" and own.size >= MANY
-    if not is_known or np.median(own) < GOOD * own[-2]:
+    rate = np.sort(table.rates[table.between & table.alone & (solution.blame.explained_by < 0)])
+    is_known = solution.fleet.grouped and solution.fleet.metric == "bandwidth" and rate.size >= MANY
+    if not is_known or np.median(rate) < GOOD * rate[-2]:
         return 1.0
-    return float(own[-2] / solution.reference)
+    return float(rate[-2] / solution.reference)

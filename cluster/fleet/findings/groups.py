@@ -26,9 +26,9 @@ def slow_groups(solution: Diagnosed) -> Iterator[FleetFinding]:
     suspects = {c.part: c for c in solution.suspects if solution.is_host(c.part)}
     hidden = hidden_groups(solution)
     for number, group in enumerate(hidden or _alike_groups(solution)):
-        own = [c for part, c in suspects.items() if solution.host(part) in group]
-        best = max(c.capacity for c in own)
-        ways = {solution.way(c.part) for c in own}
+        culprits = [c for part, c in suspects.items() if solution.host(part) in group]
+        best = max(c.capacity for c in culprits)
+        ways = {solution.way(c.part) for c in culprits}
         endpoints = [
             host * solution.fleet.nics + nic for host in group for nic in range(solution.fleet.nics)
         ]
@@ -41,7 +41,7 @@ def slow_groups(solution: Diagnosed) -> Iterator[FleetFinding]:
             kind="GROUP",
             direction=direction_of(ways, directed=solution.fleet.directed),
             capacity=unit_value(solution, best),
-            tests=sum(c.tests for c in own),
+            tests=sum(c.tests for c in culprits),
             reason=Reason(
                 code="good_among_themselves" if hidden else "slow_everywhere",
                 share=best / solution.reference,
@@ -107,11 +107,11 @@ def bad_groups(solution: Diagnosed) -> Iterator[FleetFinding]:
 
 def _blamed_groups(solution: Diagnosed) -> dict[int, list[Culprit]]:
     first, count = 2 * solution.parts.endpoints, solution.parts.groups
-    own: defaultdict[int, list[Culprit]] = defaultdict(list)
+    by_group: defaultdict[int, list[Culprit]] = defaultdict(list)
     for culprit in solution.blame.blamed:
         if first <= culprit.part < first + 2 * count:
-            own[(culprit.part - first) % count].append(culprit)
-    return own
+            by_group[(culprit.part - first) % count].append(culprit)
+    return by_group
 
 
 def _way_of_group(solution: Diagnosed, culprit: Culprit) -> str:
@@ -181,10 +181,10 @@ def low_groups(solution: Diagnosed) -> Iterator[LowGroup]:
     first, count = 2 * solution.parts.endpoints, solution.parts.groups
     for way, ends in zip(WAYS, (table.source, table.target), strict=True):
         for group in range(count) if innocent.any() else ():
-            own = innocent & (table.groups[ends] == group)  # the mean is what its uplinks carry
-            if own.sum() >= MANY and first + group + (count if way == "rx" else 0) not in blamed:
-                means[group, way] = float(np.mean(table.rates[own]))
-                tests[group] += int(own.sum())
+            mask = innocent & (table.groups[ends] == group)  # the mean is what its uplinks carry
+            if mask.sum() >= MANY and first + group + (count if way == "rx" else 0) not in blamed:
+                means[group, way] = float(np.mean(table.rates[mask]))
+                tests[group] += int(mask.sum())
     for group in range(count):
         means_of_others = [mean for (number, _), mean in means.items() if number != group]
         own_means = {way: means[group, way] for way in WAYS if (group, way) in means}
@@ -215,9 +215,9 @@ def _slow_direction(table: PairTable, mask: Flags, group: int, ways: Iterable[Wa
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)
     logs: dict[Way, list[float]] = {}
     for way in ways:
-        own = mask & is_of_group[int(way == "rx")]
-        counts = np.bincount(rounds[own])
-        sums = np.bincount(rounds[own], weights=table.rates[own])
+        flags = mask & is_of_group[int(way == "rx")]
+        counts = np.bincount(rounds[flags])
+        sums = np.bincount(rounds[flags], weights=table.rates[flags])
         if int((counts > 0).sum()) >= FEWEST_ROUNDS and rest.size:
             means = sums[counts > 0] / counts[counts > 0] / float(np.mean(rest))
             logs[way] = np.log(means).tolist()

@@ -33,16 +33,16 @@ STARVED_USUAL = 0.1  # of the tests alone of most hosts: beyond that, all of the
 def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFinding]:
     """Return the hosts that were lost, and those for which no test was tried."""
     counts = Counter(host for t in tests if t.value is not None for host in (t.source, t.target))
-    lost = {test.lost: test.reason for test in tests if test.lost >= 0}
+    reasons = {test.lost: test.reason for test in tests if test.lost >= 0}
     untried = [test for test in tests if test.value is None]
     for host, name in enumerate(fleet.names):
-        own = [t for t in untried if host in (t.source, t.target)]
+        host_tests = [t for t in untried if host in (t.source, t.target)]
         place = Part(kind="host", host=host)
-        if host in lost:
-            since = Reason(code="lost", message=lost[host], of=counts[host])
+        if host in reasons:
+            since = Reason(code="lost", message=reasons[host], of=counts[host])
             yield FleetFinding(place=place, name=name, kind="HUNG", direction="both", reason=since)
         elif host not in counts:
-            reason = Reason(code="untried", message=most_common_reason(own))
+            reason = Reason(code="untried", message=most_common_reason(host_tests))
             yield FleetFinding(place=place, name=name, kind="UNTESTED", reason=reason)
 
 
@@ -59,16 +59,16 @@ def short_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
     for host in short.tolist():
         ends = table.hosts == host
         ways = {
-            way: own
-            for way, own in zip(("tx", "rx"), ends, strict=True)
-            if own.any() and (left_out[own].any() if host in starved else left_out[own].all())
+            way: mask
+            for way, mask in zip(("tx", "rx"), ends, strict=True)
+            if mask.any() and (left_out[mask].any() if host in starved else left_out[mask].all())
         }
         if not ways:
             continue
         own_busy = sum(
-            int((table.busy[end] & left_out & own).sum()) for end, own in enumerate(ends)
+            int((table.busy[end] & left_out & mask).sum()) for end, mask in enumerate(ends)
         )
-        tests = sum(int(own.sum()) for own in ways.values())
+        tests = sum(int(mask.sum()) for mask in ways.values())
         yield FleetFinding(
             place=Part(kind="host", host=host),
             name=solution.fleet.names[host],
@@ -82,9 +82,9 @@ def short_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
 def _starved_hosts(solution: Diagnosed, left_out: Flags) -> set[int]:
     """Return hosts whose own processor limited most of their tests alone, and not of the others."""
     table, count = solution.table, len(solution.fleet.names)
-    own = np.bincount(table.hosts[table.busy & left_out & table.alone], minlength=count)
+    counts = np.bincount(table.hosts[table.busy & left_out & table.alone], minlength=count)
     tests = np.bincount(table.hosts[:, table.alone].ravel(), minlength=count)
-    shares = own / np.maximum(tests, 1)
+    shares = counts / np.maximum(tests, 1)
     usual = float(np.median(shares[tests > 0])) if table.alone.any() else 0.0
     return set(np.flatnonzero((shares > 1 / 2) & (usual < STARVED_USUAL)).tolist())
 
@@ -109,7 +109,7 @@ def bad_hosts(solution: Diagnosed, groups: Iterable[FleetFinding] = ()) -> Itera
             culprits[culprit.part % ends].append(culprit)
     of_host = Counter(end // solution.fleet.nics for end in culprits)
     explained = {host for group in groups for host in group.reason.hosts}
-    for end, own in culprits.items():
+    for end, end_culprits in culprits.items():
         host, nic = divmod(end, solution.fleet.nics)
         if host in explained:
             continue
@@ -118,16 +118,16 @@ def bad_hosts(solution: Diagnosed, groups: Iterable[FleetFinding] = ()) -> Itera
         place = Part(kind="nic", host=host, nic=nic)
         if of_host[host] == solution.fleet.nics:
             place = Part(kind="host", host=host)
-        yield _bad_host(solution, place, own)
+        yield _bad_host(solution, place, end_culprits)
 
 
-def _bad_host(solution: Diagnosed, place: Part, own: Sequence[Culprit]) -> FleetFinding:
-    ways = {solution.way(culprit.part) for culprit in own}
-    parts = [culprit.part for culprit in own]
+def _bad_host(solution: Diagnosed, place: Part, culprits: Sequence[Culprit]) -> FleetFinding:
+    ways = {solution.way(culprit.part) for culprit in culprits}
+    parts = [culprit.part for culprit in culprits]
     indices = np.flatnonzero(np.isin(solution.blame.explained_by, parts))
     tests = [solution.table.tests[i] for i in indices]
     failed = [test for test in tests if not test.value]
-    worst = min(own, key=lambda culprit: culprit.capacity)
+    worst = min(culprits, key=lambda culprit: culprit.capacity)
     hung = len(failed) == len(tests)
     reason = Reason(
         code="silent" if hung else "slow",
@@ -138,7 +138,7 @@ def _bad_host(solution: Diagnosed, place: Part, own: Sequence[Culprit]) -> Fleet
         message=most_common_reason(failed),
     )
     if not hung:
-        reason = _with_variation(solution, own, reason)
+        reason = _with_variation(solution, culprits, reason)
     return FleetFinding(
         place=place,
         name=solution.fleet.names[place.host],
@@ -151,9 +151,9 @@ def _bad_host(solution: Diagnosed, place: Part, own: Sequence[Culprit]) -> Fleet
     )
 
 
-def _with_variation(solution: Diagnosed, own: Sequence[Culprit], reason: Reason) -> Reason:
+def _with_variation(solution: Diagnosed, culprits: Sequence[Culprit], reason: Reason) -> Reason:
     """Add how tests that only this host explains vary over time, if they do."""
-    is_own = np.isin(solution.blame.explained_by, [c.part for c in own])
+    is_own = np.isin(solution.blame.explained_by, [c.part for c in culprits])
     indices = np.flatnonzero(is_own & solution.unshared)
     rates = solution.tests.values[indices]
     if len(indices) < MANY or rates.min() <= 0 or np.quantile(rates, 0.2) > CROWDED * rates.max():

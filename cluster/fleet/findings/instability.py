@@ -29,16 +29,16 @@ def unstable_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
     odd, again = solution.blame.unexplained, _comparable_tests(solution)
     hosts = solution.table.hosts
     compared = again & ~np.isin(hosts, list(doubtful)).any(axis=0)
-    named: list[int] = []
+    culprits: list[int] = []
     for host, every in doubtful.items():
-        innocent = again & ~np.isin(hosts, named).any(axis=0)  # by those that are named before
-        own = innocent & (hosts == host)
-        ways = [w for w in every if _log_chance(odd, own[int(w.way == "rx")], compared) <= limit]
-        if not ways and len(every) > 1 and _log_chance(odd, own.any(axis=0), compared) <= limit:
+        innocent = again & ~np.isin(hosts, culprits).any(axis=0)  # by those that are named before
+        mask = innocent & (hosts == host)
+        ways = [w for w in every if _log_chance(odd, mask[int(w.way == "rx")], compared) <= limit]
+        if not ways and len(every) > 1 and _log_chance(odd, mask.any(axis=0), compared) <= limit:
             ways = every
         if not ways:
             continue
-        named.append(host)
+        culprits.append(host)
         indices = np.flatnonzero(odd & (hosts == host).any(axis=0))
         low_tests = [solution.table.tests[i] for i in indices]
         low, count = sum(w.low for w in ways), sum(w.partners for w in ways)
@@ -53,9 +53,9 @@ def unstable_hosts(solution: Diagnosed) -> Iterator[FleetFinding]:
         )
 
 
-def _log_chance(odd: Flags, own: Flags, compared: Flags) -> float:
+def _log_chance(odd: Flags, mask: Flags, compared: Flags) -> float:
     """Return how likely as many of its repeats are low, drawn from them and those beside it."""
-    counts = (own | compared, odd & (own | compared), own, odd & own)
+    counts = (mask | compared, odd & (mask | compared), mask, odd & mask)
     return log_tail(*(int(flags.sum()) for flags in counts))
 
 
@@ -100,8 +100,8 @@ def unrepeated_hosts(solution: Diagnosed) -> Iterator[Suspect]:
     compared = again & ~np.isin(ends, list(doubtful)).any(axis=0)
     limit = math.log(ODD / max(1, 2 * len(doubtful)))
     for host, ways in doubtful.items():
-        own = again & (ends == host)
-        sides = [own.any(axis=0), *(own[int(way.way == "rx")] for way in ways)]
+        mask = again & (ends == host)
+        sides = [mask.any(axis=0), *(mask[int(way.way == "rx")] for way in ways)]
         repeated = compared.any() and sides[0].any()
         chance = min(_log_chance(solution.blame.unexplained, side, compared) for side in sides)
         if chance <= limit if repeated else host in odd:
@@ -122,7 +122,7 @@ def halved_hosts(solution: Diagnosed) -> Iterator[Suspect]:
     for host in set(ends.ravel().tolist()) if len(np.unique(ends)) > HALVED else ():
         sides = (ends == host).any(axis=1)
         if (ends == host).any(axis=0).all():
-            way = direction_of(w for w, own in zip(("tx", "rx"), sides, strict=True) if own)
+            way = direction_of(w for w, side in zip(("tx", "rx"), sides, strict=True) if side)
             reason = Reason(code="chance", low=int(halved.sum()))
             yield Suspect(place=Part(kind="host", host=host), direction=way, reason=reason)
 
@@ -136,9 +136,9 @@ def crowded_pairs(solution: Diagnosed) -> Iterator[tuple[int, int]]:
     for part, _, _ in _varying_parts(solution):
         if _is_low_by_itself(solution, part):
             continue
-        own = solution.blame.unexplained & (solution.parts.paths == part).any(axis=1)
+        mask = solution.blame.unexplained & (solution.parts.paths == part).any(axis=1)
         pairs = [
-            (t.source, t.target) for t, odd in zip(solution.table.tests, own, strict=True) if odd
+            (t.source, t.target) for t, odd in zip(solution.table.tests, mask, strict=True) if odd
         ]
         yield from [pair for pair in dict.fromkeys(pairs) if pair not in once][:PARTNERS]
 

@@ -77,8 +77,8 @@ def _low_pairs(
     hosts = ways[:, 0], ways[:, 1]
     first &= alone
     for pair, places in tests_of_pair.items():
-        own = [i for i in places if odd[i]]
-        if not own or set(pair) & set(unstable):
+        indices = [i for i in places if odd[i]]
+        if not indices or set(pair) & set(unstable):
             continue
         by_port: defaultdict[tuple[int, int, int], list[bool]] = defaultdict(list)
         for i in places:
@@ -89,11 +89,11 @@ def _low_pairs(
                      odd[alone & (hosts[1] == b) & (hosts[0] != a)])
             for a, b in (pair, pair[::-1])
         }  # fmt: skip
-        counts = PairCounts(pair, tuple(table.tests[i] for i in own), dict(by_port), ends)
+        counts = PairCounts(pair, tuple(table.tests[i] for i in indices), dict(by_port), ends)
         # Pairs of one group and of two differ in what others can take from them.
-        same_kind = first & (table.between == table.between[own[0]])
+        same_kind = first & (table.between == table.between[indices[0]])
         compared, low = (np.ones_like(odd), silent) if counts.silent else (same_kind, odd & alone)
-        compared[own] = False
+        compared[indices] = False
         others_low = int((low & compared).sum())
         share = (others_low + 0.5) / (int(compared.sum()) + 1)
         # Where others take bandwidth from pairs alone, low tests of one pair may be their traffic.

@@ -128,16 +128,16 @@ def compile_kernel(name: str, folder: Path) -> Path:
     return target
 
 
-def _compile(words: list[str], target: Path, about: Path) -> None:
+def _compile(words: list[str], target: Path, record: Path) -> None:
     """Compile into a file that appears at once: other hosts may share the folder."""
     with tempfile.TemporaryDirectory(dir=target.parent) as staging:
         compiled = Path(staging, target.name)
         argv = [*words, "-o", str(compiled)]
         output = _run(argv)
         version = _run([words[0], "--version"]).partition("\n")[0]
-        part = Path(staging, about.name)
+        part = Path(staging, record.name)
         part.write_text(f"{shlex.join(argv)}\n{version}\n{output}")
-        part.rename(about)
+        part.rename(record)
         compiled.rename(target)
 
 

@@ -18,19 +18,19 @@ def main(size: int, seconds: float) -> None:
 
     world = MPI.COMM_WORLD
     data, result = (array("f", bytes(max(size // FLOAT, 1) * FLOAT)) for _ in range(2))
-    moved = len(data) * FLOAT
+    payload = len(data) * FLOAT
 
     def once() -> float:
         world.Barrier()
-        began = MPI.Wtime()
+        start = MPI.Wtime()
         world.Allreduce([data, MPI.FLOAT], [result, MPI.FLOAT])
-        return MPI.Wtime() - began
+        return MPI.Wtime() - start
 
     once()  # connections are made
     count = world.bcast(max(FEWEST, int(seconds / max(once(), 1e-9))), root=0)
     times = [world.allreduce(once(), op=MPI.MAX) for _ in range(count)]
     if world.Get_rank() == 0:
-        sys.stdout.write(json.dumps({"rate": moved / median(times)}) + "\n")
+        sys.stdout.write(json.dumps({"rate": payload / median(times)}) + "\n")
 
 
 if __name__ == "__main__":

@@ -129,9 +129,9 @@ class Coordinator:
             # let one host of each pair start the ranks on both
             for number, (source, target) in batch.tests.items():
                 order = self._order("allreduce", number, target, limit)
-                own = self.addresses[source]
+                address = self.addresses[source]
                 variables = tuple((k, v) for k, v in os.environ.items() if k.startswith(PREFIXES))
-                full = replace(order, own_address=own, size=self.allreduce, variables=variables)
+                full = replace(order, own_address=address, size=self.allreduce, variables=variables)
                 self.links.send(source, full)
         else:
             # start all receivers, then all senders
@@ -231,13 +231,13 @@ class _TestBatch:
     def wait(self, deadline: float, *, for_ports: bool = False) -> None:
         """Wait until every test that has begun has all its results; or its port, or has failed."""
         while (remaining := min(deadline, self._deadline) - time.monotonic()) > 0:
-            begun = self.ports.keys() if self._sides > 1 else self.tests.keys()
+            starts = self.ports.keys() if self._sides > 1 else self.tests.keys()
             results = {n for n, count in self._answers.items() if count == self._sides}
-            over = self.ports.keys() | self._failures.keys()
-            over = over if for_ports else results | (self.tests.keys() - begun)
-            lost = self._links.lost.keys() | self._dropped
+            ends = self.ports.keys() | self._failures.keys()
+            ends = ends if for_ports else results | (self.tests.keys() - starts)
+            lost_hosts = self._links.lost.keys() | self._dropped
             waiting = [
-                n for n, pair in self.tests.items() if n not in over and lost.isdisjoint(pair)
+                n for n, pair in self.tests.items() if n not in ends and lost_hosts.isdisjoint(pair)
             ]
             if not waiting:
                 return
@@ -253,12 +253,12 @@ class _TestBatch:
                         self._failures.setdefault(answer.test, answer)
                     self.took[self.tests[answer.test]] = time.monotonic() - self._began
 
-    def report(self, pair: Pair, lost: dict[int, str]) -> _Report:
+    def report(self, pair: Pair, reasons: dict[int, str]) -> _Report:
         """Return the value of a pair, or 0 and the reason why there is none; None if untried."""
-        number = next(n for n, own in self.tests.items() if own == pair)
+        number = next(n for n, test in self.tests.items() if test == pair)
         if number in self._values:
             return _Report(self._values[number])
-        if self._dropped.intersection(pair) and not lost.keys() & pair:
+        if self._dropped.intersection(pair) and not reasons.keys() & pair:
             return _Report(None, "a connection ended, and was made again")
         if failure := self._failures.get(number):
             busy = max(self.sides[pair, host].busy for host in pair if (pair, host) in self.sides)
@@ -268,7 +268,7 @@ class _TestBatch:
             return _Report(None, "the time for all tests was over")
         silent = f"host:{pair[1]} did not begin to listen within the limit"
         late = silent if self._sides > 1 else "it did not end within the limit"
-        loss = _lost_report(pair, lost)
+        loss = _lost_report(pair, reasons)
         return loss._replace(value=0.0) if loss else _Report(0.0, late)
 
 
@@ -280,9 +280,9 @@ class _Report(NamedTuple):
     lost: int = -1
 
 
-def _lost_report(pair: Pair, lost: dict[int, str]) -> _Report | None:
+def _lost_report(pair: Pair, reasons: dict[int, str]) -> _Report | None:
     """Report a pair that was not tried, as a host of it was lost."""
-    return next((_Report(None, lost[host], host) for host in pair if host in lost), None)
+    return next((_Report(None, reasons[host], host) for host in pair if host in reasons), None)
 
 
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
@@ -354,8 +354,8 @@ class HostLinks:
                     deadlines.pop(number, None)
             for number in [n for n, end in deadlines.items() if end < time.monotonic()]:
                 self._note_slow(number)
-            over = self.lost.keys() | self.late
-            deadlines = {n: end for n, end in deadlines.items() if n not in over}
+            dropouts = self.lost.keys() | self.late
+            deadlines = {n: end for n, end in deadlines.items() if n not in dropouts}
         self.late.update(range(len(self._agents), len(self.addresses)))
         return self
 

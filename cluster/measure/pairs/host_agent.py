@@ -182,8 +182,8 @@ def connection_trouble(link: socket.socket) -> dict[str, float]:
 def _demand_seconds() -> float | None:
     """Return the seconds in which this process ran or waited for a processor."""
     try:
-        ran, waited = SCHEDULED.read_text().split()[:2]
-        return (int(ran) + int(waited)) / NANO
+        run_time, wait_time = SCHEDULED.read_text().split()[:2]
+        return (int(run_time) + int(wait_time)) / NANO
     except (OSError, ValueError):
         return None
 
@@ -238,12 +238,12 @@ def send(order: BeginTest, conditions: Conditions) -> float | None:
         conditions.begin()
         if order.metric == "latency":
             best = float("inf")
-            began = time.perf_counter()
-            while (now := time.perf_counter()) - began < seconds:
+            start = time.perf_counter()
+            while (now := time.perf_counter()) - start < seconds:
                 link.sendall(HELLO)
                 _receive_exactly(link, len(HELLO))
                 after = time.perf_counter()
-                if now - began >= WARM_UP * seconds:
+                if now - start >= WARM_UP * seconds:
                     best = min(best, after - now)
             if best == float("inf"):
                 raise TransferError("no message came back in time")
@@ -329,8 +329,8 @@ def _receive_rate(
 
 def _rate(marks: Sequence[tuple[float, int]], seconds: float) -> float:
     """Return bytes per second from a fifth of the time to its end, or of all but the first read."""
-    began = marks[0][0] if marks else 0.0
-    window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - began <= seconds]
+    start = marks[0][0] if marks else 0.0
+    window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - start <= seconds]
     for (opened, before), (closed, after) in ((m[0], m[-1]) for m in (window, marks) if m):
         if closed > opened and after > before:
             return (after - before) / (closed - opened)

@@ -73,14 +73,14 @@ def load() -> tuple[Digits, Digits]:
 def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
     """Make one shard: real images, each shifted by a pixel at most, with noise."""
     chance = np.random.default_rng([dataset.seed, number])
-    chosen = (number * dataset.shard + np.arange(dataset.shard)) % len(real)
-    images, (down, right) = real.images[chosen], chance.integers(-1, 2, size=(2, dataset.shard))
+    choice = (number * dataset.shard + np.arange(dataset.shard)) % len(real)
+    images, (down, right) = real.images[choice], chance.integers(-1, 2, size=(2, dataset.shard))
     rows, columns = (np.arange(SIDE) + shift[:, None] for shift in (down, right))
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
     indices = np.arange(dataset.shard)[:, None, None]
-    moved = padded[indices, rows[:, :, None] + 1, columns[:, None, :] + 1]
-    noisy = moved + chance.normal(0, NOISE, moved.shape)
-    return Digits(images=noisy.clip(0, BRIGHTEST).astype(np.float32), labels=real.labels[chosen])
+    crops = padded[indices, rows[:, :, None] + 1, columns[:, None, :] + 1]
+    noisy = crops + chance.normal(0, NOISE, crops.shape)
+    return Digits(images=noisy.clip(0, BRIGHTEST).astype(np.float32), labels=real.labels[choice])
 
 
 def encoded(samples: Digits) -> bytes:

@@ -57,8 +57,8 @@ def summaries_text(
         if unsure:
             text += f"{unsure} of {len(summaries)} series are not converged.\n"
         if table is not full:
-            below = "The other columns: cluster show RUN --wide, or a wider window."
-            text += "".join(f"{part}\n" for part in wrapped(below, width))
+            hint = "The other columns: cluster show RUN --wide, or a wider window."
+            text += "".join(f"{part}\n" for part in wrapped(hint, width))
     lines = [*sparklines(summaries), *(f"Note: {note}" for note in notes)]
     return text + "".join(f"{part}\n" for line in lines for part in wrapped(line, width))
 
@@ -70,10 +70,10 @@ def table_text(table: Table, width: int | None = None) -> str:
         fitting = _without_spare(table, width, lambda table: _total(_least_widths(table)))
     hidden = [name for name in table.columns if name not in fitting.columns]
     notes = [*table.notes, *([f"Not shown at this width: {', '.join(hidden)}."] if hidden else [])]
-    above = wrapped(table.title, width) if table.title else []
+    title = wrapped(table.title, width) if table.title else []
     grid = _grid_of(fitting, width).splitlines() if table.rows else []
-    below = [part for note in notes for part in wrapped(f"Note: {note}", width)]
-    return "".join(f"{line}\n" for line in (*above, *grid, *below))
+    footer = [part for note in notes for part in wrapped(f"Note: {note}", width)]
+    return "".join(f"{line}\n" for line in (*title, *grid, *footer))
 
 
 def _without_spare(table: Table, width: int, needs: Callable[[Table], int]) -> Table:
@@ -152,13 +152,13 @@ def _grid(table: Table, width: int) -> str:
         more = min(free, max(map(len, texts)) - widths[index])
         widths[index] += more
         free -= more
-    for name, own in zip(table.columns, widths, strict=True):
+    for name, size in zip(table.columns, widths, strict=True):
         justify: Literal["left", "right"] = "left" if name in table.left_aligned else "right"
         wraps = name in table.left_aligned and width < WIDE
-        grid.add_column(name, justify=justify, no_wrap=not wraps, width=own)
+        grid.add_column(name, justify=justify, no_wrap=not wraps, width=size)
     for texts in table.rows:
         cells = zip(table.columns, map(_whole_values, texts), widths, strict=True)
-        grid.add_row(*(_folded(t, own) if name in table.folded else t for name, t, own in cells))
+        grid.add_row(*(_folded(t, size) if name in table.folded else t for name, t, size in cells))
     return plain_text(grid, width).replace(JOINT, " ")
 
 
@@ -199,9 +199,9 @@ def wrapped(line: str, width: int | None) -> list[str]:
 def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
     """Draw each metric of four message sizes or more as a line of bars, on a log scale."""
     for metric in dict.fromkeys(summary.metric for summary in summaries):
-        drawn = [s for s in summaries if s.metric == metric and 0 < s.median < math.inf]
+        points = [s for s in summaries if s.metric == metric and 0 < s.median < math.inf]
         sweeps: dict[tuple[tuple[str, Scalar], ...], list[Summary]] = {}
-        for summary in drawn:
+        for summary in points:
             rest = tuple((k, v) for k, v in summary.params.items() if k != "size")
             sweeps.setdefault(rest, []).append(summary)
         for rest, sweep in sweeps.items():

@@ -16,7 +16,7 @@ from cluster.reports.plots.picture import (
     differing_names,
     finish,
     marker,
-    named,
+    name_line,
     new_figure,
     scale_ratios,
 )
@@ -68,7 +68,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
             ms=5,
             label=verdict,
         )
-        tips[named(line, f"{prefix}-{verdict}")] = tuple(_words(cell) for _, cell in judged)
+        tips[name_line(line, f"{prefix}-{verdict}")] = tuple(_words(cell) for _, cell in judged)
     ends = [end for cell in cells for end in _speed_ups(cell) if 0 < end < math.inf]
     scale_ratios(axes, min(ends), max(ends))
     _draw_limits(axes, cells)
@@ -135,7 +135,7 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
         if rows:
             places, least, most = zip(*rows, strict=True)
             axes.fill_between(places, least, most, color=line.get_color(), alpha=0.12)
-        tips[named(line, f"{prefix}-{number}")] = tuple(
+        tips[name_line(line, f"{prefix}-{number}")] = tuple(
             f"{scaled.name}, {row.ranks} ranks: {format_value(row.rate, scaled.unit)}, "
             f"{row.efficiency:.1%} of {scaled.base} rank(s)"
             for row in scaled.rows

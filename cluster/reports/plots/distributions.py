@@ -15,7 +15,7 @@ from cluster.reports.plots.picture import (
     Picture,
     differing_names,
     finish,
-    named,
+    name_line,
     new_figure,
     scale_log,
     with_common,
@@ -47,8 +47,8 @@ def distribution(
     of some series, are in the same unit (SpecError: there are no finite values).
     """
     finite = {name: sorted(v for v in values if v < math.inf) for name, values in series.items()}
-    drawn = {name: values for name, values in finite.items() if values}
-    if not drawn:
+    curves = {name: values for name, values in finite.items() if values}
+    if not curves:
         raise SpecError("There are no values to draw.", remedy="Name another metric: --metric NAME")
     figure, axes = new_figure()
     from matplotlib import colormaps  # noqa: PLC0415 - it is slow to import
@@ -56,8 +56,8 @@ def distribution(
 
     colours = colormaps["viridis"]
     ends, outliers = [], []
-    for number, (name, values) in enumerate(drawn.items()):
-        colour = colours(0.85 * number / max(1, len(drawn) - 1))
+    for number, (name, values) in enumerate(curves.items()):
+        colour = colours(0.85 * number / max(1, len(curves) - 1))
         inner = [value for value in values if value <= _last(values)]
         n = len(inner)
         places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})
@@ -73,16 +73,16 @@ def distribution(
     if outliers:
         words = f"beyond p99.9: up to {format_value(max(outliers), unit)}"
         axes.plot([], [], ">", color="black", ms=4, label=words)
-    extremes = [end for v in drawn.values() for end in (v[0], _last(v))]
+    extremes = [end for v in curves.values() for end in (v[0], _last(v))]
     if 0 < DECADE * min(extremes) <= max(extremes):
         scale_log(axes.xaxis, min(extremes), max(extremes), unit)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.xaxis.set_major_formatter(lambda x, _: format_tick(x, unit))
     axes.tick_params(axis="x", rotation=30)
-    _name_ends(axes, differing_names(list(drawn)), ends)
+    _name_ends(axes, differing_names(list(curves)), ends)
     axes.set_ylabel("share of all values")
-    return finish(figure, with_common(title, list(drawn)), kind, {})
+    return finish(figure, with_common(title, list(curves)), kind, {})
 
 
 def _last(ordered: Sequence[float]) -> float:
@@ -135,16 +135,16 @@ def steps(
     rows = list(range(len(parts)))
     starts = [0.0] * len(parts)
     for metric, colour in zip(PART_METRICS.values(), COLOURS, strict=True):
-        widths = [1e3 * own.get(metric, 0.0) for own in parts.values()]
+        widths = [1e3 * times.get(metric, 0.0) for times in parts.values()]
         label = metric.replace("_", " ")
         axes.barh(rows, widths, left=starts, color=colour, label=label, height=0.6)
         starts = [start + width for start, width in zip(starts, widths, strict=True)]
-    whole = [1e3 * own[TIMED_STEP] for own in parts.values()]
+    whole = [1e3 * times[TIMED_STEP] for times in parts.values()]
     (line,) = axes.plot(whole, rows, "k|", ms=16, label="step")
     tips = {
-        named(line, f"{prefix}-0"): tuple(
-            ", ".join(f"{metric} {format_value(own[metric], 's')}" for metric in own)
-            for own in parts.values()
+        name_line(line, f"{prefix}-0"): tuple(
+            ", ".join(f"{metric} {format_value(times[metric], 's')}" for metric in times)
+            for times in parts.values()
         )
     }
     axes.set_yticks(rows, [WORDS.get(data, f"data in {data}") for data in parts])

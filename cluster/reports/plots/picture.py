@@ -93,7 +93,7 @@ def marker(number: int) -> str:
     return MARKERS[number % len(MARKERS)]
 
 
-def named(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
+def name_line(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
     """Return a line of points an id, by which a page finds them in an SVG."""
     line.set_gid(name)
     return name
@@ -103,7 +103,7 @@ def differing_names(names: Sequence[str]) -> list[str]:
     """Shorten names, for a legend, to the parts in which they differ."""
     parts = [name.split(", ") for name in names]
     common = _common_parts(names)
-    return [", ".join(part for part in own if part not in common) or own[0] for own in parts]
+    return [", ".join(part for part in words if part not in common) or words[0] for words in parts]
 
 
 def with_common(title: str, names: Sequence[str]) -> str:
@@ -116,7 +116,7 @@ def _common_parts(names: Sequence[str]) -> list[str]:
     parts = [name.split(", ") for name in names]
     if len(parts) < 2:  # noqa: PLR2004 - a single one differs from nothing
         return []
-    return [part for part in parts[0] if all(part in own for own in parts)]
+    return [part for part in parts[0] if all(part in words for words in parts)]
 
 
 def finish(

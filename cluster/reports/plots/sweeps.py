@@ -56,39 +56,39 @@ def sweep(
     Medians have intervals, fits their ranges, and values above their bound a mark. `given_bound` is
     the bandwidth that the user gave, in bytes per second (SpecError: no value can be drawn).
     """
-    drawn = [curve for curve in curves if curve.points]
-    if not drawn:
+    lines = [curve for curve in curves if curve.points]
+    if not lines:
         raise SpecError("No value can be drawn: each is 0, or too fast for the clock.")
     figure, axes = picture.new_figure()
-    first = drawn[0].summaries[0]
+    first = lines[0].summaries[0]
     tips: dict[str, tuple[str, ...]] = {}
     colours: list[str] = []
-    names = picture.differing_names([curve.name for curve in drawn])
-    for number, curve in enumerate(drawn):
+    names = picture.differing_names([curve.name for curve in lines])
+    for number, curve in enumerate(lines):
         launches = "" if curve.launches == 1 else f" ({curve.launches} launches)"
-        shares = [s.share for s in curve.summaries if s.share is not None and len(drawn) == 1]
+        shares = [s.share for s in curve.summaries if s.share is not None and len(lines) == 1]
         reached = f", up to {max(shares):.1%} of the limit" if shares else ""
         label = f"{names[number]}{launches}{reached}" if number < picture.LABELLED else "_"
         line = _with_bars(axes, curve, picture.marker(number), label)
-        tips[picture.named(line, f"{prefix}-{number}")] = tuple(
+        tips[picture.name_line(line, f"{prefix}-{number}")] = tuple(
             _tip(curve, s) for s in curve.points
         )
         colours.append(line.get_color())
         if curve.fit is not None:
             _draw_fit(axes, curve.fit, first.unit, line.get_color())
-    points = [s for curve in drawn for s in curve.points]
+    points = [s for curve in lines for s in curve.points]
     _ring_impossible(axes, points)
-    bounds = _draw_limits(axes, drawn, colours, given_bound)
+    bounds = _draw_limits(axes, lines, colours, given_bound)
     scale_sizes(axes, list(map(_size, points)))
     values = [s.median for s in points] + bounds
     scale_log(axes.yaxis, min(values), max(values), first.unit)
-    axes.set_xlabel("message size; bars: " + _bar_words(drawn))
+    axes.set_xlabel("message size; bars: " + _bar_words(lines))
     axes.set_ylabel(f"{first.metric}, {first.unit} ({first.better} is better)")
     axes.tick_params(axis="x", rotation=30)
     title = picture.with_common(
-        f"{first.metric} over message size", [curve.name for curve in drawn]
+        f"{first.metric} over message size", [curve.name for curve in lines]
     )
-    return picture.finish(figure, title, kind, tips, _caption(drawn, is_bounded=bool(bounds)))
+    return picture.finish(figure, title, kind, tips, _caption(lines, is_bounded=bool(bounds)))
 
 
 def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
@@ -122,8 +122,8 @@ def _size(summary: Summary) -> int:
 
 def _bar_words(curves: Sequence[Curve]) -> str:
     """Explain the bars: a range for too few launches, else a confidence interval."""
-    drawn = [(curve, s) for curve in curves for s in curve.summaries if curve.bar(s)]
-    ranges = any(s.ci is None for _, s in drawn)
+    bars = [(curve, s) for curve in curves for s in curve.summaries if curve.bar(s)]
+    ranges = any(s.ci is None for _, s in bars)
     if ranges:
         return "lowest and highest launch"
     single = all(curve.launches == 1 for curve in curves)
@@ -166,9 +166,9 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
 
 
 def _ring_impossible(axes: Axes, points: Sequence[Summary]) -> None:
-    if above := [(_size(s), s.median) for s in points if (s.share or 0.0) > BELIEVABLE]:
+    if outliers := [(_size(s), s.median) for s in points if (s.share or 0.0) > BELIEVABLE]:
         (ring,) = axes.plot(
-            *zip(*above, strict=True), "o", color=picture.IMPOSSIBLE, label="beyond its limit"
+            *zip(*outliers, strict=True), "o", color=picture.IMPOSSIBLE, label="beyond its limit"
         )
         ring.set(ms=9, mfc="none", mew=1.6)
 
@@ -179,12 +179,12 @@ def _draw_limits(
     """Draw the limits, in the colours of the curves where they differ; return their values."""
     groups: list[tuple[str, dict[int, float]]] = []
     for curve, colour in zip(curves, colours, strict=True):
-        own = {_size(s): s.bound for s in curve.summaries if s.bound}
-        equal = next((limits for _, limits in groups if _is_same_limit(limits, own)), None)
+        by_size = {_size(s): s.bound for s in curve.summaries if s.bound}
+        equal = next((limits for _, limits in groups if _is_same_limit(limits, by_size)), None)
         if equal is not None:
-            equal.update({size: bound for size, bound in own.items() if size not in equal})
-        elif own:
-            groups.append((colour, own))
+            equal.update({size: bound for size, bound in by_size.items() if size not in equal})
+        elif by_size:
+            groups.append((colour, by_size))
     if not groups:
         axes.plot([], [], " ", label="no limit is known")
         return []
@@ -198,12 +198,12 @@ def _draw_limits(
     return [bound for _, limits in groups for bound in limits.values()]
 
 
-def _is_same_limit(limits: dict[int, float], own: dict[int, float]) -> bool:
+def _is_same_limit(limits: dict[int, float], other: dict[int, float]) -> bool:
     """Say whether two limits are one line: a copy in memory is measured by each run."""
-    if not own:
+    if not other:
         return False
-    pairs = [(limits[size], own[size]) for size in own if size in limits]
-    middles = pairs or [(median(limits.values()), median(own.values()))]
+    pairs = [(limits[size], other[size]) for size in other if size in limits]
+    middles = pairs or [(median(limits.values()), median(other.values()))]
     return all(abs(first - second) <= SAME_LIMIT * max(first, second) for first, second in middles)
 
 

@@ -81,11 +81,11 @@ def note_words(note: ComparisonNote) -> str:
 
 def _proof_words(note: ComparisonNote, proof: ToggleProof) -> str:
     carried = ", ".join(f"{pair.name} ({pair.path}) via {pair.via}" for pair in proof.pairs)
-    many = f"{note.count} of {note.total} launch(es) of {note.side}"
+    launches = f"{note.count} of {note.total} launch(es) of {note.side}"
     outcome = "took effect, by NCCL's log"
     if proof.fault:
         outcome = f"unproven: {proof_fault_words(proof.fault)}"
-    return f"{proof.setting} in {many}: {outcome}" + (f": {carried}." if carried else ".")
+    return f"{proof.setting} in {launches}: {outcome}" + (f": {carried}." if carried else ".")
 
 
 def proof_fault_words(fault: ProofFault) -> str:
@@ -114,18 +114,18 @@ def pair_words(pair: PairProof) -> str:
 
 def headline(comparison: Comparison) -> str:
     """Return the verdict, if all data points have the same; else how many have each."""
-    about = f"{comparison.other} against {comparison.base}"
+    subject = f"{comparison.other} against {comparison.base}"
     if not comparison.cells:
-        return f"{about}: nothing was measured"
+        return f"{subject}: nothing was measured"
     if not comparison.is_possible:
-        return f"{about}: NOT COMPARABLE, they have no data point in common"
+        return f"{subject}: NOT COMPARABLE, they have no data point in common"
     common = [cell for cell in comparison.cells if cell.is_common]
     counts = {v: sum(cell.verdict == v for cell in common) for v in VERDICTS}
     [*verdicts] = (verdict for verdict, count in counts.items() if count)
     alone = len(comparison.cells) - len(common)
     rest = f"; {alone} data point(s) in only one of them" if alone else ""
     if len(verdicts) > 1:
-        return f"{about}: " + ", ".join(f"{counts[v]} {v}" for v in verdicts) + rest
+        return f"{subject}: " + ", ".join(f"{counts[v]} {v}" for v in verdicts) + rest
     if len(common) > 1:
-        return f"{about}: {verdicts[0]} in all {len(common)} data points{rest}"
-    return f"{about}: {verdicts[0]}{rest}"
+        return f"{subject}: {verdicts[0]} in all {len(common)} data points{rest}"
+    return f"{subject}: {verdicts[0]}{rest}"

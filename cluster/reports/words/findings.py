@@ -475,7 +475,7 @@ def _host_evidence(finding: Finding) -> str:
         case "burst_credits":
             drift = series.shape.drift if series and series.shape else None
             fell = f"{series.metric} drifts {drift:+.0%}" if series and drift is not None else ""
-            return _joined(fell, f.text, f"{f.name} has burst credits" if f.name else "", by=", ")
+            return _joined(fell, f.text, f"{f.name} has burst credits" if f.name else "", sep=", ")
         case "waiting":
             calls = f"{f.count} allreduces of 64 B or less took {f.figure:.3g} s"
             mean = f"{format_value(f.figure / f.count, 's')} each, {share:.0%} of its time in MPI"
@@ -500,7 +500,7 @@ def _flow_evidence(finding: Finding) -> str:
         case "links_without_effect":
             ranks = f"ranks {' and '.join(f.names)} have {f.count} TCP connection(s)"
             rate = "" if f.confidence == "certain" else "the rate is that of one connection"
-            detail = _joined(ranks if f.names else "", rate, by=" and ")
+            detail = _joined(ranks if f.names else "", rate, sep=" and ")
             return f"btl_tcp_links is {f.name}, and {detail}"
         case "directions_wait" if series:
             size = format_size(int(series.params["size"]))
@@ -545,12 +545,12 @@ def _network_evidence(finding: Finding) -> str:
         case "overlay":
             names = [f"{i.name} (MTU {i.mtu})" for i in f.interfaces]
             mss = f"segments of {f.count} B tell of an MTU of {f.other_count}" if f.count else ""
-            return _joined(*names, mss, f.text, by=", ")
+            return _joined(*names, mss, f.text, sep=", ")
     return ""
 
 
-def _joined(*parts: str, by: str = "; ") -> str:
-    return by.join(filter(None, parts))
+def _joined(*parts: str, sep: str = "; ") -> str:
+    return sep.join(filter(None, parts))
 
 
 def _value(series: Summary) -> str:

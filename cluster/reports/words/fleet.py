@@ -97,20 +97,20 @@ def confirmation_words(again: Confirmation) -> str:
 
 def change_words(change: CounterChange) -> str:
     kind, _, name = change.counter.partition(".")
-    own, usual = f"{change.own:.1%}", f"at most {change.usual:.1%} in good tests"
+    share, usual = f"{change.own:.1%}", f"at most {change.usual:.1%} in good tests"
     if kind == "queue":
-        return f"its low tests pass queue {name}, with {own} of its bytes ({usual})"
+        return f"its low tests pass queue {name}, with {share} of its bytes ({usual})"
     if change.counter in CHANGES:
-        return CHANGES[change.counter].format(own=own, usual=usual)
+        return CHANGES[change.counter].format(own=share, usual=usual)
     counts = f"+{change.own:.0f} in a low test, at most {change.usual:.0f} in good ones"
     return f"{kind}: {name} {counts}"
 
 
 def drift_words(drift: Drift) -> str:
     hosts: dict[str, list[str]] = {}
-    for host, own in zip(drift.hosts, drift.values, strict=True):
-        hosts.setdefault(own, []).append(f"host:{host}")
-    odd = (f"{_list(names, NAMED, ' and ')}: {own}" for own, names in hosts.items())
+    for host, value in zip(drift.hosts, drift.values, strict=True):
+        hosts.setdefault(value, []).append(f"host:{host}")
+    odd = (f"{_list(names, NAMED, ' and ')}: {value}" for value, names in hosts.items())
     return "; ".join((f"{drift.count} of {drift.of}: {drift.setting} {drift.usual}", *odd))
 
 
@@ -163,8 +163,8 @@ def _evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str
             return _pair_evidence(reason)
         case "varying":
             message = f" ({reason.message})" if reason.message else ""
-            lost = any(change.counter == LOSSES for change in finding.counters)
-            varies = "" if lost else f": it comes and goes{message}"
+            has_losses = any(change.counter == LOSSES for change in finding.counters)
+            varies = "" if has_losses else f": it comes and goes{message}"
             return f"low with {reason.low} of {reason.of} partners, good with the others{varies}"
         case _:
             return _fabric_evidence(finding, verdict, fleet)
@@ -371,9 +371,9 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
                 "with both."
             )
         case "faults":
-            named = faults_named(verdict.blamed, by_name=fleet.foreign)
+            faults = faults_named(verdict.blamed, by_name=fleet.foreign)
             rounds = "" if fleet.foreign else f", in {verdict.rounds} rounds of {hosts} hosts"
-            return f"{named}; {usual}{rounds}."
+            return f"{faults}; {usual}{rounds}."
         case "two_ends":
             return (
                 f"{hosts} hosts are too few to say which of two ends is slow; test one more. "
@@ -422,8 +422,8 @@ def _healthy(verdict: FleetVerdict, fleet: Fleet, usual: str) -> str:
         (observation for observation in verdict.observations if observation.kind == "SHARED"), None
     )
     if fleet.foreign:
-        below = " The fabric is shared: see below." if shared else ""
-        return f"no host differs from the others; {usual}.{below}"
+        remark = " The fabric is shared: see below." if shared else ""
+        return f"no host differs from the others; {usual}.{remark}"
     fabric = f" The fabric is as built, and SHARED: {shared.evidence}." if shared else ""
     reason, hosts = verdict.reason, f"{len(fleet.names)} hosts"
     if reason.low:

@@ -94,8 +94,8 @@ def _cause_lines(cause: Cause) -> Iterator[str]:
 def _waiting(stuck: Stuck) -> str:
     operation = f"{stuck.name} #{stuck.number} of group {stuck.group or 'unknown'}"
     place = f", called at {stuck.place}" if stuck.place else ""
-    ended = f"; it has ended for rank {format_ranks(stuck.ended)}" if stuck.ended else ""
-    return f"rank {format_ranks(stuck.waiting)} in {operation}{place}{ended}"
+    end = f"; it has ended for rank {format_ranks(stuck.ended)}" if stuck.ended else ""
+    return f"rank {format_ranks(stuck.waiting)} in {operation}{place}{end}"
 
 
 def _doing(straggler: Straggler) -> str:

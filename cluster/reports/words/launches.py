@@ -53,8 +53,8 @@ def slowdown_words(slowdown: Slowdown) -> str:
     """Return how a run had become slower before it was ended."""
     series, ratio = _series_name(slowdown.series), f"{slowdown.ratio:.0f} times as long as those"
     if slowdown.before is None:
-        many = f"{slowdown.count} of {len(slowdown.series.values)}"
-        figures = f"The last {many} repetitions of {series} took {ratio} before."
+        count = f"{slowdown.count} of {len(slowdown.series.values)}"
+        figures = f"The last {count} repetitions of {series} took {ratio} before."
     else:
         before = _series_name(slowdown.before)
         figures = f"Repetitions of {series} took {ratio} of {before} suggest."

@@ -25,10 +25,10 @@ def profile_words(finding: ProfileFinding) -> tuple[str, str]:
         case "payload" if row:
             rate = format_value(row.bytes / row.time, "B/s")
             carries = f"{_short(row.routine)} of {format_bytes(row.size)} carries {share}"
-            moved = f"{format_bytes(row.bytes)} of {format_bytes(finding.of_bytes)}"
+            volume = f"{format_bytes(row.bytes)} of {format_bytes(finding.of_bytes)}"
             return (
                 f"{carries} of the bytes, at {rate} per rank",
-                f"{row.calls} calls, {moved}, in {format_value(row.time, 's')}",
+                f"{row.calls} calls, {volume}, in {format_value(row.time, 's')}",
             )
         case "waiting":
             says = (

@@ -30,20 +30,20 @@ def limit_of_training(verdict: TrainingVerdict) -> str:
 
 
 def _stage_words(verdict: TrainingVerdict) -> str:
-    lost, stage = verdict.stalls, verdict.stage
+    stalls, stage = verdict.stalls, verdict.stage
     match stage:
         case "slow_rank":
             times = f"{verdict.times_slower:.2g} times as long as the others"
             rank = f"rank {verdict.slowest} computes {times}"
-            return f"slow rank: {rank}, {lost.slow_rank:.0%} of a step"
+            return f"slow rank: {rank}, {stalls.slow_rank:.0%} of a step"
         case "compute":
             return f"compute: no stall, {_reached(verdict, stage)}"
         case "fetch":
-            share = lost.fetch
+            share = stalls.fetch
         case "preparation":
-            share = lost.preparation
+            share = stalls.preparation
         case "exchange":
-            share = lost.exchange
+            share = stalls.exchange
     reached = [_reached(verdict, stage)] if stage == verdict.limit else []
     return ", ".join((NAMES.get(stage, stage), *reached, f"{share:.0%} of a step is this stall"))
 

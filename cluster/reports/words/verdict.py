@@ -247,8 +247,8 @@ def _headline(judged: Judgement) -> str:
     return HEADLINES[judged.word]
 
 
-def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
-    hint, reason = reason_words(verdict.reason), chosen.reason if chosen else None
+def _series_answer(verdict: Verdict, advice: Advice | None) -> SeriesAnswer:
+    hint, reason = reason_words(verdict.reason), advice.reason if advice else None
     if isinstance(verdict.reason, Low | Collapse):
         check = reason.check if isinstance(reason, Low | Collapse) else ""
         hint = hint if check == verdict.reason.check else ""  # else another step says more

@@ -47,15 +47,15 @@ class FakeShell(Shell):
 
     def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         self.connect()
-        named = path.rglob("*") if only is None else (path / name for name in only)
-        for file in [path] if path.is_file() else named:
+        files = path.rglob("*") if only is None else (path / name for name in only)
+        for file in [path] if path.is_file() else files:
             if file.is_file():
                 name = "" if file == path else f"/{file.relative_to(path)}"
                 self._files[f"{to}{name}"] = file.read_bytes()
 
     def fetch(self, path: str, to: Path) -> None:
         self.connect()
-        inside = {name: data for name, data in self._files.items() if _below(name, path)}
+        inside = {name: data for name, data in self._files.items() if _is_below(name, path)}
         if not inside:
             raise ShellError(f"{self._machine.name} has no {path}.", host=self._machine.name)
         for name, data in inside.items():
@@ -65,13 +65,13 @@ class FakeShell(Shell):
 
     def exists(self, path: str) -> bool:
         self.connect()
-        return any(_below(name, path) for name in self._files)
+        return any(_is_below(name, path) for name in self._files)
 
     def remove(self, path: str) -> None:
         self.connect()
-        for name in [name for name in self._files if _below(name, path)]:
+        for name in [name for name in self._files if _is_below(name, path)]:
             del self._files[name]
 
 
-def _below(name: str, path: str) -> bool:
+def _is_below(name: str, path: str) -> bool:
     return name == path or name.startswith(f"{path}/")
