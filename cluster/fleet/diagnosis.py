@@ -22,13 +22,13 @@ from cluster.fleet.findings.fabric import (
     silent_flows,
 )
 from cluster.fleet.findings.groups import (
-    bad_groups,
     LowGroup,
+    bad_groups,
     crowded_groups,
     doubtful_groups,
-    low_groups,
     is_across,
     is_of_group,
+    low_groups,
     slow_groups,
     undecided_groups,
 )
