@@ -294,11 +294,11 @@ class _Results:
         }
         self._probed: dict[Definition, list[float]] = {}
 
-    def series(self, own: Definition, params: dict[str, Any] | None = None) -> list[float]:
+    def series(self, definition: Definition, params: dict[str, Any] | None = None) -> list[float]:
         """Begin a series that only rank 0 records."""
         if self.rank.number:
             return []
-        return self.rank.begin(own, params or {}, unit=own.unit, is_beside=True)
+        return self.rank.begin(definition, params or {}, unit=definition.unit, is_beside=True)
 
     def slowest(self, seconds: float) -> float:
         """Return the time of the slowest rank to all of them."""
