@@ -119,17 +119,17 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
         kind, flag = get_args(annotation)
     if type(None) in get_args(kind):
         [kind] = {*get_args(kind)} - {type(None)}
-    many = get_origin(kind) is list
-    [kind] = get_args(kind) if many else [kind]
+    is_list = get_origin(kind) is list
+    [kind] = get_args(kind) if is_list else [kind]
     how: dict[str, Any] = {"required": default is Parameter.empty, "type": _Type(kind, flag)}
-    if default is not Parameter.empty and not many:
+    if default is not Parameter.empty and not is_list:
         how["default"] = default
     check = flag.callback or (lambda value: value)
-    if many or flag.callback:
-        how["callback"] = lambda _, __, value: check((list(value) or None) if many else value)
+    if is_list or flag.callback:
+        how["callback"] = lambda _, __, value: check((list(value) or None) if is_list else value)
     if not flag.names:
-        type_name = f"list[{kind.__name__}]" if many else how["type"].name
-        return _Argument(name, flag, type_name, nargs=-1 if many else 1, **how)
+        type_name = f"list[{kind.__name__}]" if is_list else how["type"].name
+        return _Argument(name, flag, type_name, nargs=-1 if is_list else 1, **how)
     if kind is bool:
         del how["type"]
     return click.Option(
@@ -137,7 +137,7 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
         help=flag.help,
         show_default=default != "" and flag.show_default,
         is_flag=True if kind is bool else None,
-        multiple=many,
+        multiple=is_list,
         metavar=flag.metavar or (None if kind is bool else f"<{how['type'].name}>"),
         **how,
     )
@@ -145,9 +145,9 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
 
 def group(make: Callable[..., Any], names: str = "") -> ParameterGroup:
     hints, parameters = get_type_hints(make, include_extras=True), signature(make).parameters
-    chosen = names.split() or parameters
+    selection = names.split() or parameters
     return ParameterGroup(
-        tuple(parameter(n, hints[n], parameters[n].default) for n in chosen), make
+        tuple(parameter(n, hints[n], parameters[n].default) for n in selection), make
     )
 
 
@@ -228,15 +228,15 @@ def make_command(
     ]
 
     def callback(**values: Any) -> object:  # noqa: ANN401 - each flag has its own type
-        own: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for key, part in flags.items():
             if isinstance(part, ParameterGroup):
-                own[key] = part.make(
+                arguments[key] = part.make(
                     **{p.name or "": values[p.name or ""] for p in part.parameters}
                 )
             else:
-                own[key] = values[part.name or ""]
-        return function(**own)
+                arguments[key] = values[part.name or ""]
+        return function(**arguments)
 
     return kind(name, params=flat, callback=callback, help=help_ or getdoc(function), **settings)
 
@@ -416,8 +416,8 @@ HELP = help_of(SpecOptions)
 
 
 def _spec_help(name: str, usual: object) -> str:
-    about = HELP[name] + (SPELLINGS[name][1].help if name in SPELLINGS else "")
-    return f"{about}  [default: {usual}]" if usual else about
+    text = HELP[name] + (SPELLINGS[name][1].help if name in SPELLINGS else "")
+    return f"{text}  [default: {usual}]" if usual else text
 
 
 SPEC: dict[str, click.Parameter] = {flag.name or "": flag for flag in _spec_flags()}
@@ -431,18 +431,18 @@ Machines = Annotated[dict[str, Any], ParameterGroup(tuple(SPEC.values()))]
 
 def with_default(name: str, default: object, *, words: str = "") -> click.Parameter:
     """Return the flag of a field of `SpecOptions` with another default, in its help as `words`."""
-    own = copy(SPEC[name])
-    own.default = default
-    if isinstance(own, click.Option):
-        own.help = _spec_help(name, words or default)
-    return own
+    flag = copy(SPEC[name])
+    flag.default = default
+    if isinstance(flag, click.Option):
+        flag.help = _spec_help(name, words or default)
+    return flag
 
 
 def hidden(*parameters: click.Parameter) -> ParameterGroup:
-    own = [copy(parameter) for parameter in parameters]
-    for option_ in own:
+    copies = [copy(parameter) for parameter in parameters]
+    for option_ in copies:
         option_.hidden = True  # type: ignore[attr-defined]
-    return ParameterGroup(tuple(own))
+    return ParameterGroup(tuple(copies))
 
 
 def choose_provider(
@@ -467,10 +467,10 @@ def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     running = msgspec.structs.asdict(state.spec)
     running["options"] = [f"{key}={value}" for key, value in state.spec.options.items()]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SpecOptions)}
-    own = {k: running[k] for k, default in defaults.items() if values.get(k) in (None, default)}
+    fields = {k: running[k] for k, default in defaults.items() if values.get(k) in (None, default)}
     if values.get("groups"):  # they say how many hosts there are
-        del own["hosts"]
-    return {**values, **own, "provider": state.spec.provider}
+        del fields["hosts"]
+    return {**values, **fields, "provider": state.spec.provider}
 
 
 def spec(
@@ -483,9 +483,9 @@ def spec(
     """Make a spec of the flags that `SPEC` declares (SpecError: one is wrong)."""
     from cluster.orchestration.launch.launch import make_spec  # noqa: PLC0415 - most commands read files
 
-    own = dict(pair("option", text) for text in options or ())
-    named = groups if isinstance(groups, Mapping) else dict(map(parse_group, groups or ()))
-    return make_spec(name, {**flags, "options": own, "groups": named or None})
+    settings = dict(pair("option", text) for text in options or ())
+    by_name = groups if isinstance(groups, Mapping) else dict(map(parse_group, groups or ()))
+    return make_spec(name, {**flags, "options": settings, "groups": by_name or None})
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:
@@ -499,19 +499,19 @@ def pair(flag: str, text: str) -> tuple[str, str]:
 def param_flags(params: type[Value]) -> tuple[click.Parameter, ...]:
     """Make a flag for each field of a benchmark's parameters, with the help under its `Args:`."""
     help_ = help_of(params)
-    own = sorted(
+    fields = sorted(
         msgspec.structs.fields(params), key=lambda field: field.name not in params.__annotations__
     )
-    return tuple(_param_flag(field, help_.get(field.name, "")) for field in own)
+    return tuple(_param_flag(field, help_.get(field.name, "")) for field in fields)
 
 
-def _param_flag(field: msgspec.structs.FieldInfo, about: str) -> click.Parameter:
+def _param_flag(field: msgspec.structs.FieldInfo, text: str) -> click.Parameter:
     kind, default, default_text = _flag_type(field.type, field.default)
     words: dict[Any, str | None] = {bool: None, int: "N", int | None: "N", float: "X", str: "TEXT"}
     choices = get_args(field.type) if get_origin(field.type) is Literal else ()
     declared = Flag(
         (f"--{field.name.replace('_', '-')}",),
-        help=about,
+        help=text,
         metavar="WORD" if choices else words.get(field.type, "LIST"),
         show_default=default_text,
         autocompletion=lambda: choices,

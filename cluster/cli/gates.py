@@ -160,20 +160,20 @@ def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
     """
     root = Element("testsuites", name="cluster")
     for suite in dict.fromkeys(case.suite for case in cases):
-        own = [case for case in cases if case.suite == suite]
-        failures = sum(fails(case, fail_on) for case in own)
-        skipped = sum(case.verdict in UNDECIDED and not fails(case, fail_on) for case in own)
+        members = [case for case in cases if case.suite == suite]
+        failures = sum(fails(case, fail_on) for case in members)
+        skipped = sum(case.verdict in UNDECIDED and not fails(case, fail_on) for case in members)
         element = SubElement(
             root,
             "testsuite",
             name=_xml(suite),
-            tests=str(len(own)),
+            tests=str(len(members)),
             failures=str(failures),
             errors="0",
             skipped=str(skipped),
             time="0",
         )
-        for case in own:
+        for case in members:
             _add_case(element, case, fail_on)
     text: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return text + b"\n"

@@ -82,7 +82,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         plan = flags.parameter("plan", flags.PlanOnly, False)
         json = flags.parameter("json", flags.Json, False)
         region = flags.parameter("region", flags.Regions, None)
-        drawn = {
+        plot_flags = {
             "out": flags.parameter("out", Out, Path("fig.png")),
             "root": flags.parameter("root", flags.Runs, None),
         }
@@ -115,14 +115,14 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
                 "Do all steps; delete the cluster even after an error.",
                 {**create, "measured": measured, "yes": yes},
             ),
-            make("plot", self._plot, "Draw bandwidth over size.", {"name": name, **drawn}),
+            make("plot", self._plot, "Draw bandwidth over size.", {"name": name, **plot_flags}),
         )
 
     def _machines(self, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - each has its own type
         is_default = values["provider"] == self.provider and not values["instance"]
         usual = self.accelerator if is_default else None
-        own = {"accelerator": values["accelerator"] or usual, "ranks_per_host": self.ranks_per_host}
-        return {**values, **own}
+        accelerator = values["accelerator"] or usual
+        return {**values, "accelerator": accelerator, "ranks_per_host": self.ranks_per_host}
 
     def _run_all(
         self, name: str, machines: dict[str, Any], measured: Measured, *, yes: bool

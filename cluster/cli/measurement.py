@@ -176,14 +176,14 @@ def check(spec: ClusterSpec, bench: Request, conditions: Sequence[Trial]) -> Cal
         check_bench(spec, benchmark, {**params, **trial.params}, options.timeout)
         for trial in conditions
     ]
-    for chosen, _ in checked:
-        check_starter(options.starter, chosen)
+    for plugin, _ in checked:
+        check_starter(options.starter, plugin)
     ab_test.check_common(checked, spec)
     ab_test.check_toggles(checked, conditions)
 
     def check_machines(plan: Plan) -> None:
-        for chosen, own in checked:
-            check_plan(chosen, own, spec, plan)
+        for plugin, values in checked:
+            check_plan(plugin, values, spec, plan)
 
     return check_machines
 
@@ -207,16 +207,16 @@ def launcher(
         machines: dict[str, Any], own_params: dict[str, Any], options: BenchOptions, **more: object
     ) -> None:
         values: dict[str, Any] = {**machines, **more}
-        chosen = flags.choose_provider(
+        choice = flags.choose_provider(
             values.pop("provider"), run_local=values.pop("run_local"), default=provider
         )
-        if chosen == "local":
+        if choice == "local":
             own_params = {**own_params, **(launcher_values or {})}
-        if chosen == provider:
+        if choice == provider:
             values["instance"] = values["instance"] or instance
         options = msgspec.structs.replace(options, launches=1, founding=True)
         bench = Request(benchmark, own_params, options)
-        measure(flags.spec(provider=chosen, **values), bench)
+        measure(flags.spec(provider=choice, **values), bench)
 
     return flags.make_command(
         params.__name__,
@@ -265,8 +265,8 @@ def _check_order(name: str, bench: Request) -> None:
             means="Which of its hosts are near one another is not known before they exist.",
             remedy=f"Type: cluster up {name}; cluster check {name} --near; then this again",
         )
-    chosen = plugins.load(Benchmark, bench.benchmark)
-    host_order(options.order, chosen, runs_root(options.runs), attach(name).state)
+    benchmark = plugins.load(Benchmark, bench.benchmark)
+    host_order(options.order, benchmark, runs_root(options.runs), attach(name).state)
 
 
 def _launch(
@@ -336,27 +336,27 @@ def run_launches(
     """Launch a benchmark once or several times, and show the results, also of a failed run."""
     as_json, total = bench.options.json, count_launches(cluster, bench.benchmark, bench.options)
     launch_of = f"{time.time():.3f}" if total > 1 else ""
-    ran: list[Run] = []
+    runs: list[Run] = []
     judged = None
     try:
         with _progress(bench.options, total) as live:
             for _ in range(total):
                 run = launch_once(cluster, bench, trial, live, launch_of)
-                ran.append(run)
+                runs.append(run)
                 if total > 1:
                     text = run.judge().answer
-                    lines = wrapped(f"Launch {len(ran)} of {total}: {text}", show.screen_width())
+                    lines = wrapped(f"Launch {len(runs)} of {total}: {text}", show.screen_width())
                     live.console.print("\n".join(lines), soft_wrap=True)
     except (JobError, KeyboardInterrupt):
-        newest = show.show_newest_run(cluster, as_json=as_json and not ran)
+        newest = show.show_newest_run(cluster, as_json=as_json and not runs)
         judged = newest if total == 1 else None
         raise
     finally:
-        if ran:
+        if runs:
             judged = (
-                show.show_launches(ran, as_json=as_json)
+                show.show_launches(runs, as_json=as_json)
                 if total > 1
-                else show.show_run(ran[0], as_json=as_json)
+                else show.show_run(runs[0], as_json=as_json)
             )
         if cases is not None and judged is not None:
             cases += judgement_cases(cluster.name, judged)
@@ -371,9 +371,9 @@ def launch_once(
 ) -> Run:
     """Run a benchmark once; `launch_of` is what all launches of one command share."""
     variables = {**bench.options.variables, **trial.variables}
-    own = {**bench.params, **trial.params}
-    about = {"variables": variables, "condition": trial.name, "launch_of": launch_of}
-    return _bench(cluster, bench.options, live, bench.benchmark, **about, **own)
+    params = {**bench.params, **trial.params}
+    context = {"variables": variables, "condition": trial.name, "launch_of": launch_of}
+    return _bench(cluster, bench.options, live, bench.benchmark, **context, **params)
 
 
 def _bench(
@@ -385,8 +385,8 @@ def _bench(
     **more: Any,  # noqa: ANN401 - parameters have their own types
 ) -> Run:
     fields = ("runs", "timeout", "detach", "profile", "describe", "expect", "workdir", "order")
-    own = {name: getattr(options, name) for name in (*fields, "starter", "replace", "busy")}
-    bench = partial(cluster.bench, benchmark, listener=live, **own, **more)
+    values = {name: getattr(options, name) for name in (*fields, "starter", "replace", "busy")}
+    bench = partial(cluster.bench, benchmark, listener=live, **values, **more)
     try:
         return bench(yes=options.yes)
     except LargeDownload as error:
@@ -403,7 +403,7 @@ def alternate(
     """Run both conditions in turn, each on its cluster, and compare the launches so far."""
     benchmark, params, options = bench
     per_condition = options.launches or ENOUGH_LAUNCHES
-    ran: list[tuple[Trial, Run]] = []
+    runs: list[tuple[Trial, Run]] = []
     try:
         with _progress(options, 2 * per_condition) as live:
             launches = run_alternating(
@@ -417,33 +417,33 @@ def alternate(
                 **params,
             )
             for trial, run in launches:
-                ran.append((trial, run))
-                line = f"Launch {len(ran)} of {2 * per_condition} done: {trial.name}"
-                line += "; both in turn, ABBA" if len(ran) == 1 else ""
+                runs.append((trial, run))
+                line = f"Launch {len(runs)} of {2 * per_condition} done: {trial.name}"
+                line += "; both in turn, ABBA" if len(runs) == 1 else ""
                 live.console.print(line, soft_wrap=True)
     except KeyboardInterrupt:
         show.print_lines(
-            f"{len(ran)} of {2 * per_condition} launches are done: too few to compare. "
+            f"{len(runs)} of {2 * per_condition} launches are done: too few to compare. "
             "Each is a run: cluster runs"
         )
         raise
     except ClusterError:
-        if ran:
-            _show_alternated(pair, ran, cases, as_json=options.json)
+        if runs:
+            _show_alternated(pair, runs, cases, as_json=options.json)
         raise
-    _show_alternated(pair, ran, cases, as_json=options.json)
+    _show_alternated(pair, runs, cases, as_json=options.json)
 
 
 def _show_alternated(
-    pair: tuple[Trial, Trial], ran: list[tuple[Trial, Run]], cases: list[Case], *, as_json: bool
+    pair: tuple[Trial, Trial], runs: list[tuple[Trial, Run]], cases: list[Case], *, as_json: bool
 ) -> None:
-    comparison = compare_conditions(pair, ran)
+    comparison = compare_conditions(pair, runs)
     cases += comparison_cases(comparison)
     if as_json:
-        folders = tuple(str(run.folder) for _, run in ran)
+        folders = tuple(str(run.folder) for _, run in runs)
         show.print_json(AbAnswer(runs=folders, comparison=with_words(comparison)))
         return
     show.show_tables(comparison_tables(comparison), "terminal")
-    for _, run in ran:
+    for _, run in runs:
         sys.stdout.write(f"Run folder: {show.relative_path(run.folder)} ({run.record.condition})\n")
-    show.print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")
+    show.print_lines(f"{headline(comparison)}. Next: cluster report {runs[0][1].record.spec.name}")

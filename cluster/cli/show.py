@@ -288,23 +288,23 @@ class LaunchesAnswer(Value, frozen=True, kw_only=True):
     summaries: tuple[SummaryAnswer, ...]
 
 
-def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
+def show_launches(runs: Sequence[Run], *, as_json: bool) -> Answer:
     """Show the launches of one command, the oldest first, together: medians and one verdict."""
     from cluster.reports.tables import launches_table  # noqa: PLC0415 - for several only
     from cluster.reports.words.launches import launch_notes  # noqa: PLC0415
 
-    newest = ran[-1]
+    newest = runs[-1]
     record = newest.record
-    pooled, signs, judgement = judge_launches(ran)
+    pooled, signs, judgement = judge_launches(runs)
     judged = answer(judgement)
     hosts = len({machine.address for machine in record.machines}) or 1
     ranks = record.spec.hosts * record.spec.ranks_per_host // hosts
-    notes = tuple(launch_notes(pooled, len(ran), ranks, record.environment))
+    notes = tuple(launch_notes(pooled, len(runs), ranks, record.environment))
     if as_json:
         print_json(
             LaunchesAnswer(
                 run=str(newest.folder),
-                runs=tuple(str(run.folder) for run in ran),
+                runs=tuple(str(run.folder) for run in runs),
                 status=newest.status,
                 reason=record.reason,
                 verdict=judged.word,
@@ -314,9 +314,9 @@ def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
             )
         )
         return judged
-    show_tables([launches_table(pooled, len(ran), notes)], "terminal")
+    show_tables([launches_table(pooled, len(runs), notes)], "terminal")
     print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
-    for number, run in enumerate(ran, 1):
+    for number, run in enumerate(runs, 1):
         print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
     for sign in signs[:1]:
         name = finding_words(sign).name

@@ -159,10 +159,10 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
         return HostErrors(self.what, errors)
 
 
-def raise_all(errors: Sequence[ClusterError], what: str) -> None:
+def raise_all(errors: Sequence[ClusterError], outcome: str) -> None:
     """Raise the only error, or HostErrors with the number of several; nothing if there is none."""
     if errors:
-        raise errors[0] if len(errors) == 1 else HostErrors(f"{len(errors)} {what}", errors)
+        raise errors[0] if len(errors) == 1 else HostErrors(f"{len(errors)} {outcome}", errors)
 
 
 @contextmanager

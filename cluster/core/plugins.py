@@ -39,7 +39,7 @@ P = TypeVar("P", bound=Plugin)
 
 def names(kind: type[Plugin]) -> tuple[str, ...]:
     """List the plug-ins of a kind, sorted, without importing them; `_name` is shared code."""
-    return _listed(tuple((path, _changed(path)) for path in _paths(kind)))
+    return _listed(tuple((path, _read_time(path)) for path in _paths(kind)))
 
 
 @lru_cache(maxsize=64)
@@ -49,7 +49,7 @@ def _listed(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     return tuple(sorted(name for name in modules if not name.startswith("_")))
 
 
-def _changed(folder: str) -> int:
+def _read_time(folder: str) -> int:
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:  # such as a folder in an archive
@@ -105,9 +105,9 @@ def find(kind: type[P], name: str) -> type[P]:
 def _paths(kind: type[Plugin]) -> list[str]:
     """Return the folders of a kind; the user's own is added to the package's path once."""
     paths = importlib.import_module(kind.folder).__path__
-    own = os.environ.get("CLUSTER_PLUGINS")
-    if own:
-        folder = str(Path(own).resolve() / (kind.user_folder or kind.folder.rpartition(".")[2]))
+    parent = os.environ.get("CLUSTER_PLUGINS")
+    if parent:
+        folder = str(Path(parent).resolve() / (kind.user_folder or kind.folder.rpartition(".")[2]))
         if folder not in paths and Path(folder).is_dir():
             paths.append(folder)
     return list(paths)

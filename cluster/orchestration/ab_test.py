@@ -61,8 +61,8 @@ def _pair(key: str, values: tuple[str, str], benchmark: str, provider: str) -> t
 
 
 def _trial(key: str, value: str, benchmark: str, provider: str) -> Trial:
-    chosen = plugins.find(Provider, provider)
-    if issubclass(chosen, SharesHosts) and key in chosen.Options.__struct_fields__:
+    provider_type = plugins.find(Provider, provider)
+    if issubclass(provider_type, SharesHosts) and key in provider_type.Options.__struct_fields__:
         return Trial(name=f"{key}={value}", params={}, variables={}, options={key: value})
     kind, colon, name = key.partition(":")
     if colon and kind in ("mca", "env"):
@@ -102,10 +102,10 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
     points = [
         {
             (planned.metric, *sorted(planned.params.items()))
-            for planned in chosen.planned(own, ranks)
+            for planned in benchmark.planned(params, ranks)
             if planned.metric != MEMORY  # it is only the limit of others
         }
-        for chosen, own in checked
+        for benchmark, params in checked
     ]
     if all(points) and not set.intersection(*points):
         raise SpecError(
@@ -120,15 +120,15 @@ def check_toggles(
     checked: Sequence[tuple[Benchmark[Any], Any]], conditions: Iterable[Trial]
 ) -> None:
     """Refuse toggles of NCCL's peer-to-peer that could do nothing (SpecError)."""
-    for (chosen, params), condition in zip(checked, conditions, strict=True):
+    for (benchmark, params), condition in zip(checked, conditions, strict=True):
         toggles = [name for name in TOGGLES if name in condition.variables]
-        carried = chosen.transport(params)
+        carried = benchmark.transport(params)
         if toggles and carried not in ("", "nccl"):
             raise SpecError(
-                f"{toggles[0]} is a variable of NCCL, and {chosen.name} would use {carried}.",
+                f"{toggles[0]} is a variable of NCCL, and {benchmark.name} would use {carried}.",
                 means="The two conditions would be the same.",
                 remedy="Let NCCL carry the messages, on hosts with GPUs: "
-                f"{BY_NCCL.get(chosen.name, 'cluster bench collectives --transport nccl')}",
+                f"{BY_NCCL.get(benchmark.name, 'cluster bench collectives --transport nccl')}",
             )
         if LEVEL in toggles and not level(condition.variables):
             raise SpecError(
@@ -152,19 +152,17 @@ def run_alternating(
     for index in order(launches):
         trial = pair[index]
         environment = {**(variables or {}), **trial.variables}
-        own = {**params, **trial.params}
-        yield trial, bench(benchmark, variables=environment, condition=trial.name, **own)
+        values = {**params, **trial.params}
+        yield trial, bench(benchmark, variables=environment, condition=trial.name, **values)
 
 
 def compare_conditions(
-    pair: tuple[Trial, Trial], ran: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
+    pair: tuple[Trial, Trial], launches: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
 ) -> RunComparison:
     """Compare the runs of two conditions; `threshold` is a fraction of the value."""
-    all_runs = list(ran)
+    pairs = list(launches)
     groups = (
-        Side(
-            name=trial.name, launches=tuple(launch_of(run) for own, run in all_runs if own is trial)
-        )
+        Side(name=trial.name, launches=tuple(launch_of(run) for t, run in pairs if t is trial))
         for trial in pair
     )
     base, other = groups
@@ -176,8 +174,8 @@ def sharing_spec(cluster: Cluster, trial: Trial) -> ClusterSpec | None:
     provider = plugins.load(Provider, cluster.spec.provider)
     if not (trial.options and isinstance(provider, SharesHosts)):
         return None
-    own = {**cluster.spec.options, **trial.options, **provider.sharing_options(cluster.spec)}
-    return structs.replace(cluster.spec, options=own, name=f"{cluster.name}-b")
+    options = {**cluster.spec.options, **trial.options, **provider.sharing_options(cluster.spec)}
+    return structs.replace(cluster.spec, options=options, name=f"{cluster.name}-b")
 
 
 @contextmanager
@@ -248,12 +246,12 @@ def ab(
         cluster.bench_jobs.claimed(replace=options.get("replace", False)),
         _second_cluster(cluster, pair) as other,
     ):
-        own = {pair[0].name: cluster, pair[1].name: other}
-        ran = run_alternating(
-            lambda name, **more: own[more["condition"]].bench(name, **more),
+        clusters = {pair[0].name: cluster, pair[1].name: other}
+        runs = run_alternating(
+            lambda name, **more: clusters[more["condition"]].bench(name, **more),
             *(benchmark, pair),
             launches=launches,
             variables=environment,
             **options,
         )
-        return compare_conditions(pair, ran, threshold)
+        return compare_conditions(pair, runs, threshold)

@@ -301,9 +301,9 @@ class Cluster:
         check_task(spec, restarts)
         if self._environment is None:
             self.install()
-        return self.jobs.start(name, spec, self._chosen(hosts), store.root(runs), restarts)
+        return self.jobs.start(name, spec, self._select(hosts), store.root(runs), restarts)
 
-    def _chosen(self, hosts: Host | HostGroup | str | None) -> HostGroup:
+    def _select(self, hosts: Host | HostGroup | str | None) -> HostGroup:
         """Return hosts as a group; all of them if none are named."""
         if isinstance(hosts, str):
             return self.hosts[hosts]
@@ -339,7 +339,7 @@ class Cluster:
         text = read_script(script)
         if self._environment is None:
             self.install()
-        return run_once(self._chosen(hosts), text, on_line)
+        return run_once(self._select(hosts), text, on_line)
 
     def _bring_back(self, names: Collection[str]) -> tuple[str, ...]:
         """Replace hosts that do not answer, or wait for them; return the names of the new ones."""
@@ -376,7 +376,7 @@ class Cluster:
         runs: str | Path | None = None,
     ) -> SyncReport:
         """Send what differs, as `HostGroup.sync` does: `c.sync(".", "work", hosts="worker")`."""
-        return self._chosen(hosts).sync(here, there, delete=delete, runs=runs)
+        return self._select(hosts).sync(here, there, delete=delete, runs=runs)
 
     def forward(self, port: int, local: int = 0, *, host: Host | None = None) -> Forward:
         """Forward a port of a host, by default the first, to the same or another port here.
@@ -422,10 +422,10 @@ class Cluster:
         self._standing_machines()
         provider = self._switch
         with self.disk.lock():
-            began = time.time()
+            start = time.time()
             machines = provider.start(self.name, self.machines, on_state)
-            expires = began + self.state.ttl if self.state.ttl else None
-            self.disk.record(journal.Switched(on=True, at=began))
+            expires = start + self.state.ttl if self.state.ttl else None
+            self.disk.record(journal.Switched(on=True, at=start))
             self.disk.record(journal.Created(machines=machines, expires=expires))
         within = providers.seconds_to_answer(self._provider, self.spec)
         shells = self.shells()
@@ -481,12 +481,12 @@ class Cluster:
         )
         from cluster.remote.environment.install import install  # noqa: PLC0415 - slow
 
-        began = time.monotonic()
+        start = time.monotonic()
         machines = {machine.name: machine for machine in self.machines}
         logs, shells = self.disk.journal.folder / "logs", self.shells()
         with self.disk.journal.lock("install"), unless_revoked(provider, self.state, shells):
             install(shells, machines, environment, logs, on_state)
-        self.bench_jobs.phases["install"] = time.monotonic() - began
+        self.bench_jobs.phases["install"] = time.monotonic() - start
         self._environment = environment
         return environment
 
@@ -610,16 +610,16 @@ class Cluster:
             if reachable:
                 self._leave_hosts(reason or outcome_words("down"))
             self.close()
-            began = time.monotonic()
+            start = time.monotonic()
             self._looked_for = self.looked_for
             self.launch_phases = {**self.state.phases, **self.launch_phases}
-            ended = 0
+            count = 0
             with suppress(ClusterError):  # then the deletion fails, too, and says what remains
-                ended = self.machine_states().count(providers.ENDED)
+                count = self.machine_states().count(providers.ENDED)
             destroy(self._provider, self.name, again=f"cluster down {self.name}")
             newest = self.state.jobs[-1:]
-            self.disk.end(time.time(), ended)
-            self._teardown = {"teardown": time.monotonic() - began}
+            self.disk.end(time.time(), count)
+            self._teardown = {"teardown": time.monotonic() - start}
             self.disk.journal.forget()
         if receipt := self.receipt():
             for record in newest:

@@ -77,9 +77,9 @@ class Jobs:
     def sole(self) -> Iterator[None]:
         """Keep the claim during a block that changes what another's job needs (ClusterError)."""
         with self._disk.journal.lock():
-            if self._claim and (by := self._claim.successor()):
+            if self._claim and (successor := self._claim.successor()):
                 raise ClusterError(
-                    f"Before its job began, {outcome_words('replaced_by', by)}",
+                    f"Before its job began, {outcome_words('replaced_by', successor)}",
                     remedy=f"Look: cluster status {self._hosts.name}",
                 )
             yield
@@ -96,12 +96,12 @@ class Jobs:
             session = job.running()
         if session is None:
             return
-        by = claims.decode(session.by)
+        controller = claims.decode(session.by)
         is_own = any(job.folder == session.folder for job in self._disk.state.jobs)
-        if by and not is_own and by.has_left(self._disk.journal.folder):
+        if controller and not is_own and controller.has_left(self._disk.journal.folder):
             return  # its cluster is down, and could not end it: such as when Slurm took the node
         means = "That process has ended, or left it; the job goes on in tmux." if is_own else ""
-        user = by.words if by else f"the job in {session.folder} on {machine.name}"
+        user = controller.words if controller else f"the job in {session.folder} on {machine.name}"
         raise claims.in_use_error(self._hosts.name, user, means)
 
     def make_room(self, *, replace: bool = False) -> None:
@@ -138,15 +138,15 @@ class Jobs:
 
     def start(self, job: MpiJob, plan: JobPlan) -> None:
         """Start a job of `open`; if that fails, its run says so (ClusterError)."""
-        began = time.monotonic()
-        by = claims.encode(self._claim.by) if self._claim else ""
+        start_time = time.monotonic()
+        controller = claims.encode(self._claim.by) if self._claim else ""
         status: Status = "interrupted"  # unless it fails itself
         try:
             with self.sole():
                 status = "failed"
                 self._disk.record(journal.Started(job=plan.job))
                 with copied(plan.workdir) as folder:
-                    job.start(plan.script, plan.files, folder, by)
+                    job.start(plan.script, plan.files, folder, controller)
                 running = msgspec.structs.replace(plan.record, status="running")
                 store.write(plan.folder, running)
         except ClusterError as error:
@@ -155,7 +155,7 @@ class Jobs:
             job.clean()
             self._disk.record_if_up(journal.Collected(run=job.record.run))
             raise
-        self.phases["start"] = time.monotonic() - began
+        self.phases["start"] = time.monotonic() - start_time
 
     def watch(self, job: MpiJob, listener: Listener) -> JobResult:
         """Wait for the end of a job, whose values are written as they arrive (Unreachable)."""
@@ -207,10 +207,10 @@ class Jobs:
 
     def close(self, job: MpiJob, result: JobResult, *, stop: bool = False) -> Run:
         """Download a job's files, and close its run (SpecError)."""
-        lost = job.lost_hosts() if result.exit_status == HOST_LOST else ()
-        with self._hosts.omit(lost):  # a download from them would wait for seconds, in vain
+        lost_hosts = job.lost_hosts() if result.exit_status == HOST_LOST else ()
+        with self._hosts.omit(lost_hosts):  # a download from them would wait for seconds, in vain
             job = self.open(job.record)  # a shell may have been given up since
-            cause = self._known_of(lost)
+            cause = self._known_of(lost_hosts)
             run = collect(job, result, self.phases, stop=stop, cause=cause)
         if receipt := self._disk.state.receipt(time.time()):
             record = msgspec.structs.replace(run.record, receipt=receipt)
@@ -266,10 +266,10 @@ class Jobs:
             revoked = self._revocation(job).ask()
             if not revoked and isinstance(error, Unreachable):
                 raise
-            lost = JobResult(
+            result = JobResult(
                 status="interrupted" if revoked else "failed", reason=(revoked or error).what
             )
-            return raise_unless_done(with_verdict(self.close(job, lost)))
+            return raise_unless_done(with_verdict(self.close(job, result)))
         if status is None:
             name = self._hosts.name
             raise SpecError(

@@ -117,7 +117,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
     )
-    return written(with_words(verdict, fleet, tests), run)
+    return write_verdict(with_words(verdict, fleet, tests), run)
 
 
 def _diagnose(
@@ -144,12 +144,12 @@ def _diagnose(
     )
 
 
-def written(verdict: FleetVerdict, run: Run) -> FleetVerdict:
+def write_verdict(verdict: FleetVerdict, run: Run) -> FleetVerdict:
     """Write a verdict into the run's folder; a run that was cut off proves nothing."""
-    ended = run.status == "done" or verdict.verdict == "FAULTY"
+    is_complete = run.status == "done" or verdict.verdict == "FAULTY"
     verdict = replace(
         verdict,
-        verdict=verdict.verdict if ended else "UNDECIDED",
+        verdict=verdict.verdict if is_complete else "UNDECIDED",
         answer=answer_line(verdict, run.status, run.record.reason),
     )
     store.write_verdict(run.folder, verdict)
@@ -176,11 +176,11 @@ def _with_own_links(
 
     The limit of the fleet is that of a median link. No host is faster than its best partner.
     """
-    own = _goodputs(machines)
-    if verdict.metric != "bandwidth" or len(set(own.values())) == 1:
+    links = _goodputs(machines)
+    if verdict.metric != "bandwidth" or len(set(links.values())) == 1:
         return verdict
-    most, best = sorted(own.values())[-2:][0], proven_rates(tests)
-    low = {h for h, rate in own.items() if min(best.get(h, (0.0,))) < USUAL * min(rate, most)}
+    most, best = sorted(links.values())[-2:][0], proven_rates(tests)
+    low = {h for h, rate in links.items() if min(best.get(h, (0.0,))) < USUAL * min(rate, most)}
     return replace(verdict, unproven=tuple(sorted(low.union(verdict.unproven))))
 
 
@@ -256,7 +256,7 @@ def judge_within(run: Run) -> FleetVerdict:
     several = len({measurement.host for measurement in measurements}) > 1
     assumed = (PairAssumption("fastest_copy"), PairAssumption("one_kind"))
     assumptions = tuple(map(assumption_words, assumed[: bool(measurements) + several]))
-    return written(replace(verdict, run=str(run.folder), assumptions=assumptions), run)
+    return write_verdict(replace(verdict, run=str(run.folder), assumptions=assumptions), run)
 
 
 def _ends(measurement: Measurement, kind: DeviceKind, *, several: bool) -> tuple[str, str]:

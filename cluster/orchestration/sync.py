@@ -45,14 +45,14 @@ class IgnoreRules:
         folders = [top, *top.parents]
         root = next((folder for folder in folders if (folder / GIT).exists()), top)
         for folder in folders[1 : folders.index(root) + 1]:
-            self.read(folder, above=f"{top.relative_to(folder)}/")
+            self.read(folder, prefix=f"{top.relative_to(folder)}/")
         if self.ignores(""):
             self._specs.clear()
 
-    def read(self, folder: Path, inside: str = "", above: str = "") -> None:
+    def read(self, folder: Path, inside: str = "", prefix: str = "") -> None:
         """Read the patterns of a folder, if it has any.
 
-        `inside` is the folder's path in the tree, or `above` the path of the tree in the folder;
+        `inside` is the folder's path in the tree, or `prefix` the path of the tree in the folder;
         both end with `/`.
         """
         files = (folder / GIT / "info" / "exclude", folder / IGNORE)
@@ -61,7 +61,7 @@ class IgnoreRules:
             from pathspec import GitIgnoreSpec  # noqa: PLC0415 - few commands sync
 
             lines = "\n".join(texts).splitlines()
-            self._specs[inside, above] = GitIgnoreSpec.from_lines(lines)
+            self._specs[inside, prefix] = GitIgnoreSpec.from_lines(lines)
 
     def ignores(self, name: str) -> bool:
         """Return whether a name is ignored, if its folder is not; a folder ends with `/`."""
@@ -139,16 +139,16 @@ def read_tree(path: str | Path, runs: Path, excluded: Collection[Path] = ()) -> 
 def _entry(item: os.DirEntry[str]) -> TreeEntry | None:
     """Describe a file, a folder, a link, or, with the kind `?`, anything else; None if gone."""
     try:
-        about = item.stat(follow_symlinks=False)
-        is_link = stat.S_ISLNK(about.st_mode)
+        status = item.stat(follow_symlinks=False)
+        is_link = stat.S_ISLNK(status.st_mode)
         link = os.readlink(item.path) if is_link else ""  # noqa: PTH115 - Path alters `./a`
     except FileNotFoundError:
         return None
     return TreeEntry(
-        kind=KINDS.get(stat.S_IFMT(about.st_mode), "?"),
-        size=about.st_size,
-        time=about.st_mtime_ns,
-        mode=stat.S_IMODE(about.st_mode),
+        kind=KINDS.get(stat.S_IFMT(status.st_mode), "?"),
+        size=status.st_size,
+        time=status.st_mtime_ns,
+        mode=stat.S_IMODE(status.st_mode),
         link=link,
     )
 
@@ -220,14 +220,14 @@ class Sync:
         shells: Mapping[str, Shell],
         name: str,
         read: Callable[[Collection[Path]], LocalTree],
-        there: str,
+        remote_folder: str,
         places: Mapping[str, str],
     ) -> None:
         self._shells = dict(shells)
         self._places = places
         self._name = name
         self._read = read
-        self._remote_folder = there
+        self._remote_folder = remote_folder
         self._failed: dict[str, ClusterError] = {}
         self._sent: set[str] = set()
         self._sent_bytes = self._passed_on = 0
@@ -265,10 +265,10 @@ class Sync:
         self, do: Callable[[str, Shell], T], hosts: Iterable[str] | None = None
     ) -> dict[str, T]:
         """Call a function for hosts that have not failed; return what did not fail."""
-        chosen = (name for name in (hosts or self._shells) if name not in self._failed)
-        ended = try_each({name: self._shells[name] for name in chosen}, do)
-        self._failed |= {n: end for n, end in ended.items() if isinstance(end, ClusterError)}
-        return {n: end for n, end in ended.items() if not isinstance(end, ClusterError)}
+        names = (name for name in (hosts or self._shells) if name not in self._failed)
+        ends = try_each({name: self._shells[name] for name in names}, do)
+        self._failed |= {n: end for n, end in ends.items() if isinstance(end, ClusterError)}
+        return {n: end for n, end in ends.items() if not isinstance(end, ClusterError)}
 
     def _prepare(
         self, local_tree: LocalTree, trees: Mapping[str, HostTree], now: float, *, delete: bool
@@ -314,9 +314,9 @@ class Sync:
         obstacles = [name for name in remote_kinds if remote_kinds[name] != local_kinds[name]]
         if obstacles and not delete:
             first = obstacles[0]
-            there, here = ("a", "none") if remote_kinds[first] else ("no", "one")
+            remote, local = ("a", "none") if remote_kinds[first] else ("no", "one")
             raise ShellError(
-                f"{self._remote_folder}/{first} is {there} folder on the host, and {here} here.",
+                f"{self._remote_folder}/{first} is {remote} folder on the host, and {local} here.",
                 means="sync removes nothing unless it is asked to.",
                 remedy="Remove it there, or let sync remove what is not here: --delete",
             )

@@ -135,10 +135,10 @@ def link_rates(cluster: Cluster) -> dict[str, tuple[float, float]]:
             continue
         run = store.read(Path(job.run))
         tests = pair_tests(m for m in run.measurements if m.metric == "bandwidth")
-        own = proven_rates(tests)
+        best = proven_rates(tests)
         for host, machine in enumerate(run.record.machines):
-            if any(own.get(host, ())) and (machine.name, machine.id) in machines:
-                rates.setdefault(machine.name, own[host])
+            if any(best.get(host, ())) and (machine.name, machine.id) in machines:
+                rates.setdefault(machine.name, best[host])
     return rates
 
 
@@ -153,8 +153,8 @@ def why_busy(name: str, most: float) -> str:
     if journal.for_cluster(name).is_launching():
         return outcome_words("launching", name)
     cluster = attach(name)
-    if (by := cluster.bench_jobs.user()) is not None:
-        return outcome_words("job_runs", name, by.words)
+    if (user := cluster.bench_jobs.user()) is not None:
+        return outcome_words("job_runs", name, user.words)
     if running := _jobs(cluster):
         return outcome_words("job_runs", name, ", ".join(running))
     try:
@@ -175,8 +175,8 @@ def busy_hosts(cluster: Cluster) -> dict[str, str]:
     names = [machine.name for machine in cluster.machines]
     if cluster.machines[0].shell == SIMULATED:
         return {}
-    if (by := cluster.bench_jobs.user()) is not None:
-        return dict.fromkeys(names, by.words)
+    if (user := cluster.bench_jobs.user()) is not None:
+        return dict.fromkeys(names, user.words)
     jobs = {host: name for name, hosts in cluster.jobs.running().items() for host in hosts}
     answers = cluster.remote.try_run(GPU_PROBE, timeout=PATIENCE)
     apps = {
@@ -194,13 +194,13 @@ def _jobs(cluster: Cluster) -> tuple[str, ...]:
     return ()
 
 
-def _reasons(printed: str, most: float) -> Iterator[str]:
+def _reasons(output: str, most: float) -> Iterator[str]:
     """Read what the probe printed; a host without /proc/stat may be idle."""
-    lines = printed.splitlines()
+    lines = output.splitlines()
     times = [[int(word) for word in line.split()[1:9]] for line in lines if line[:4] == "cpu "]
     if len(times) == 2:  # noqa: PLR2004 - the probe reads it twice
-        spent = [b - a for a, b in zip(*times, strict=True)]
-        used = 1 - sum(spent[IDLE]) / max(1, sum(spent))
+        ticks = [b - a for a, b in zip(*times, strict=True)]
+        used = 1 - sum(ticks[IDLE]) / max(1, sum(ticks))
         if used > most:
             yield outcome_words("cores_used", used)
     apps = [line for line in lines if line.strip().isdigit()]

@@ -74,8 +74,8 @@ class RunList(Sequence["Run"]):
                 yield (name, "", "", f"cannot be read: {error.what}", "", "")
                 continue
             hosts = f"{record.spec.hosts} x {record.spec.provider}"
-            started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at))
-            yield (name, record.benchmark, hosts, record.status, record.condition, started)
+            start = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at))
+            yield (name, record.benchmark, hosts, record.status, record.condition, start)
 
 
 def runs(where: str | Path | None = None) -> RunList:

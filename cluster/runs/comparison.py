@@ -116,8 +116,8 @@ def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
     return RunComparison(**structs.asdict(compare_sides(base, other, threshold)))
 
 
-def _runs(named: Named | Sequence[Named]) -> list[Run]:
-    group = [named] if isinstance(named, Run | str | Path) else list(named)
+def _runs(selection: Named | Sequence[Named]) -> list[Run]:
+    group = [selection] if isinstance(selection, Run | str | Path) else list(selection)
     return [member if isinstance(member, Run) else load(member) for member in group]
 
 

@@ -17,12 +17,12 @@ FOLDER = "hang"  # of the evidence, in the folder of a run or job
 ANSWER = "answer.json"
 
 
-def read_dumps(named: Sequence[str | Path]) -> tuple[list[Snapshot], tuple[str, ...]]:
+def read_dumps(paths: Sequence[str | Path]) -> tuple[list[Snapshot], tuple[str, ...]]:
     """Read files and folders; return what the dumps say, and which files are none."""
     snapshots: list[Snapshot] = []
     unread = []
     count = 0
-    for path in map(Path, named):
+    for path in map(Path, paths):
         inside = (f for f in sorted(path.rglob("*")) if f.is_file() and f.name != ANSWER)
         for file in inside if path.is_dir() else [path]:
             count += 1

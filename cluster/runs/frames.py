@@ -31,9 +31,9 @@ def value_columns(name: str, record: Record, measurements: Sequence[Measurement]
         point for point in _parameters(m.params for m in measurements) if point != "rank"
     )
     names = ("run", "benchmark", "condition", "metric", "unit", *points)
-    about = (name, record.benchmark, record.condition)
+    origin = (name, record.benchmark, record.condition)
     rows = (
-        (*about, m.metric, unit, *map(m.params.get, points), m.rank, m.host, iteration, value)
+        (*origin, m.metric, unit, *map(m.params.get, points), m.rank, m.host, iteration, value)
         for m in measurements
         for unit, values in [_in_unit(m, record)]
         for iteration, value in enumerate(values)
@@ -58,10 +58,10 @@ def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> 
     """
     points = _parameters(s.params for s in summaries)
     names = ("run", "benchmark", "condition", "metric", "unit", *points)
-    about = (name, record.benchmark, record.condition)
+    origin = (name, record.benchmark, record.condition)
     rows = (
         (
-            *(*about, s.metric, s.unit, *map(s.params.get, points)),
+            *(*origin, s.metric, s.unit, *map(s.params.get, points)),
             *(s.n, s.median, *(s.ci or UNKNOWN), *(getattr(s, field) for field in FIELDS)),
         )
         for s in summaries

@@ -66,9 +66,9 @@ class Objects:
         self.store.put(path, content)
 
     def records(self) -> list[str]:
-        return [f"{run}/{runs.RECORD}" for name in self._below() for run in self._below(name)]
+        return [f"{run}/{runs.RECORD}" for name in self._folders() for run in self._folders(name)]
 
-    def _below(self, path: str | None = None) -> list[str]:
+    def _folders(self, path: str | None = None) -> list[str]:
         return [str(prefix) for prefix in self.store.list_with_delimiter(path)["common_prefixes"]]
 
 

@@ -289,16 +289,16 @@ class Judged(NamedTuple):
     judgement: Judgement
 
 
-def judge_launches(ran: Sequence[Run], hardware: Hardware | None = None) -> Judged:
+def judge_launches(runs: Sequence[Run], hardware: Hardware | None = None) -> Judged:
     """Judge one run, or the medians over the launches of one command, the oldest first."""
     from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
     from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
     from cluster.analysis.verdict.evidence import OtherLoad  # noqa: PLC0415
 
-    launches, newest = [run.summary() for run in ran], ran[-1]
+    launches, newest = [run.summary() for run in runs], runs[-1]
     pooled = pool_launches(launches)
     signs = newest.findings(pooled)
-    loads = (sign for run in ran[:-1] for sign in run.findings(()) if isinstance(sign, OtherLoad))
+    loads = (sign for run in runs[:-1] for sign in run.findings(()) if isinstance(sign, OtherLoad))
     doubts = (*signs, *loads)
     if len(launches) == 1 or newest.fleet is not None:
         judged = judgement.judge(

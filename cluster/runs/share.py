@@ -139,7 +139,7 @@ def _parameter(names: Names, text: str) -> str | None:
     return text if text in ("hosts", "nodes", "node") else _known_or("parameter")(names, text)
 
 
-def _like(pattern: str, other: str | None = None) -> Rule:
+def _rule(pattern: str, other: str | None = None) -> Rule:
     form = re.compile(pattern, re.ASCII)
     return lambda _, text: text if form.fullmatch(text) else other
 
@@ -169,12 +169,12 @@ METRIC, BENCHMARK = _known_or("metric"), _known_or("benchmark")
 POINT = Keyed(_parameter, _known_or("value"))
 WORDS = Keyed(_whole, _words)
 VARIABLES = Keyed(_whole, _whole)
-PCI = _like(r"\d[0-9a-fA-F]{0,6}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d", "")
-NUMBERS = _like(r"(\d{1,4}([,-]\d{1,4}){0,200})?", "")
-PATH = _like(r"[A-Z]{1,5}\d{0,3}|\d{1,3}|\?", "?")
-DEVICE = _like(r"(GPU|NUMA|core)\d{1,4}", "")
-VIA = _like(r"(P2P|SHM|NET|COLLNET|NVLS)(/[A-Za-z0-9 ]{1,12}){0,5}", "")
-INSTANCE = _like(
+PCI = _rule(r"\d[0-9a-fA-F]{0,6}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d", "")
+NUMBERS = _rule(r"(\d{1,4}([,-]\d{1,4}){0,200})?", "")
+PATH = _rule(r"[A-Z]{1,5}\d{0,3}|\d{1,3}|\?", "?")
+DEVICE = _rule(r"(GPU|NUMA|core)\d{1,4}", "")
+VIA = _rule(r"(P2P|SHM|NET|COLLNET|NVLS)(/[A-Za-z0-9 ]{1,12}){0,5}", "")
+INSTANCE = _rule(
     r"[a-z]{1,4}\d[a-z0-9-]{0,7}\.(\d{1,2}x)?(nano|micro|small|medium|large|xlarge|metal)(-\d+xl)?"
     r"|[a-z]\d[a-z]?-(standard|highmem|highcpu|highgpu|megagpu|ultragpu|edgegpu)-\d{1,3}g?"
 )
@@ -188,8 +188,8 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         "phases": Keyed(_whole),
         "receipt": _drop,
         "reason": _whole,
-        "software": _like(r"\d{1,3}(\.\d{1,3}){1,2}(\.?(dev|rc|a|b)\d{1,4})?"),
-        "revision": _like(r"[0-9a-f]{8}"),
+        "software": _rule(r"\d{1,3}(\.\d{1,3}){1,2}(\.?(dev|rc|a|b)\d{1,4})?"),
+        "revision": _rule(r"[0-9a-f]{8}"),
         "variables": VARIABLES,
         "condition": _known_or("condition"),
         "launch_of": ID,
@@ -198,7 +198,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         "name": _name("cluster"),
         "provider": _one_of("provider", *PROVIDERS),
         "instance": INSTANCE,
-        "accelerator": _like(r"[a-z]{1,6}-?[a-z]{0,6}-?[a-z]?\d{1,4}(-\d+gb)?:\d{1,2}"),
+        "accelerator": _rule(r"[a-z]{1,6}-?[a-z]{0,6}-?[a-z]?\d{1,4}(-\d+gb)?:\d{1,2}"),
     },
     ExpectedResult: {"unit": _whole},
     hosts.Machine: {"name": HOST, "address": ADDRESS, "shell": _one_of("shell", *SHELLS)},
@@ -217,9 +217,9 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     hosts.Interface: {"name": _known_or("interface"), "address": ADDRESS, "slot": _words},
     hosts.Tuning: {
         **dict.fromkeys(("governor", "huge_pages", "board", "firmware", "storage"), _words),
-        "numa": Keyed(_like(r"node\d{1,3}"), NUMBERS),
-        "sysctls": Keyed(_like("|".join(map(re.escape, SYSCTLS))), _words),
-        "microcode": _like(r"0x[0-9a-f]{1,10}"),
+        "numa": Keyed(_rule(r"node\d{1,3}"), NUMBERS),
+        "sysctls": Keyed(_rule("|".join(map(re.escape, SYSCTLS))), _words),
+        "microcode": _rule(r"0x[0-9a-f]{1,10}"),
     },
     Definition: {
         **dict.fromkeys(("what", "clock", "synchronisation", "warm_up"), _words),
@@ -243,7 +243,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     FleetVerdict: {**dict.fromkeys(("verdict", "metric"), _choice), "replaced": _drop},
     FleetFinding: {
         **dict.fromkeys(("kind", "direction"), _choice),
-        "part": _like(r"[a-z]{1,10}(:\d+([.-]\d+)*)?", "fabric"),
+        "part": _rule(r"[a-z]{1,10}(:\d+([.-]\d+)*)?", "fabric"),
         "name": HOST,
         "step": _drop,
     },
@@ -262,15 +262,15 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     logs.Setting: {"name": _words, "value": _words},
     Note: {"kind": _choice, **dict.fromkeys(("values", "title"), _words)},
     logs.Device: {"name": _words, "paths": PATH, "cpus": NUMBERS, "numa": NUMBERS, "model": _words},
-    logs.PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
-    logs.NcclEdge: {"transport": _like("P2P|SHM|NET|COLLNET|NVLS", ""), "via": VIA},
+    logs.PeerAccess: {"devices": _words, "status": _rule(r"[A-Z]{1,3}", "?")},
+    logs.NcclEdge: {"transport": _rule("P2P|SHM|NET|COLLNET|NVLS", ""), "via": VIA},
     logs.NcclRank: {"host": HOST, "bus": PCI, "place": PCI},
     logs.NcclLog: {
         **dict.fromkeys(("versions", "networks", "interfaces"), _words),
         "warnings": _whole,
     },
     logs.Symptom: {"kind": _whole, "text": _words, "value": _whole},
-    logs.Routine: {"name": _like(r"MPIX?_[A-Za-z_]{1,40}", "MPI_other")},
+    logs.Routine: {"name": _rule(r"MPIX?_[A-Za-z_]{1,40}", "MPI_other")},
     logs.RoleTime: {"role": _words},
     logs.TaskTimes: {"host": HOST},
     logs.ProfileSection: {"kind": _words, "name": _words},
@@ -467,8 +467,8 @@ def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
         for part in parts
     ]
     # RO-Crate 1.1, https://w3id.org/ro/crate/1.1
-    about = {"@id": "https://w3id.org/ro/crate/1.1"}
-    described = {"@id": CRATE, "@type": "CreativeWork", "conformsTo": about, "about": {"@id": "./"}}
+    spec = {"@id": "https://w3id.org/ro/crate/1.1"}
+    described = {"@id": CRATE, "@type": "CreativeWork", "conformsTo": spec, "about": {"@id": "./"}}
     logs = ", but those in the logs are not" if with_logs else ""
     dataset = {
         "@id": "./",
@@ -502,9 +502,9 @@ def _texts(run: Run, names: Names) -> dict[str, str]:
     params = msgspec.json.decode(record.params)
     new = shared_json(params, names)
     is_named = isinstance(params, dict)
-    lost = [key for key in params if params[key] != new.get(key)] if is_named else []
-    lost += [key for key in record.variables if key not in pseudonymous.variables]
-    notes = [*pseudonymous.notes, *([Note("not_shared", (len(lost),))] if lost else [])]
+    keys = [key for key in params if params[key] != new.get(key)] if is_named else []
+    keys += [key for key in record.variables if key not in pseudonymous.variables]
+    notes = [*pseudonymous.notes, *([Note("not_shared", (len(keys),))] if keys else [])]
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(record.at))
     record = replace(
         pseudonymous,

@@ -36,9 +36,9 @@ VERDICT = "verdict.json"  # of a check of a fleet
 PLACEMENT = "placement.json"  # which hosts are near one another
 
 
-def root(own: str | Path | None = None) -> Path:
+def root(choice: str | Path | None = None) -> Path:
     """Return the absolute folder of all runs: the user's choice, `CLUSTER_RUNS`, or `runs`."""
-    return Path(own or os.environ.get("CLUSTER_RUNS") or DEFAULT_ROOT).absolute()
+    return Path(choice or os.environ.get("CLUSTER_RUNS") or DEFAULT_ROOT).absolute()
 
 
 def create(root: Path, name: str, benchmark: str, timestamp: float) -> Path:
@@ -196,10 +196,9 @@ def _without_verdict(folder: Path, record: Record) -> FleetVerdict | None:
     if record.benchmark not in (PAIRS, WITHIN):
         return None
     name = record.spec.name
-    ended = record.status not in ("planned", "running")
-    step = (
-        f"cluster check --from {folder}" if ended else f"cluster wait {name}; cluster fetch {name}"
-    )
+    step = f"cluster check --from {folder}"
+    if record.status in ("planned", "running"):
+        step = f"cluster wait {name}; cluster fetch {name}"
     answer = f"UNDECIDED: the check is {record.status} and has no verdict yet. Type: {step}"
     reason = Reason(code="not_judged")
     return FleetVerdict(
@@ -278,11 +277,11 @@ def find_launches(root: Path, name: str) -> list[Path]:
     newest = find(root, name)
     if name not in ("latest", newest.parent.name):
         return [newest]
-    own = record(newest).launch_of
-    if not own:
+    launch = record(newest).launch_of
+    if not launch:
         return [newest]
     folders_ = sorted((path.parent for path in newest.parent.glob(f"*/{RECORD}")), key=_age)
-    return [folder for folder in folders_ if _launch_of(folder) == own]
+    return [folder for folder in folders_ if _launch_of(folder) == launch]
 
 
 def _launch_of(folder: Path) -> str:
@@ -356,8 +355,8 @@ def _is_copy(candidate: Path, folder: Path, original: Record) -> bool:
     """Tell whether a folder holds the same run; its id may have got a number here."""
     if not is_run(candidate) or replace(record(candidate), id=original.id) != original:
         return False
-    own, copied = (read(place).measurements for place in (candidate, folder))
-    return list(own) == list(copied)
+    values, copies = (read(place).measurements for place in (candidate, folder))
+    return list(values) == list(copies)
 
 
 def _strange(folder: str, names: list[str]) -> list[str]:

@@ -155,7 +155,7 @@ def in_order(folders: Sequence[Path], events: Sequence[WatchEvent]) -> list[Path
     measured = [event for event in events if event.outcome == "measured"]
     logged = [place[run] for event in measured for run in event.runs if run in place]
     pairs = zip(logged, accumulate(logged, max), strict=True)
-    after = {own: (latest, number) for number, (own, latest) in enumerate(pairs)}
+    after = {name: (latest, number) for number, (name, latest) in enumerate(pairs)}
     ages = sorted(range(len(folders)), key=lambda index: after.get(index, (index, -1)))
     return [folders[index] for index in ages]
 
@@ -217,15 +217,15 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
     for run in runs:
         launch = run.record.launch_of or run.record.id
         for point in _points(run) if run.status == "done" else ():
-            own = by_key.setdefault(point.key, defaultdict(list))
-            own[launch].append((run.record, point))
+            points = by_key.setdefault(point.key, defaultdict(list))
+            points[launch].append((run.record, point))
     medians = []
-    for own in by_key.values():  # a median per run: of its launches, whose values are alike
-        launches = list(own.values())
+    for points in by_key.values():  # a median per run: of its launches, whose values are alike
+        launches = list(points.values())
         values = [median(point.value for _, point in launch) for launch in launches]
         medians.append(([launch[0][0] for launch in launches], launches[-1][-1][1], values))
     looks = [look(values) for *_, values in medians]
-    moved = any(
+    has_alarm = any(
         look_.state == "alarm"
         for (_, point, _), look_ in zip(medians, looks, strict=True)
         if point.metric == MEMORY
@@ -241,7 +241,7 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
             )
             for change, start, end in zip(found_points, ends, ends[2:], strict=False)
         )
-        spared = moved and point.metric != MEMORY and HOST not in point.params
+        spared = has_alarm and point.metric != MEMORY and HOST not in point.params
         yield WatchedSeries(
             cluster=cluster,
             metric=point.metric,

@@ -17,12 +17,12 @@ NOTICE = 10.0  # seconds between two words about logs that take long
 @contextmanager
 def progress(files: Sequence[str]) -> Iterator[None]:
     """Say on standard error, from time to time, that logs are still read inside this context."""
-    result, began = Event(), monotonic()
+    result, start = Event(), monotonic()
 
     def speak() -> None:
         while not result.wait(NOTICE) and not is_quiet():
             names = ", ".join(files[:3])
-            sys.stderr.write(f"Still reading {names}: {monotonic() - began:.0f} s\n")
+            sys.stderr.write(f"Still reading {names}: {monotonic() - start:.0f} s\n")
             sys.stderr.flush()
 
     Thread(target=speak, daemon=True).start()

@@ -60,9 +60,9 @@ def replace(
                 result = replacement.replace_hosts(cluster, verdict, bad, test_new, on_state)
     else:
         result = replacement.irreplaceable(cluster, bad)
-    changed = msgspec.structs.replace(verdict, replaced=result)
-    store.write_verdict(run.folder, changed)
-    return changed
+    new_verdict = msgspec.structs.replace(verdict, replaced=result)
+    store.write_verdict(run.folder, new_verdict)
+    return new_verdict
 
 
 def _say_what_is_left(cluster: Cluster) -> None:
@@ -76,7 +76,7 @@ def _test(cluster: Cluster, bench: Request, pairs: Sequence[tuple[int, int]]) ->
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
 
     params, options = bench.params, bench.options
-    named = tuple(f"{source}-{target}" for source, target in pairs)
+    names = tuple(f"{source}-{target}" for source, target in pairs)
     repeated = {name: params[name] for name in ("metric", "milliseconds")}
     with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
         return cluster.bench(
@@ -84,7 +84,7 @@ def _test(cluster: Cluster, bench: Request, pairs: Sequence[tuple[int, int]]) ->
             runs=options.runs,
             timeout=options.timeout,
             listener=live,
-            pairs=named,
+            pairs=names,
             **repeated,
         )
 

@@ -66,14 +66,14 @@ def bench_command(name: str) -> click.Command:
         options = msgspec.structs.replace(options, gates=gates)
         if machines["name"] in {definition.metric for definition in benchmark.metrics}:
             _suggest(machines["name"])
-        chosen = {key: value for key, value in params.items() if value is not None}
+        values = {key: value for key, value in params.items() if value is not None}
         run_local = machines.pop("run_local")
         if machines["provider"] is None and not run_local:
             machines = flags.like_running(machines["name"], machines)
         else:
             machines["provider"] = flags.choose_provider(machines["provider"], run_local=run_local)
         begin = measure if options.lottery is None else draw_lottery
-        begin(flags.spec(**machines), Request(benchmark.name, chosen, options))
+        begin(flags.spec(**machines), Request(benchmark.name, values, options))
 
     summary = (inspect.getdoc(inspect.getmodule(type(benchmark))) or "").partition("\n")[0]
     metrics = ", ".join(definition.metric for definition in benchmark.metrics)
@@ -123,9 +123,9 @@ class BenchCommand(flags.Command):
     """A benchmark's command, whose --help has its own flags and the usual ones, on one screen."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        own = plugins.load(Benchmark, self.name or "").Params.__struct_fields__
+        fields = plugins.load(Benchmark, self.name or "").Params.__struct_fields__
         all_ = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        listed = {*own, *SHOWN, ALL}
+        listed = {*fields, *SHOWN, ALL}
         folded = (
             []
             if ctx.params.get(ALL)
@@ -184,7 +184,7 @@ def draw_lottery(spec: ClusterSpec, bench: Request) -> None:
     screen = console(stderr=options.json)
     print_line = partial(screen.print, soft_wrap=True)
     confirm_cost(spec, plan, print_line, yes=options.yes, launches=draws)
-    drawn: list[tuple[Draw, list[Run]]] = []
+    outcomes: list[tuple[Draw, list[Run]]] = []
     try:
         for number in range(1, draws + 1):
             screen.print(f"Draw {number} of {draws}", soft_wrap=True)
@@ -195,7 +195,7 @@ def draw_lottery(spec: ClusterSpec, bench: Request) -> None:
             try:
                 with JobProgress(stderr=options.json, launches=jobs) as live:
                     launch = partial(launch_once, cluster, bench, trial, live, f"{start:.3f}")
-                    ran = [launch() for _ in range(jobs)]
+                    runs = [launch() for _ in range(jobs)]
             finally:
                 cluster.down()
                 for line in show.receipt_lines(cluster):
@@ -205,13 +205,13 @@ def draw_lottery(spec: ClusterSpec, bench: Request) -> None:
                 seconds=receipt.seconds if receipt else time.time() - start,
                 dollars=receipt.dollars if receipt else None,
             )
-            drawn.append((Draw(runs=tuple(str(run.folder) for run in ran), cost=cost), ran))
+            outcomes.append((Draw(runs=tuple(str(run.folder) for run in runs), cost=cost), runs))
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped, and the machines are ended.\n")
         raise
     finally:
-        if len(drawn) >= FEWEST:
-            _show(drawn, as_json=options.json)
+        if len(outcomes) >= FEWEST:
+            _show(outcomes, as_json=options.json)
 
 
 def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
@@ -246,22 +246,22 @@ def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
         )
 
 
-def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
+def _show(outcomes: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
     from cluster.analysis.statistics.lottery import drawn_series  # noqa: PLC0415 - slow: numpy
     from cluster.reports.tables import lottery_answer, lottery_table  # noqa: PLC0415
 
-    draws = tuple(draw for draw, _ in drawn)
+    draws = tuple(draw for draw, _ in outcomes)
     series = drawn_series(
-        [[run.summary() for run in ran] for _, ran in drawn], [draw.cost for draw in draws]
+        [[run.summary() for run in runs] for _, runs in outcomes], [draw.cost for draw in draws]
     )
-    paid = [draw.cost.dollars for draw in draws if draw.cost.dollars is not None]
+    costs = [draw.cost.dollars for draw in draws if draw.cost.dollars is not None]
     answer = lottery_answer(
-        series, [len(draw.runs) for draw in draws], sum(paid) if len(paid) == len(draws) else None
+        series, [len(draw.runs) for draw in draws], sum(costs) if len(costs) == len(draws) else None
     )
     if as_json:
         show.print_json(LotteryAnswer(draws=draws, series=series, answer=answer))
         return
     show.show_tables([lottery_table(series, len(draws))], "terminal")
-    for number, (_, ran) in enumerate(drawn, 1):
-        show.print_lines(f"Draw {number}: {show.relative_path(ran[-1].folder)} is its newest run")
+    for number, (_, runs) in enumerate(outcomes, 1):
+        show.print_lines(f"Draw {number}: {show.relative_path(runs[-1].folder)} is its newest run")
     show.print_lines(answer)

@@ -303,8 +303,8 @@ def _cluster(
     provider = machines["provider"]
     if name is not None and provider is None:
         return nullcontext(attach(name))
-    chosen = {"name": name or NAME, "provider": provider or flags.DEFAULT_PROVIDER}
-    return launched(flags.spec(**{**machines, **chosen}), bench)
+    fields = {"name": name or NAME, "provider": provider or flags.DEFAULT_PROVIDER}
+    return launched(flags.spec(**{**machines, **fields}), bench)
 
 
 def _bench(cluster: Cluster, bench: Request, live: Listener) -> Run:
@@ -525,11 +525,11 @@ def refuse_unfit(typed: GateOptions, values: Mapping[str, object], *, limit: str
     """Refuse flags of a gate without one, and with what a gate does not do (SpecError)."""
     alone = None if values["--from"] else limit
     flags = (("--within", typed.within), ("--busy", typed.busy or None), ("--limit", alone))
-    own = [flag for flag, value in flags if value is not None]
+    names = [flag for flag, value in flags if value is not None]
     if not typed.gate:
-        if own:
+        if names:
             raise SpecError(
-                f"{own[0]} belongs to --gate.",
+                f"{names[0]} belongs to --gate.",
                 remedy="Type: cluster check NAME --gate. For the devices of each host: --devices",
             )
         return
@@ -565,7 +565,7 @@ def pass_gate(cluster: Cluster, typed: GateOptions, bench: Request, limit: str |
     # The seconds since this process began, which its user waits for, too: proc(5).
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     up = time.clock_gettime(time.CLOCK_BOOTTIME)
-    began = time.monotonic() - max(0.0, up - int(ticks) / os.sysconf("SC_CLK_TCK"))
+    start = time.monotonic() - max(0.0, up - int(ticks) / os.sysconf("SC_CLK_TCK"))
     within = min(GATE_TIME if typed.within is None else parse_seconds(typed.within), LONGEST)
     params = {**bench.params, "limit": 0.0 if limit is None else parse_rate(limit)}
     listener = JobProgress(stderr=True)
@@ -574,15 +574,15 @@ def pass_gate(cluster: Cluster, typed: GateOptions, bench: Request, limit: str |
     def work() -> bytes:
         gate = prove(
             cluster, within, busy=typed.busy, runs=bench.options.runs, listener=listener,
-            params=params, began=began, typed=repeated,
+            params=params, start=start, typed=repeated,
         )  # fmt: skip
         return msgspec.json.encode(gate)
 
     with suppress(OSError):  # only root may; it sleeps until then, and no other process delays it
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    content = answer_by(began + (1 + LATE) * within, work)
+    content = answer_by(start + (1 + LATE) * within, work)
     if content is None:
-        gate = prove_nothing(cluster, within, began, params, repeated)
+        gate = prove_nothing(cluster, within, start, params, repeated)
     else:
         gate = decoders.decode(content, Gate)
     if bench.options.json:

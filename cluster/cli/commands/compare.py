@@ -38,7 +38,7 @@ AGAIN = "again"  # the name of a cluster on which a run is repeated, unless one 
 
 
 def command(
-    named: Annotated[
+    names: Annotated[
         list[str] | None,
         argument(
             "RUN",
@@ -46,7 +46,7 @@ def command(
             "and a name for the new cluster.",
         ),
     ] = None,
-    by: Annotated[
+    factor: Annotated[
         str | None, option("--by FACTOR", "Group the named runs by it: placement, condition ...")
     ] = None,
     threshold: flags.Threshold = compare.THRESHOLD * 100,
@@ -60,19 +60,19 @@ def command(
     options: Annotated[BenchOptions, flags.group(BenchOptions, "runs keep timeout yes json")],
 ) -> None:
     check_format(report)
-    named = named or [flags.LATEST]
+    names = names or [flags.LATEST]
     if again:
-        run, name, *rest = *named, *([AGAIN] if len(named) == 1 else [])
+        run, name, *rest = *names, *([AGAIN] if len(names) == 1 else [])
         if rest:
             raise SpecError(
-                f"{len(named)} words were given with --again; it takes a run, and a new name.",
+                f"{len(names)} words were given with --again; it takes a run, and a new name.",
                 remedy=f"Type: cluster compare {run} {AGAIN} --again",
             )
         comparisons = [measure_again(run, name, machines, options)]
     else:
         remedy = "Leave it out, or measure a run once more: cluster compare RUN --again"
         flags.refuse_unused([p.name for p in MACHINES.parameters], "without --again", remedy)
-        base, *sides = _groups(store.root(options.runs), named, by)
+        base, *sides = _groups(store.root(options.runs), names, factor)
         comparisons = [compare.compare(base, other, threshold / 100) for other in sides]
     tables = [table for comparison in comparisons for table in comparison_tables(comparison)]
     show_tables(tables, "json" if options.json else report, list(map(with_words, comparisons)))
@@ -83,24 +83,24 @@ def command(
     raise Exit(status)
 
 
-def _groups(root: Path, named: list[str], by: str | None) -> Sequence[compare.Side]:
-    if by is not None:
-        folders = dict.fromkeys(f for name in named for f in store.all_of(root, name))
-        return compare.group_by([launch_of(store.read(f)) for f in folders], by)
-    if len(named) == 1:
-        named = _with_latest(root, named[0])
-    if len(named) != 2:  # noqa: PLR2004
-        raise SpecError(f"{len(named)} run(s) were named; two are compared.", remedy=TWO)
+def _groups(root: Path, names: list[str], factor: str | None) -> Sequence[compare.Side]:
+    if factor is not None:
+        folders = dict.fromkeys(f for name in names for f in store.all_of(root, name))
+        return compare.group_by([launch_of(store.read(f)) for f in folders], factor)
+    if len(names) == 1:
+        names = _with_latest(root, names[0])
+    if len(names) != 2:  # noqa: PLR2004
+        raise SpecError(f"{len(names)} run(s) were named; two are compared.", remedy=TWO)
     sides = [
         [f for word in words.split(",") if word for f in store.find_launches(root, word)]
-        for words in named
+        for words in names
     ]
-    if twice := [own for own in sides[0] if own in sides[1]]:
+    if twice := [folder for folder in sides[0] if folder in sides[1]]:
         raise SpecError(
             f"A run cannot be compared with itself: {relative_path(twice[0])} is on both sides.",
             remedy="Name two different runs; they are listed by: cluster runs",
         )
-    return [side(list(map(store.read, own))) for own in sides]
+    return [side(list(map(store.read, folders))) for folders in sides]
 
 
 def _with_latest(root: Path, name: str) -> list[str]:
@@ -108,15 +108,15 @@ def _with_latest(root: Path, name: str) -> list[str]:
     latest = store.find(root, flags.LATEST)
     if store.find(root, name.split(",", maxsplit=1)[0]) != latest:
         return [name, flags.LATEST]
-    own = store.record(latest)
+    newest = store.record(latest)
     for folder in reversed(store.folders(root)):
         with suppress(ClusterError):  # a damaged run is compared with nothing
             earlier = store.record(folder)
-            is_other = not own.launch_of or earlier.launch_of != own.launch_of
-            if folder != latest and is_other and earlier.benchmark == own.benchmark:
+            is_other = not newest.launch_of or earlier.launch_of != newest.launch_of
+            if folder != latest and is_other and earlier.benchmark == newest.benchmark:
                 return [_name(folder), flags.LATEST]
     raise SpecError(
-        f"{_name(latest)} is the only run of {own.benchmark} here; two are compared.", remedy=TWO
+        f"{_name(latest)} is the only run of {newest.benchmark} here; two are compared.", remedy=TWO
     )
 
 
@@ -179,8 +179,8 @@ def measure_again(
         measure(spec, Request(record.benchmark, own_params, measured))
     ids = sorted(store.run_ids(root, name) - before)
     base, other = (
-        msgspec.structs.replace(side(list(map(store.read, own))), name=_name(own[0]))
-        for own in (folders, [root / name / id_ for id_ in ids])
+        msgspec.structs.replace(side(list(map(store.read, launches))), name=_name(launches[0]))
+        for launches in (folders, [root / name / id_ for id_ in ids])
     )
     return compare.compare(base, other, compare.THRESHOLD)
 

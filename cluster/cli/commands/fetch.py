@@ -17,19 +17,19 @@ from cluster.runs.store import read
 
 def command(name: flags.ClusterName, job: flags.AnyJob = "", json: flags.Json = False) -> None:
     cluster = attach(name)
-    chosen = cluster.jobs[job] if job else cluster.jobs.newest()
-    if not isinstance(chosen, BenchJob):
-        runs = [host for host, state in chosen.states().items() if may_run(state)]
-        if len(runs) == len(chosen.record.tasks):
+    target = cluster.jobs[job] if job else cluster.jobs.newest()
+    if not isinstance(target, BenchJob):
+        runs = [host for host, state in target.states().items() if may_run(state)]
+        if len(runs) == len(target.record.tasks):
             raise SpecError(
-                f"The job {chosen.name} still runs.",
-                remedy=f"Wait for it: cluster wait {name} {chosen.name}",
+                f"The job {target.name} still runs.",
+                remedy=f"Wait for it: cluster wait {name} {target.name}",
             )
-        sys.stdout.write(f"{chosen.fetch()}\n")
+        sys.stdout.write(f"{target.fetch()}\n")
         if runs:
             sys.stderr.write(f"Without the tasks that may still run, on {', '.join(runs)}.\n")
         return
-    run = read(chosen.fetch())
+    run = read(target.fetch())
     if run.fleet is None or json:
         show_run(run, as_json=json)
     else:

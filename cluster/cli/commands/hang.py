@@ -32,7 +32,7 @@ class HangReply(Value, frozen=True, kw_only=True):
 
 
 def command(
-    named: Annotated[
+    names: Annotated[
         list[str] | None, argument("NAME [JOB]", "A cluster and its job; or files with --from.")
     ] = None,
     *,
@@ -45,7 +45,7 @@ def command(
     ] = False,
     json: flags.Json = False,
 ) -> None:
-    words = named or []
+    words = names or []
     if not words or (not dumps and len(words) > 2):  # noqa: PLR2004 - NAME JOB
         raise SpecError(
             "A cluster and one of its jobs are named, or files.",

@@ -67,7 +67,7 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
 
 
 def command(  # noqa: PLR0913 - a parameter is a flag
-    named: Annotated[
+    names: Annotated[
         list[str] | None,
         argument(
             "RUN|LOG...|-",
@@ -102,13 +102,13 @@ def command(  # noqa: PLR0913 - a parameter is a flag
     json: flags.Json = False,
     gates: GateFlags,
 ) -> None:
-    named = named or [flags.LATEST]
+    names = names or [flags.LATEST]
     lone = {"hosts": hosts, "format": format_, "operation": operation, "keep": keeps, "name": name}
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
     # Logs, and not the name of a run.
-    if not any(n == STDIN or (is_there(n) and not is_shared(Path(n))) for n in named):
-        runs = [store.read(f) for f in _folders(named, root, lone)]
-        shared = Path(named[0])
+    if not any(n == STDIN or (is_there(n) and not is_shared(Path(n))) for n in names):
+        runs = [store.read(f) for f in _folders(names, root, lone)]
+        shared = Path(names[0])
         place = shared if is_shared(shared) else runs[-1].folder
         raise Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
     if operation and operation not in FACTORS:
@@ -123,53 +123,53 @@ def command(  # noqa: PLR0913 - a parameter is a flag
     if not keeps and (name or root):
         raise SpecError(
             f"--{'name' if name else 'runs'} has no effect on logs that are not kept.",
-            remedy=f"Add --keep, or leave it out: cluster judge {named[0]}",
+            remedy=f"Add --keep, or leave it out: cluster judge {names[0]}",
         )
     reading = read_logs(
-        named, name=name or NAME, format_=format_, stdin=sys.stdin.buffer, place=location
+        names, name=name or NAME, format_=format_, stdin=sys.stdin.buffer, place=location
     )
-    with progress(named), reading as logs:
+    with progress(names), reading as logs:
         run = keep(logs, store.root(root)) if keeps else logs.run
     raise Exit(_show([run], None, gates, as_json=json, place=run.folder if keeps else None))
 
 
 def _folders(
-    named: Sequence[str], root: str | None, lone: Mapping[str, int | str | None]
+    names: Sequence[str], root: str | None, lone: Mapping[str, int | str | None]
 ) -> list[Path]:
     """Find the one run, or the launches, that are named; refuse flags that are for logs."""
-    if len(named) != 1:
+    if len(names) != 1:
         raise SpecError(
-            f"{len(named)} names were given, and none is a file.",
+            f"{len(names)} names were given, and none is a file.",
             remedy="Judge one run at a time, or name log files: cluster judge latest",
         )
     for flag, value in lone.items():
         if value:
             raise SpecError(
-                f"--{flag} is for logs, and {named[0]!r} is not a file.",
-                remedy=f"Leave it out: cluster judge {named[0]}",
+                f"--{flag} is for logs, and {names[0]!r} is not a file.",
+                remedy=f"Leave it out: cluster judge {names[0]}",
             )
     runs_root = store.root(root)
     try:
-        return store.find_launches(runs_root, named[0])
+        return store.find_launches(runs_root, names[0])
     except SpecError as error:
-        if is_shared(Path(named[0])):  # one that is damaged, or too new
+        if is_shared(Path(names[0])):  # one that is damaged, or too new
             raise
-        folder = Path(named[0]).is_dir()
+        folder = Path(names[0]).is_dir()
         raise SpecError(
-            f"{named[0]} is a folder, but not of a run; a log is a file."
+            f"{names[0]} is a folder, but not of a run; a log is a file."
             if folder
-            else f"There is neither a file nor a run {named[0]!r}.",
+            else f"There is neither a file nor a run {names[0]!r}.",
             means=f"Runs are looked for in {runs_root}, by folder, id, cluster or 'latest'.",
             remedy="List them: cluster runs. To judge a log, name its file: cluster judge LOG",
         ) from error
 
 
 def _show(
-    runs: Sequence[Run], named: Hardware | None, gates: Gates, *, as_json: bool, place: Path | None
+    runs: Sequence[Run], board: Hardware | None, gates: Gates, *, as_json: bool, place: Path | None
 ) -> int:
     """Show the judgement of a run, or of several launches together; give the exit status."""
     run = runs[-1]
-    summaries, signs, judgement = judge_launches(runs, named)
+    summaries, signs, judgement = judge_launches(runs, board)
     judged = answer(judgement)
     if as_json:
         show.print_json(
@@ -179,7 +179,7 @@ def _show(
                 run=str(run.folder) if place else "",
                 status=run.status,
                 reason=run.record.reason,
-                hardware=named or run.record.hardware,
+                hardware=board or run.record.hardware,
                 verdicts=judged.verdicts,
                 findings=tuple(map(finding_words, signs)),
                 notes=show.notes_of(run, summaries),
@@ -199,7 +199,7 @@ def _show(
         lines += finding_lines(signs)
         lines += show.hang_lines(run) if place else []
         lines += [f"Note: {note}" for note in (*map(note_words, run.record.notes), *run.warnings)]
-        if (board := named or run.record.hardware) is not None:
+        if (board := board or run.record.hardware) is not None:
             gpus = f", {board.gpus} x {board.gpu}" if board.gpus else ""
             lines.append(f"Hardware: {board.name}{gpus}")
         if place is None:

@@ -10,6 +10,6 @@ from cluster.orchestration.cluster import attach
 
 
 def command(name: flags.ClusterName, job: flags.JobName) -> None:
-    ended = attach(name).jobs[job]
-    ended.stop()
-    sys.stdout.write(f"{job} is {ended.state}. Its output: {ended.record.folder}\n")
+    target = attach(name).jobs[job]
+    target.stop()
+    sys.stdout.write(f"{job} is {target.state}. Its output: {target.record.folder}\n")

@@ -69,8 +69,8 @@ def command(
         alter_pair(first, second, VERBS[verb])
         change = f"The way between {first.name} and {second.name}"
     else:
-        chosen = _machine(cluster, host)
-        change, now = chosen.name, alter(chosen, VERBS[verb], rate, DIRECTIONS[direction])
+        machine = _machine(cluster, host)
+        change, now = machine.name, alter(machine, VERBS[verb], rate, DIRECTIONS[direction])
     speed = f" ({format_rate(now)})" if now else ""
     sys.stdout.write(f"{change} {DONE[verb]}{speed}.\n")
 

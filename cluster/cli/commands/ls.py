@@ -169,14 +169,14 @@ def _cluster_row(name: str) -> ClusterRow:
             name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
         )
     status, _, run = state_of(cluster)
-    ended = 0
+    count = 0
     try:
         states = start(cluster.machine_states).result(LIVE_WITHIN)
     except (ClusterError, TimeoutError):
         status = f"{status}; machines not known"
     else:
-        ended = states.count(ENDED)
-        status = f"{ended} of {len(states)} machines have ended" if ended else status
+        count = states.count(ENDED)
+        status = f"{count} of {len(states)} machines have ended" if count else status
     if cluster.state.machines_to_keep:
         now = cluster.disk.journal.is_launching()
         status = "replacing hosts" if now else "replacing hosts was interrupted: cluster more gc"
@@ -190,8 +190,8 @@ def _cluster_row(name: str) -> ClusterRow:
         status=status,
         run=run,
         dollars=receipt.dollars if receipt and cluster.costs else None,
-        expires=None if ended and ended == len(cluster.machines) else cluster.expires,
-        ended=ended,
+        expires=None if count and count == len(cluster.machines) else cluster.expires,
+        ended=count,
     )
 
 

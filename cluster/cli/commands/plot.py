@@ -64,7 +64,7 @@ class PlotOptions(Value, frozen=True, kw_only=True):
 
 
 def command(
-    named: flags.RunList = None,
+    runs: flags.RunList = None,
     fit: Annotated[bool, option("--fit", "Print fits of the sweeps.")] = False,
     collectives: Annotated[
         str | None, option("--collectives RUN", "With --fit: predict this run's operations.")
@@ -75,7 +75,7 @@ def command(
     *,
     options: Annotated[PlotOptions, flags.group(PlotOptions)],
 ) -> None:
-    names, folder = named or [flags.LATEST], store.root(root)
+    names, folder = runs or [flags.LATEST], store.root(root)
     if fit or collectives:
         show_fits(names, options.metric, collectives, folder, "json" if json else report)
         return
@@ -115,13 +115,13 @@ def _scaling(runs: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import plots  # noqa: PLC0415
 
     series = measured_series(Launch(record=run.record, summaries=run.summary()) for run in runs)
-    chosen = [work for work in series if work.name.startswith(options.metric or "")]
-    if not chosen:
+    works = [work for work in series if work.name.startswith(options.metric or "")]
+    if not works:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",
             remedy="Name runs with different --hosts or --ranks-per-host.",
         )
-    return plots.scaling([scale(work) for work in chosen], options.form)
+    return plots.scaling([scale(work) for work in works], options.form)
 
 
 def _distribution(runs: Sequence[Run], options: PlotOptions) -> Picture:
@@ -163,14 +163,14 @@ def show_fits(
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(root, name))
     launches = [launch_of(store.read(folder)) for folder in folders]
     fits = fit_launches(launches)
-    chosen = tuple(fit for fit in fits if metric in (None, fit.metric))
-    if not chosen:
+    selection = tuple(fit for fit in fits if metric in (None, fit.metric))
+    if not selection:
         raise SpecError(
             f"{', '.join(names)}: there is no sweep to fit.",
             means="A fit needs four sizes or more of one metric.",
             remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
         )
-    answer, tables = FitAnswer(fits=chosen), [fits_table(chosen)]
+    answer, tables = FitAnswer(fits=selection), [fits_table(selection)]
     if collectives:
         single = [fit for fit in fits if fit.metric == MESSAGES]
         kinds = dict.fromkeys(fit.of for fit in single)
@@ -195,7 +195,7 @@ def show_fits(
                 remedy="Measure some: cluster bench collectives --operations allreduce,bcast",
             )
         answer = FitAnswer(
-            fits=chosen,
+            fits=selection,
             predictions=predictions(single[0], operations),
             unpredicted=without_prediction(single[0], operations),
             notes=(

@@ -40,9 +40,9 @@ def command(
             )
         return
     kind = plugins.find(Provider, name).Options
-    about = help_of(kind)
+    texts = help_of(kind)
     options = [
-        ProviderOption(name=f.name, default=str(f.default), what=about.get(f.name, ""))
+        ProviderOption(name=f.name, default=str(f.default), what=texts.get(f.name, ""))
         for f in msgspec.structs.fields(kind)
     ]
     columns: Columns[ProviderOption] = (

@@ -31,9 +31,9 @@ MOST_SHOWN = 100  # runs in a page: a browser on a phone opens no more
 
 
 def command(
-    named: flags.RunList = None,
+    names: flags.RunList = None,
     out: Annotated[Path, option("-o --output FILE")] = Path("report.html"),
-    by: Annotated[
+    factor: Annotated[
         str | None, option("--by FACTOR", "Compare groups.  [default: condition]")
     ] = None,
     last: Annotated[
@@ -48,9 +48,9 @@ def command(
     from cluster.reports.page import answers, comparisons, report_page  # noqa: PLC0415 - NumPy
     from cluster.reports.plots import why_no_plots  # noqa: PLC0415
 
-    read_runs = read_all(store.root(root), named or [flags.LATEST], last)
+    read_runs = read_all(store.root(root), names or [flags.LATEST], last)
     reported = [run.as_reported(out.absolute().parent) for run in read_runs]
-    compared = comparisons(reported, by)
+    compared = comparisons(reported, factor)
     if no_plots := why_no_plots():
         sys.stderr.write(f"The report has no plots. {no_plots}\n")
     page = report_page(reported, compared, no_plots=no_plots)
@@ -59,15 +59,15 @@ def command(
         print_judgement(judged)
     if gates.has_any:
         check_decidable(gates, compared)
-        judged_runs = ((run.name, run.judgement) for run in reported)
-        cases = [case for name, own in judged_runs if own for case in judgement_cases(name, own)]
+        pairs = ((run.name, run.judgement) for run in reported)
+        cases = [case for name, answer in pairs if answer for case in judgement_cases(name, answer)]
         cases += [case for comparison in compared for case in comparison_cases(comparison)]
         raise Exit(report_cases(gates, cases))
 
 
-def read_all(root: Path, named: Sequence[str], last: int = 0) -> list[Run]:
+def read_all(root: Path, names: Sequence[str], last: int = 0) -> list[Run]:
     """Read the `last` runs that can be read, and report the others (ClusterError: none can)."""
-    folders = dict.fromkeys(folder for name in named for folder in store.all_of(root, name))
+    folders = dict.fromkeys(folder for name in names for folder in store.all_of(root, name))
     read_runs: list[Run] = []
     if 0 < last < len(folders):
         sys.stderr.write(

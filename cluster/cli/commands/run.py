@@ -111,7 +111,7 @@ def command(  # noqa: PLR0913 - each is a flag
     variables = _variables(env or ())
     line: Words = words[0] if len(words) == 1 and " " in words[0] else words
     if as_job:
-        started = cluster.start(
+        new_job = cluster.start(
             line,
             hosts=group,
             name=job,
@@ -122,11 +122,11 @@ def command(  # noqa: PLR0913 - each is a flag
             restarts=restarts,
             runs=root,
         )
-        _show_job(name, started, detach=detach, as_json=json)
+        _show_job(name, new_job, detach=detach, as_json=json)
         return
     printer = None if json else _printer()
-    ended = group.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=printer)
-    _show_ends(ended, as_json=json)
+    ends = group.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=printer)
+    _show_ends(ends, as_json=json)
 
 
 def _run_on_ranks(cluster: Cluster, words: Sequence[str], options: BenchOptions) -> None:
@@ -171,13 +171,13 @@ def _printer() -> Callable[[str, str], None]:
     return show
 
 
-def _show_ends(ended: Mapping[str, Completed | ClusterError], *, as_json: bool) -> None:
+def _show_ends(ends: Mapping[str, Completed | ClusterError], *, as_json: bool) -> None:
     """Show how a command ended on each host, and exit with the first status that is not 0."""
     outcomes = [
         Outcome(host=host, error=str(end))
         if isinstance(end, ClusterError)
         else Outcome(host=host, status=end.status, stdout=end.stdout, stderr=end.stderr)
-        for host, end in ended.items()
+        for host, end in ends.items()
     ]
     if as_json:
         print_json(outcomes)
@@ -186,7 +186,7 @@ def _show_ends(ended: Mapping[str, Completed | ClusterError], *, as_json: bool) 
             sys.stderr.write(f"{outcome.host}: {line}\n")
         if outcome.status:
             sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
-    results(ended)
+    results(ends)
     raise Exit(next((o.status for o in outcomes if o.status), 0))
 
 
@@ -194,11 +194,11 @@ def _working_folder(
     words: Sequence[str], folder_word: str | None, runs: str | None
 ) -> WorkingFolder | None:
     """Find the folder that is copied: the current one if a word is the path of a file in it."""
-    named = [Path(word) for word in words if _names_file(word)]
-    if folder_word == NONE or (folder_word is None and not named):
+    paths = [Path(word) for word in words if _names_file(word)]
+    if folder_word == NONE or (folder_word is None and not paths):
         return None
     folder = find_files("." if folder_word is None else folder_word, store.root(runs))
-    left_out = [] if folder_word else [path for path in named if path not in folder.files]
+    left_out = [] if folder_word else [path for path in paths if path not in folder.files]
     if left_out:
         raise SpecError(
             f"{left_out[0]} is not copied to the hosts, so the ranks would not find it.",

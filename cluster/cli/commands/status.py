@@ -78,13 +78,13 @@ def _job_row(job: Job) -> JobRow:
             )
             tasks.append(row)
     statuses = [task.exit_status for task in tasks]
-    ended = [status for status in statuses if status is not None]
+    codes = [status for status in statuses if status is not None]
     return JobRow(
         name=job.name,
         state=worst(states.values()),
         command=job.command,
         at=job.record.at,
-        exit_status=max(ended, key=abs) if ended and len(ended) == len(statuses) else None,
+        exit_status=max(codes, key=abs) if codes and len(codes) == len(statuses) else None,
         folder=job.record.folder,
         tasks=tuple(tasks),
         attempts=job.record.attempts,

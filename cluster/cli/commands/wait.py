@@ -20,14 +20,14 @@ from cluster.orchestration.jobs.job import Job
 
 def command(name: flags.ClusterName, job: flags.AnyJob = "") -> None:
     cluster = attach(name)
-    chosen = cluster.jobs[job] if job else cluster.jobs.newest()
-    if not isinstance(chosen, BenchJob):
-        wait_for(chosen)
-        sys.stdout.write(f"{chosen.name} is done. Its output: {chosen.record.folder}\n")
+    target = cluster.jobs[job] if job else cluster.jobs.newest()
+    if not isinstance(target, BenchJob):
+        wait_for(target)
+        sys.stdout.write(f"{target.name} is done. Its output: {target.record.folder}\n")
         return
     try:
         with JobProgress(stderr=False) as live:
-            code = chosen.watch(live)
+            code = target.watch(live)
     except KeyboardInterrupt:
         sys.stderr.write(f"The job goes on. To stop it: cluster down {name}\n")
         raise

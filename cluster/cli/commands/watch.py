@@ -86,7 +86,7 @@ def add(
     folder = store.root(root)
     store.make_root(folder)
     watches.add(folder, watch)
-    print_lines(*_printed(watch, folder, kind))
+    print_lines(*_schedule_lines(watch, folder, kind))
     print_lines(f"To measure now: cluster watch run {name} --runs {folder}")
 
 
@@ -127,7 +127,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _printed(watch: Watch, root: Path, kind: str) -> list[str]:
+def _schedule_lines(watch: Watch, root: Path, kind: str) -> list[str]:
     variables = sorted(f"{key}={value}" for key, value in os.environ.items() if KEPT.fullmatch(key))
     cluster = str(Path(sys.executable).with_name("cluster"))
     command = ["/usr/bin/env", *variables, cluster, "watch", "run", watch.name]
@@ -195,12 +195,12 @@ def show(
     Example: cluster watch show mpi_test
     """
     folder = store.root(root)
-    chosen = tuple(names or watches.names(folder))
-    watched = tuple(series for name in chosen for series in watched_series(name, runs=folder))
+    selection = tuple(names or watches.names(folder))
+    watched = tuple(series for name in selection for series in watched_series(name, runs=folder))
     if json:
         print_json(watched)
     else:
-        _print(folder, chosen, watched)
+        _print(folder, selection, watched)
     raise Exit(GATE_HIT if any(s.state == "alarm" for s in watched) else 0)
 
 
@@ -213,7 +213,7 @@ def _print(root: Path, names: Sequence[str], series: Sequence[WatchedSeries]) ->
         Column("last", lambda s: format_value(s.last, s.unit)),
         Column("baseline", lambda s: format_value(s.baseline, s.unit)),
         Column("state", _state),
-        Column("changed", _changed),
+        Column("changed", _last_change),
     )
     empty = f"No series of {', '.join(names)} has a run that is done."
     if not names:
@@ -235,7 +235,7 @@ def _print(root: Path, names: Sequence[str], series: Sequence[WatchedSeries]) ->
             print_lines(f"{name}: the newest attempt, {when} UTC, was {outcome}: {last.reason}")
 
 
-def _changed(series: WatchedSeries) -> str:
+def _last_change(series: WatchedSeries) -> str:
     if not series.changes:
         return ""
     last = series.changes[-1]
@@ -349,8 +349,8 @@ class WatchGroup(CommandGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the command that was left out before its arguments."""
         first = args[:1]
-        own = first and (first[0] in self.commands or first[0] in HELP)
-        return super().parse_args(ctx, args if own else [SHOW, *args])
+        is_command = first and (first[0] in self.commands or first[0] in HELP)
+        return super().parse_args(ctx, args if is_command else [SHOW, *args])
 
 
 command = WatchGroup(
@@ -395,19 +395,19 @@ def prometheus_text(series: Sequence[WatchedSeries]) -> str:
     for s in series:
         unit = UNITS.get(s.unit, "_ratio" if "host" in s.params else "")
         params = {name: str(value) for name, value in s.params.items() if name != "cluster"}
-        own = {"cluster": s.cluster, "metric": s.metric, "definition": s.definition}
-        pairs = (own | params).items()
+        base = {"cluster": s.cluster, "metric": s.metric, "definition": s.definition}
+        pairs = (base | params).items()
         labels = ",".join(f'{key}="{value.translate(ESCAPES)}"' for key, value in pairs)
-        for name, about, value in (
+        for name, meaning, value in (
             (f"last{unit}", "Newest median of a series of runs.", s.last),
             (f"baseline{unit}", "Median of the runs since the last change.", s.baseline),
             ("state", "0 is steady, 1 is watch, 2 is alarm.", float(STATES[s.state])),
             ("runs", "Number of runs of the series.", float(s.runs)),
             ("sample_timestamp_seconds", "When the newest run was started.", s.at),
         ):
-            lines = by_gauge.setdefault((f"cluster_watch_{name}", about), [])
+            lines = by_gauge.setdefault((f"cluster_watch_{name}", meaning), [])
             lines.append(f"cluster_watch_{name}{{{labels}}} {value!r}\n")
     return "".join(
-        f"# HELP {name} {about}\n# TYPE {name} gauge\n{''.join(lines)}"
-        for (name, about), lines in sorted(by_gauge.items())
+        f"# HELP {name} {meaning}\n# TYPE {name} gauge\n{''.join(lines)}"
+        for (name, meaning), lines in sorted(by_gauge.items())
     )

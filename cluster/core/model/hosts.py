@@ -34,10 +34,10 @@ class Access(Value, frozen=True, kw_only=True):
 LAST_PORT = 65535
 
 
-def parse_access(word: str, what: str = "machine", example: str = "h1") -> Access:
+def parse_access(word: str, kind: str = "machine", example: str = "h1") -> Access:
     """Read how a user names a host that is reached by SSH, such as `alice@h1:2222`.
 
-    Each part but the name may be missing. SpecError: it is no host; `what` and `example` are for
+    Each part but the name may be missing. SpecError: it is no host; `kind` and `example` are for
     the message.
     """
     user, _, place = word.rpartition("@")
@@ -45,7 +45,7 @@ def parse_access(word: str, what: str = "machine", example: str = "h1") -> Acces
     number = int(port) if port.isdigit() else 0
     if not host or host.startswith("-") or (colon and not 1 <= number <= LAST_PORT):
         shapes = f"{example}, alice@{example}, {example}:2222 or alice@{example}:2222"
-        raise SpecError(f"{word!r} is not a {what}.", remedy=f"Write {shapes}.")
+        raise SpecError(f"{word!r} is not a {kind}.", remedy=f"Write {shapes}.")
     return Access(host=host, user=user, port=number)
 
 
@@ -197,11 +197,11 @@ class Interface(Value, frozen=True, kw_only=True):
         """Its network, such as `10.0.0.0/24`; its address and prefix if that is no IPv4 address."""
         import ipaddress  # noqa: PLC0415 - rarely needed
 
-        own = f"{self.address}/{self.prefix}"
+        text = f"{self.address}/{self.prefix}"
         try:
-            return str(ipaddress.IPv4Interface(own).network)
+            return str(ipaddress.IPv4Interface(text).network)
         except ValueError:
-            return own
+            return text
 
 
 class Tuning(Value, frozen=True, kw_only=True):

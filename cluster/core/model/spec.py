@@ -29,9 +29,9 @@ class Group(Value, frozen=True, kw_only=True):
 
 def group_words(name: str, group: Group) -> str:
     """Write a group as `--group` takes it, followed by what `--group` cannot express."""
-    own = {key: value for key in group.__struct_fields__ if (value := getattr(group, key))}
+    fields = {key: value for key in group.__struct_fields__ if (value := getattr(group, key))}
     kind = f":{group.instance}" if group.instance else ""
-    more = "".join(f",{k}={v}" for k, v in own.items() if k not in ("hosts", "instance"))
+    more = "".join(f",{k}={v}" for k, v in fields.items() if k not in ("hosts", "instance"))
     return f"{name}={group.hosts}{kind}{more}"
 
 
@@ -119,10 +119,10 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
                     remedy="Choose another, such as worker.",
                 )
             check_count("hosts", group.hosts)
-        named = sum(group.hosts for group in self.groups.values())
-        if self.groups and named != self.hosts:
+        total = sum(group.hosts for group in self.groups.values())
+        if self.groups and total != self.hosts:
             raise SpecError(
-                f"--hosts is {self.hosts}, but the groups have {named}.",
+                f"--hosts is {self.hosts}, but the groups have {total}.",
                 remedy="Leave --hosts out: the groups say how many there are.",
             )
 
@@ -133,8 +133,8 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
             return (SpecPart(group=ONE_GROUP, number=0, first=0, spec=self),)
         parts: list[SpecPart] = []
         for name, group in self.groups.items():
-            own = {field: getattr(group, field) for field in group.__struct_fields__}
-            values = {field: value for field, value in own.items() if value is not None}
+            fields = {field: getattr(group, field) for field in group.__struct_fields__}
+            values = {field: value for field, value in fields.items() if value is not None}
             first = sum(part.spec.hosts for part in parts)
             # what all of them may cost is not what one may
             spec = replace(self, groups={}, max_cost=None, **values)

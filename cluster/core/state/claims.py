@@ -108,18 +108,18 @@ def claim(journal: Journal, *, replace: bool = False) -> Iterator[Claim]:
             _refuse_if_held(journal)
         handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
-        by = msgspec.structs.replace(this_process(), state=str(journal.folder))
-        os.write(handle, encode(by).encode())
+        controller = msgspec.structs.replace(this_process(), state=str(journal.folder))
+        os.write(handle, encode(controller).encode())
         part.replace(path)
     try:
-        yield Claim(path=path, handle=handle, by=by)
+        yield Claim(path=path, handle=handle, by=controller)
     finally:
         os.close(handle)
 
 
 def _refuse_if_held(journal: Journal) -> None:
-    if by := holder(journal):
-        raise in_use_error(journal.name, by.words)
+    if controller := holder(journal):
+        raise in_use_error(journal.name, controller.words)
 
 
 def in_use_error(name: str, holder: str, goes_on: str = "") -> InUse:
@@ -140,9 +140,9 @@ def _read(path: Path) -> Controller | None:
         return None
 
 
-def encode(by: Controller) -> str:
+def encode(controller: Controller) -> str:
     """Write a process as text, for a host where its job runs."""
-    return msgspec.json.encode(by).decode()
+    return msgspec.json.encode(controller).decode()
 
 
 def decode(text: str) -> Controller | None:

@@ -162,8 +162,8 @@ def complete_lines(text: bytes) -> list[bytes]:
 
 def cache_folder() -> Path:
     """Return the cache folder, whose files are kept between launches."""
-    if named := os.environ.get("CLUSTER_CACHE"):
-        return Path(named)
+    if setting := os.environ.get("CLUSTER_CACHE"):
+        return Path(setting)
     import platformdirs  # noqa: PLC0415 - slow to import
 
     return platformdirs.user_cache_path("cluster")
@@ -201,22 +201,22 @@ def check_owner(path: Path, choose: str) -> None:
     for another place, such as `CLUSTER_STATE=DIR`.
     """
     try:
-        about = path.stat()
+        status = path.stat()
     except OSError:
         return
-    if about.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise ClusterError(
-            f"{path} belongs to another user (uid {about.st_uid}, not {os.geteuid()}).",
+            f"{path} belongs to another user (uid {status.st_uid}, not {os.geteuid()}).",
             means="Its contents decide which programs run, so it is neither read nor written.",
             remedy=f"Choose a folder of your own: {choose}",
         )
-    if about.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise ClusterError(
             f"All users of this machine may write into {path}.",
             means="Its contents decide which programs run, so it is neither read nor written.",
             remedy=f"Choose a folder of your own: {choose}\n"
             f"Or, if you know that everything in it is yours: chmod -R go-w {path}",
         )
-    if about.st_mode & OTHERS_WRITE:
+    if status.st_mode & OTHERS_WRITE:
         with suppress(OSError):
-            path.chmod(stat.S_IMODE(about.st_mode) & ~OTHERS_WRITE)
+            path.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)

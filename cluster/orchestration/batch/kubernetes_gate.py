@@ -98,9 +98,9 @@ def gated_job(text: str, gate: KubernetesGate, python: str) -> str:
         rules.insert(0, {"action": "FailJob", "onExitCodes": codes})
     selector = {"job-name": meta["name"]}  # pods whose gate is not open yet are not ready
     names = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
-    own = {"apiVersion": "v1", "metadata": meta | {"name": name}}
-    service = [own | {"kind": "Service", "spec": names}] if subdomain == name else []
-    secret = own | {"kind": "Secret", "stringData": {tcp.KEY: secrets.token_hex()}}
+    common = {"apiVersion": "v1", "metadata": meta | {"name": name}}
+    service = [common | {"kind": "Service", "spec": names}] if subdomain == name else []
+    secret = common | {"kind": "Secret", "stringData": {tcp.KEY: secrets.token_hex()}}
     listed = {"apiVersion": "v1", "kind": "List", "items": [*service, secret, job]}
     return decoders.encode_indented(listed).decode()
 
@@ -127,11 +127,11 @@ def _indexed_job(text: str) -> Any:  # noqa: ANN401 - most of it is not ours
 def _conduct(gate: KubernetesGate, hosts: Sequence[str]) -> Gate:
     """Test the nodes of all pods, and send the answer to the other pods."""
     pods: list[Connection] = []
-    began, answer = time.monotonic(), Gate(verdict="UNDECIDED", code="not_ready")
+    start, answer = time.monotonic(), Gate(verdict="UNDECIDED", code="not_ready")
     try:
         pods.extend(map(tcp.connect, hosts[1:]))
         signal.setitimer(signal.ITIMER_REAL, 0)
-        began = time.monotonic()
+        start = time.monotonic()
         nodes = [os.environ[NODE], *(pod.recv_bytes().decode() for pod in pods)]
         if len({*nodes}) == len(nodes):
             answer = _prove(gate, hosts, nodes)
@@ -141,7 +141,7 @@ def _conduct(gate: KubernetesGate, hosts: Sequence[str]) -> Gate:
         present = event_words("late_pods", len(pods) + 1, len(hosts), gate.wait)
         answer = replace(answer, reason=present)
     finally:
-        took = round(time.monotonic() - began, 3)
+        took = round(time.monotonic() - start, 3)
         answer = with_words(replace(answer, within=gate.figures()[1], took=took), _job(hosts))
         for pod in pods:
             with suppress(OSError):  # it was killed

@@ -53,10 +53,10 @@ def shell_script(
             margin=MARGIN,
         )
     )
-    chosen = ((queue, options.queue), (account, options.account))
+    pairs = ((queue, options.queue), (account, options.account))
     lines = [
         header.rstrip(),
-        *(f"{prefix} {flag}{value}" for flag, value in chosen if value),
+        *(f"{prefix} {flag}{value}" for flag, value in pairs if value),
         *(f"{prefix} {line.removeprefix(prefix).lstrip()}" for line in options.extra),
     ]
     return "\n".join(["#!/bin/bash", *lines, _filled("body.sh", request, paths)])

@@ -110,7 +110,7 @@ class _Job(Value, frozen=True, kw_only=True):
         """
         from cluster.orchestration.launch.gate import prove  # noqa: PLC0415 - slow: numpy
 
-        began, (within, limit, _) = time.monotonic(), self.gate.figures()
+        start, (within, limit, _) = time.monotonic(), self.gate.figures()
         reserve, gate = DOWN_SHARE * within, None
         if len(names) < FEWEST:
             self.log("no_pair", len(names))
@@ -124,7 +124,7 @@ class _Job(Value, frozen=True, kw_only=True):
                 cluster = launch(f"gate-{self.number}", provider="ssh", options=options)
                 stack.callback(cluster.down)
                 stack.callback(signal.setitimer, signal.ITIMER_REAL, reserve)
-                gate = prove(cluster, within - reserve, params={"limit": limit}, began=began)
+                gate = prove(cluster, within - reserve, params={"limit": limit}, start=start)
         except (ClusterError, KeyboardInterrupt) as error:
             reason = str(error) or event_words("late_nodes")
             self.log(*(("failed", reason) if gate is None else ("remains", self.number)))
@@ -137,8 +137,8 @@ class _Job(Value, frozen=True, kw_only=True):
             for finding in gate.bad
             if finding.place.kind in ("host", "nic")
         ]
-        named = replace(gate, bad=tuple(bad) or gate.bad, step=None)
-        self.log("answer", with_words(named, f"{len(names)} nodes").answer)
+        answer = replace(gate, bad=tuple(bad) or gate.bad, step=None)
+        self.log("answer", with_words(answer, f"{len(names)} nodes").answer)
         return gate.verdict == "BAD", {finding.name: finding.evidence for finding in bad}
 
     def _drain(self, reasons: Mapping[str, str]) -> bool:

@@ -72,7 +72,7 @@ class BenchCall:
             busy: measure even while jobs of `Cluster.start` run, such as on other hosts.
             params: parameters of the benchmark; `cluster bench NAME --help` lists them.
         """
-        about = Condition(
+        context = Condition(
             name=condition,
             variables=all_variables(variables, mca, env),
             description=describe,
@@ -80,7 +80,7 @@ class BenchCall:
             launch_of=launch_of,
         )
         options = RunOptions(
-            condition=about,
+            condition=context,
             runs=runs, timeout=timeout, detach=detach, listener=listener,
             profile=profile, workdir=workdir, order=order, starter=starter,
             replace=replace, yes=yes, busy=busy,
@@ -116,8 +116,8 @@ def all_variables(
                 f"{kind}={group!r} is not a dictionary.",
                 remedy='Such as mca={"btl_tcp_links": 4} or env={"OMP_NUM_THREADS": 1}',
             )
-    named = [variable(kind, *pair) for kind, group in groups for pair in _as_text(group)]
-    return {**(variables or {}), **dict(named)}
+    pairs = [variable(kind, *pair) for kind, group in groups for pair in _as_text(group)]
+    return {**(variables or {}), **dict(pairs)}
 
 
 def _as_text(values: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -51,8 +51,8 @@ def job_result(status: int) -> JobResult:
         return JobResult(status="done", exit_status=0)
     if status == TIMED_OUT:
         reason = outcome_words("timed_out")
-    elif by := _signal(status):
-        reason = outcome_words("signal", by)
+    elif name := _signal(status):
+        reason = outcome_words("signal", name)
     else:
         reason = outcome_words("exit_status", status)
     return JobResult(status="failed", reason=reason, exit_status=status)
@@ -187,8 +187,8 @@ def _keep_measured(folder: Path) -> None:
     definitions = {key: definition for key, definition in recorded.items() if stays(definition)}
     hardware = run.record.hardware or of_measured(run.measurements)
     if definitions != recorded or hardware != run.record.hardware:
-        changed = msgspec.structs.replace(run.record, definitions=definitions, hardware=hardware)
-        store.write(folder, changed)
+        record = msgspec.structs.replace(run.record, definitions=definitions, hardware=hardware)
+        store.write(folder, record)
 
 
 def raw_text(folder: Path, name: str) -> str:

@@ -37,7 +37,7 @@ class Toolchain(Value, frozen=True, kw_only=True):
 
 
 def profiled(
-    own: Mapping[str, str], library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
+    environment: Mapping[str, str], library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
 ) -> dict[str, str]:
     """Prepare a profiler on the hosts; return the variables of the ranks (SpecError)."""
     from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
@@ -48,7 +48,7 @@ def profiled(
         words = (posixpath.join(bin_, IN_IMAGE), "python3") if hosts.image else (f"{bin_}/python3",)
         folder = posixpath.join(fact.home, machine.folder, FOLDER)
         tools[machine.name] = Toolchain(folder=folder, python=words, image=hosts.image)
-    return variables(shells, tools, library, hosts.layout.size, own)
+    return variables(shells, tools, library, hosts.layout.size, environment)
 
 
 def variables(

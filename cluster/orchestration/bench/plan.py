@@ -285,9 +285,9 @@ def _notes(hosts: ReadyHosts, request: JobRequest) -> Iterator[Note | str]:
         yield Note("shared_cores", (ranks, layout.cores))
     yield from request.benchmark.notes(request.params, hosts.facts)
     if order := request.order:
-        named = ", ".join(map(str, order[:NAMED])) + (", ..." if len(order) > NAMED else "")
+        text = ", ".join(map(str, order[:NAMED])) + (", ..." if len(order) > NAMED else "")
         changes = list(order) != sorted(order)
-        yield Note("order", (named,)) if changes else Note("same_order")
+        yield Note("order", (text,)) if changes else Note("same_order")
     if request.options.profile is not None:
         yield Note("profiled", (request.options.profile,))
     yield from libfabric.notes(hosts.fabric, request.options.condition.variables)
@@ -424,11 +424,11 @@ def with_starter(
                 remedy="Put its folder on the PATH there (module load, ~/.profile), or choose "
                 f"another starter: --starter {ANY_MPI}",
             )
-    chosen = msgspec.structs.replace(hosts, starter=name)
+    ready = msgspec.structs.replace(hosts, starter=name)
     if name != SRUN:
-        return chosen
+        return ready
     pmi = find_pmi(variant, benchmark, hosts.facts[0], shells[first.name])
-    return msgspec.structs.replace(chosen, pmi=pmi)
+    return msgspec.structs.replace(ready, pmi=pmi)
 
 
 def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell) -> str:

@@ -187,9 +187,9 @@ def create_in_places(
                 f"Another process replaced hosts of {state.name} meanwhile.",
                 remedy=f"Check it again: cluster check {state.name} --replace",
             )
-        like = next(m for host, m in enumerate(old) if host not in places)
+        template = next(m for host, m in enumerate(old) if host not in places)
         disk.record(journal.Replacing(kept=old))
-        machines = _replaces(disk).add(state.spec, like, places, disk.journal, on_state)
+        machines = _replaces(disk).add(state.spec, template, places, disk.journal, on_state)
         new = dict(zip(places, machines, strict=True))
         disk.refresh()
         disk.note_machines(new.get(host, machine) for host, machine in enumerate(old))

@@ -213,8 +213,8 @@ def examine_again(
     hosts, programs = distinct(machines), tuple(earlier[0].programs)
     by_name = {machine.name: machine for machine in hosts}
     now = try_each(shells, lambda name, shell: examine_host(shell, by_name[name], programs))
-    named = ((now.get(machine.name), facts) for machine, facts in zip(hosts, earlier, strict=True))
-    return tuple(new if isinstance(new, Facts) else facts for new, facts in named)
+    pairs = ((now.get(machine.name), facts) for machine, facts in zip(hosts, earlier, strict=True))
+    return tuple(new if isinstance(new, Facts) else facts for new, facts in pairs)
 
 
 def check_gpus(

@@ -69,8 +69,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
         rest = iter(entries)
         for entry in rest:
             if isinstance(entry, journal.Intended):
-                begun = cls(spec=entry.spec, at=entry.at).after(entry)
-                return reduce(cls.after, rest, begun)
+                state = cls(spec=entry.spec, at=entry.at).after(entry)
+                return reduce(cls.after, rest, state)
         return None
 
     def after(self, entry: Entry) -> ClusterState:
@@ -147,20 +147,20 @@ class ClusterState(Value, frozen=True, kw_only=True):
         """The facts of each machine that was examined, by its id."""
         if len(self.facts) != len(self.machines):
             return self.facts_by_id
-        own = {machine.id: fact for machine, fact in zip(self.machines, self.facts, strict=True)}
-        return {**self.facts_by_id, **own}
+        facts = {machine.id: fact for machine, fact in zip(self.machines, self.facts, strict=True)}
+        return {**self.facts_by_id, **facts}
 
     def _added_seconds(self, timestamp: float) -> float:
         return self.extra_machines * (timestamp - self.extra_since)
 
-    def after_end(self, timestamp: float, ended: int = 0) -> ClusterState:
+    def after_end(self, timestamp: float, count: int = 0) -> ClusterState:
         """Return the state when everything had ended by a time, in seconds since the epoch.
 
-        `ended` machines had ended before, at an unknown time; they count until `expires`.
+        `count` machines had ended before, at an unknown time; they count until `expires`.
         """
-        if ended and ended == len(self.machines) and self.expires:
+        if count and count == len(self.machines) and self.expires:
             timestamp = min(timestamp, self.expires)
-        return replace(self, ended_at=timestamp, jobs=(), ended=ended)
+        return replace(self, ended_at=timestamp, jobs=(), ended=count)
 
     @property
     def name(self) -> str:
@@ -253,9 +253,9 @@ class StateOnDisk:
         else:
             self.state = self.state.after(entry)
 
-    def end(self, timestamp: float, ended: int = 0) -> None:
+    def end(self, timestamp: float, count: int = 0) -> None:
         """Note when the machines were gone, in epoch seconds; the journal goes with them."""
-        self.state = self.state.after_end(timestamp, ended)
+        self.state = self.state.after_end(timestamp, count)
 
     def note_machines(self, machines: Iterable[Machine]) -> None:
         self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))

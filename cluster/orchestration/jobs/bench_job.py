@@ -79,7 +79,7 @@ class BenchJob(Job):
             status = start(partial(self._jobs.exit_status, self.bench)).result(ANSWERS_WITHIN)
         except JobError as lost:
             is_new = time.time() < self.bench.at + BEGINS_WITHIN  # its folder may not be there yet
-            return TaskState(state="starting") if is_new else _ended("lost", -1, lost.what)
+            return TaskState(state="starting") if is_new else _make_state("lost", -1, lost.what)
         except TimeoutError:
             self._remote.close()  # ends what waits for the host, such as a step of srun
             first = self._remote.machines[0].name
@@ -87,15 +87,15 @@ class BenchJob(Job):
         except ShellError as error:
             return error
         running = TaskState(state="running", began=self.bench.at)
-        return running if status is None else _ended("failed" if status else "done", status)
+        return running if status is None else _make_state("failed" if status else "done", status)
 
     def _kept_state(self) -> TaskState:
         try:
             run = store.record(Path(self.bench.run))
         except ClusterError as error:  # its folder was removed
-            return _ended("lost", -1, error.what)
+            return _make_state("lost", -1, error.what)
         status = -1 if run.exit_status is None else run.exit_status
-        return _ended(ENDS.get(run.status, "lost"), status, run.reason)
+        return _make_state(ENDS.get(run.status, "lost"), status, run.reason)
 
     def _task_state(self, task: Task, tasks: HostTasks) -> TaskState:
         del task, tasks
@@ -106,9 +106,9 @@ class BenchJob(Job):
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the benchmark has ended, and download its results."""
-        ended = start(partial(self.watch, Listener()))
+        future = start(partial(self.watch, Listener()))
         try:
-            ended.result(timeout)
+            future.result(timeout)
         except TimeoutError as error:
             raise Timeout(
                 f"The job {self.name} goes on after {timeout:g} s.",
@@ -144,11 +144,11 @@ class BenchJob(Job):
                 yield _line(text, "stdout")
             return
         arrived: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
-        ended = start(partial(self.watch, _Lines(arrived.put)))
-        ended.add_done_callback(lambda _: arrived.put(None))
+        future = start(partial(self.watch, _Lines(arrived.put)))
+        future.add_done_callback(lambda _: arrived.put(None))
         while (line := arrived.get()) is not None:
             yield line
-        ended.result()
+        future.result()
 
     def look_for_hang(self, *, native: bool = False) -> tuple[HangAnswer, Path]:
         """Return which rank the others wait for, and the folder of the evidence.
@@ -162,7 +162,7 @@ class BenchJob(Job):
         return look_on(shells, machines, folders, Path(self.bench.run), native=native)
 
 
-def _ended(state: State, status: int, reason: str = "") -> TaskState:
+def _make_state(state: State, status: int, reason: str = "") -> TaskState:
     return TaskState(
         state=state, end=TaskEnd(exit_status=status, state=state, at=0.0, reason=reason)
     )

@@ -82,14 +82,14 @@ def _absent(
     size = max((report.size for reports in looks.values() for report in reports), default=0)
     all_looks = list(looks.values())
     before = {process.rank: process for first, *_ in all_looks for process in first.snapshots[::-1]}
-    there = {process.rank for *_, last in all_looks for process in last.snapshots}
+    last_ranks = {process.rank for *_, last in all_looks for process in last.snapshots}
     ranks = {
         name: {process.rank for report in reports for process in report.snapshots}
         for name, reports in looks.items()
     }
     hosts = _hosts_of_ranks(size, ranks)
     absent = []
-    for rank in {*range(size)} - there:
+    for rank in {*range(size)} - last_ranks:
         process = before.get(rank, Snapshot(source="processes", rank=rank))
         is_silent = bool(silent) and rank not in before and hosts.get(rank, silent[0]) in silent
         host = hosts.get(rank, ", ".join(silent)) if is_silent else process.host

@@ -108,8 +108,8 @@ class HostGroup(Sequence["Host"]):
         if isinstance(key, slice):
             return HostGroup(self._remote, self._start, self.machines[key])
         names = select(self.names, key)
-        chosen = tuple(machine for machine in self.machines if machine.name in names)
-        return HostGroup(self._remote, self._start, chosen)
+        machines = tuple(machine for machine in self.machines if machine.name in names)
+        return HostGroup(self._remote, self._start, machines)
 
     def run(
         self,
@@ -142,10 +142,10 @@ class HostGroup(Sequence["Host"]):
             ShellError: the command could not be started on one host, or did not end in time.
             HostErrors: several hosts failed; each is listed.
         """
-        ended = self.try_run(command, cwd=cwd, env=env, timeout=timeout, on_line=on_line)
+        ends = self.try_run(command, cwd=cwd, env=env, timeout=timeout, on_line=on_line)
         if not check:
-            return results(ended)
-        return results({name: _checked(name, command, end) for name, end in ended.items()})
+            return results(ends)
+        return results({name: _checked(name, command, end) for name, end in ends.items()})
 
     def try_run(
         self,
@@ -163,7 +163,7 @@ class HostGroup(Sequence["Host"]):
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
             variables = {**(env or {}), COMMAND_MARK: mark}
-            words = command_words(self._named[name], command, self.path(name, cwd), variables)
+            words = command_words(self._by_name[name], command, self.path(name, cwd), variables)
             result = shell.run(words, timeout=timeout, on_line=hear)
             argv = (command,) if isinstance(command, str) else tuple(command)
             return msgspec.structs.replace(result, argv=argv)
@@ -285,13 +285,13 @@ class HostGroup(Sequence["Host"]):
 
         On `local`, all hosts are this machine: relative paths begin in a folder for each of them.
         """
-        machine = self._named[name]
+        machine = self._by_name[name]
         if machine.shell != "local" or posixpath.isabs(path):
             return path
         return posixpath.normpath(posixpath.join(machine.folder, "hosts", name, path))
 
     @property
-    def _named(self) -> dict[str, Machine]:
+    def _by_name(self) -> dict[str, Machine]:
         return {machine.name: machine for machine in self.machines}
 
     def shells(self) -> dict[str, Shell]:
@@ -469,16 +469,16 @@ def _checked(
 
 def select(names: tuple[str, ...], text: str) -> tuple[str, ...]:
     """Return the names of a selection: numbers, ranges `1:`, names, commas (SpecError)."""
-    chosen = {name for part in text.split(",") for name in _part(names, part.strip())}
-    return tuple(name for name in names if name in chosen)
+    selection = {name for part in text.split(",") for name in _part(names, part.strip())}
+    return tuple(name for name in names if name in selection)
 
 
 def _part(names: tuple[str, ...], part: str) -> tuple[str, ...]:
     first, colon, last = part.partition(":")
     if all(not end or NUMBER.fullmatch(end) for end in (first, last)) and (first or colon):
         bounds = [int(end) if end else None for end in (first, last)]
-        below = not colon and int(first) < -len(names)  # a slice would take the first host
-        selected = () if below else names[slice(*bounds)] if colon else names[int(first) :][:1]
+        is_low = not colon and int(first) < -len(names)  # a slice would take the first host
+        selected = () if is_low else names[slice(*bounds)] if colon else names[int(first) :][:1]
     else:
         selected = tuple(name for name in names if part in (name, name.split(".")[1]))
     if not selected:
@@ -540,10 +540,10 @@ def run_once(
     waiting = {name: shell for name, shell in hosts.shells().items() if not result[name]}
 
     def run(name: str, shell: Shell) -> None:
-        path, printed = f"{folders[name]}/{key}", deque[str](maxlen=TAIL_LINES)
+        path, lines = f"{folders[name]}/{key}", deque[str](maxlen=TAIL_LINES)
 
         def hear(line: str) -> None:
-            printed.append(line)
+            lines.append(line)
             if on_line is not None:
                 on_line(name, line)
 
@@ -551,13 +551,13 @@ def run_once(
         words = command_words(
             machines[name], ["sh", "-c", RUN_SCRIPT, "sh", path], hosts.path(name, ""), {}
         )
-        ended = shell.run(words, on_line=hear)
-        if ended.status != 0:
+        completed = shell.run(words, on_line=hear)
+        if completed.status != 0:
             raise JobError(
-                f"The set-up of {name} ended with exit status {ended.status}.",
+                f"The set-up of {name} ended with exit status {completed.status}.",
                 means="What it did there stays; the next set-up runs it again.",
-                stdout="\n".join(printed),
-                stderr=ended.stderr,
+                stdout="\n".join(lines),
+                stderr=completed.stderr,
                 host=name,
             )
         shell.write("", f"{path}.done")

@@ -171,14 +171,14 @@ class Job:
 
     def _begin_again(self, states: Lost, *, unreachable: bool) -> bool:
         """Start the job again if it has lost hosts and a restart is left; return whether it was."""
-        lost = {
+        losses = {
             name: state
             for name, state in states.items()
             if (unreachable if isinstance(state, ClusterError) else state.state == "lost")
         }
-        if not lost or len(self.record.attempts) >= self.record.restarts:
+        if not losses or len(self.record.attempts) >= self.record.restarts:
             return False
-        self.record = self._restart(self, lost)
+        self.record = self._restart(self, losses)
         self._ended = {}
         return True
 
@@ -269,11 +269,11 @@ class Job:
                     Path(part, OUTPUT).replace(self._output_file(task))
                 tasks.close(task)
 
-        ended = [task for task in self.record.tasks if task.rank in self._ended]
-        states = {task.host: self._ended[task.rank] for task in ended}
+        ended_tasks = [task for task in self.record.tasks if task.rank in self._ended]
+        states = {task.host: self._ended[task.rank] for task in ended_tasks}
         (folder / STATES).write_bytes(msgspec.json.encode(states))
         (folder / "job.json").write_bytes(msgspec.json.encode(self.record))
-        self._on_hosts(download, ended)
+        self._on_hosts(download, ended_tasks)
         return folder
 
     def logs(self) -> str:
@@ -404,9 +404,9 @@ class Job:
     def _on_hosts(
         self, do: Callable[[Task, HostTasks], T], tasks: Sequence[Task] | None = None
     ) -> dict[str, T]:
-        named = {task.host: task for task in (self.record.tasks if tasks is None else tasks)}
-        shells = {name: self._shell(name) for name in named}
-        return on_each(shells, lambda name, shell: do(named[name], self._host_tasks(name, shell)))
+        by_host = {task.host: task for task in (self.record.tasks if tasks is None else tasks)}
+        shells = {name: self._shell(name) for name in by_host}
+        return on_each(shells, lambda name, shell: do(by_host[name], self._host_tasks(name, shell)))
 
     def _host_tasks(self, name: str, shell: Shell) -> HostTasks:
         return HostTasks(self._machine(name), shell)

@@ -108,7 +108,7 @@ class NamedJobs(Mapping[str, Job]):
             self._start(record, hosts)
         return self[name]
 
-    def restart(self, job: Job, lost: Lost) -> NamedJob:
+    def restart(self, job: Job, losses: Lost) -> NamedJob:
         """Start a job again everywhere that has lost hosts, by new ones or the same.
 
         A new host gets the job's `cwd` from one that was not lost. If another process does the same
@@ -120,7 +120,7 @@ class NamedJobs(Mapping[str, Job]):
             if (newest := self._disk.refresh().named_jobs[name]).at != record.at:
                 return newest
             hosts = self._hosts[",".join(task.host for task in record.tasks)]
-            silent = [host for host, state in lost.items() if isinstance(state, ClusterError)]
+            silent = [host for host, state in losses.items() if isinstance(state, ClusterError)]
             answering = [host for host in hosts.names if host not in silent]
             # Tasks go on until there are hosts for all: without, they are not stopped for nothing.
             replaced = self._bring_back(silent) if silent else ()
@@ -130,14 +130,14 @@ class NamedJobs(Mapping[str, Job]):
                 with tempfile.TemporaryDirectory() as staging:
                     self._hosts[answering[0]][0].get(record.spec.cwd, Path(staging, "cwd"))
                     self._hosts[",".join(replaced)].put(Path(staging, "cwd"), record.spec.cwd)
-            ended = Attempt(
+            attempt = Attempt(
                 at=record.at,
                 folder=record.folder,
-                lost={host: _reason(state) for host, state in lost.items()},
+                lost={host: _reason(state) for host, state in losses.items()},
                 replaced=replaced,
             )
             with self._disk.lock():
-                again = structs.replace(record, attempts=(*record.attempts, ended))
+                again = structs.replace(record, attempts=(*record.attempts, attempt))
                 return self._start(again, self._hosts[",".join(hosts.names)])
 
     def _free_name(self, spec: TaskSpec) -> str:
@@ -176,12 +176,12 @@ class NamedJobs(Mapping[str, Job]):
         is_same = (job.record.spec, names, job.record.restarts) == (spec, hosts.names, restarts)
         if is_same and state in ("starting", "running"):
             return job
-        by = claims.decode(job.record.by)
+        controller = claims.decode(job.record.by)
         whole = state in ("starting", "running", "unreachable")
         goes_on = "" if whole else f" It goes on on {rest}."
         raise SpecError(
             f"A job {name!r} is {state} on {', '.join(names)}: {job.command}",
-            means=f"{f'Started by {by.words}.' if by else ''}{goes_on}".strip(),
+            means=f"{f'Started by {controller.words}.' if controller else ''}{goes_on}".strip(),
             remedy=f"Choose another name, or end it: cluster kill {self._remote.name} {name}",
         )
 

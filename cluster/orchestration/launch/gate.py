@@ -60,29 +60,29 @@ def prove(
     runs: str | Path | None = None,
     listener: Listener | None = None,
     params: Mapping[str, Any] | None = None,
-    began: float | None = None,
+    start: float | None = None,
     typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Gate:
     """Test hosts for some seconds, and answer whether a job may start on them (SpecError).
 
-    It answers in time, also if hosts do not; the time began at `began` of the monotonic clock, or
+    It answers in time, also if hosts do not; the time began at `start` of the monotonic clock, or
     now. `busy` leaves out hosts on which a job runs; without it, nothing is measured beside a job.
     `params` are of the benchmark `pairs`; the next step repeats the flags in `typed`.
     """
     within = min(parse_seconds(within), LONGEST)  # no timer takes more than some years
-    attempt = _Attempt(cluster, within, began or time.monotonic(), runs, listener)
+    attempt = _Attempt(cluster, within, start or time.monotonic(), runs, listener)
     return _finished(attempt.answer(busy=busy, params=params or {}), attempt, typed)
 
 
 def prove_nothing(
     cluster: Cluster,
     within: float,
-    began: float,
+    start: float,
     params: Mapping[str, Any],
     typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Gate:
     """Return the answer of a gate that has none in its time, such as while it ends its tests."""
-    attempt = _Attempt(cluster, within, began, None, None)
+    attempt = _Attempt(cluster, within, start, None, None)
     return _finished(attempt.unproven("no_time", "", params), attempt, typed)
 
 
@@ -104,8 +104,8 @@ def _differences(cluster: Cluster) -> tuple[Drift, ...]:
     machines = [cluster.machines[host] for host in present]
     facts = examine(shells, machines, ())
     if len(facts) == len(cluster.machines):
-        changed = None if facts == cluster.disk.refresh().facts else facts
-        cluster.disk.record(journal.Examined(facts=changed, at=time.time()))
+        new_facts = None if facts == cluster.disk.refresh().facts else facts
+        cluster.disk.record(journal.Examined(facts=new_facts, at=time.time()))
     return drifts(dict(zip(present, facts, strict=True)))
 
 
@@ -171,23 +171,23 @@ class _Attempt(NamedTuple):
         """Return the answer without a test."""
         machines = self.cluster.machines
         unproven = tuple(host for host in range(len(machines)) if host not in skip)
-        lost = tuple(_lost(*host, dead) for host in enumerate(machines) if host[1].name in dead)
+        suspects = tuple(_suspect(h, m, dead) for h, m in enumerate(machines) if m.name in dead)
         limit = params.get("limit") or (None if params.get("allreduce") else link_limit(machines))
         return Gate(
             verdict="UNDECIDED", code=code, reason=reason, hosts=len(machines), unproven=unproven,
-            skipped=tuple(skip), suspected=lost, limit=limit, share=USUAL,
+            skipped=tuple(skip), suspected=suspects, limit=limit, share=USUAL,
             false_alarms=FALSE_ALARMS, simulated=machines[0].shell == SIMULATED,
         )  # fmt: skip
 
     def _measured(self, skip: tuple[int, ...], params: Mapping[str, Any]) -> Gate:
         """Test the pairs of hosts on which no job runs (ClusterError)."""
         cluster, hosts = self.cluster, len(self.cluster.machines)
-        began = time.monotonic()
+        start_time = time.monotonic()
         groups = params.get("groups")
         groups = groups or ask_topology(cluster.spec, cluster.machines).switch_groups
         if cluster.machines[0].shell != SIMULATED:
             _differences(cluster)
-        start = time.monotonic() - began  # to begin the tests takes about as long
+        start = time.monotonic() - start_time  # to begin the tests takes about as long
         reserve = max(COLLECT, COLLECT_SHARE * self.within) + JUDGE * hosts + start
         seconds = max(1.0, self._remaining() - reserve)
         tested = {**params, "groups": groups, "skip": skip, "confirm": True, "seconds": seconds}
@@ -214,11 +214,11 @@ class _Attempt(NamedTuple):
             yield
             return
 
-        rang = ended = False
+        rang = is_over = False
 
         def ring(_signal: int, _frame: FrameType | None) -> None:
             nonlocal rang
-            if ended:
+            if is_over:
                 return
             rang = True
             signal.setitimer(signal.ITIMER_REAL, max(0.1, self._remaining()))
@@ -235,7 +235,7 @@ class _Attempt(NamedTuple):
                 _raise_time_over(error)
             raise
         finally:
-            ended = True
+            is_over = True
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 
@@ -256,7 +256,7 @@ def _raise_time_over(cause: Exception | None = None) -> NoReturn:
     raise TimeOver("The time of the gate was over before all tests.") from cause
 
 
-def _lost(host: int, machine: Machine, dead: Mapping[str, Unreachable]) -> FleetFinding:
+def _suspect(host: int, machine: Machine, dead: Mapping[str, Unreachable]) -> FleetFinding:
     words = dead[machine.name].what
     return FleetFinding(
         part=f"host:{host}",

@@ -126,8 +126,8 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         SpecError: the provider cannot make it; nothing was created.
         ProvisionError: machines were not created or proven; nothing is left, unless `keep`.
     """
-    own = locals()
-    fields = {field: own[field] for field in SpecOptions.__struct_fields__}
+    arguments = locals()
+    fields = {field: arguments[field] for field in SpecOptions.__struct_fields__}
     script = None if setup is None else read_script(setup)
     proof = read_proof(prove)
     on_state = NotebookProgress().preparing if in_notebook() else ignore
@@ -155,9 +155,9 @@ def make_spec(name: str, fields: Mapping[str, object]) -> ClusterSpec:
     """Make a spec from fields of `SpecOptions`, `hosts` as the provider's default (SpecError)."""
     values = {key: value for key, value in fields.items() if value is not None}
     if groups := values.get("groups"):
-        named = _groups(groups)
-        hosts = sum(group.hosts for group in named.values())
-        values = {"hosts": hosts, **values, "groups": named}
+        by_name = _groups(groups)
+        hosts = sum(group.hosts for group in by_name.values())
+        values = {"hosts": hosts, **values, "groups": by_name}
     spec = convert({**values, "name": name}, ClusterSpec, "option", "launch")
     if "hosts" in values:
         return spec
@@ -204,7 +204,7 @@ def launch_spec(
     `confirm` gets the plan before anything is created, and may raise to stop the launch. `replace`
     rebuilds a cluster of this name that cannot be used as it is.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     cluster_journal = journal.for_cluster(spec.name)
     provider, plan = plan_spec(spec, proof, cluster_journal)
     if confirm:
@@ -232,7 +232,7 @@ def launch_spec(
     )
     with cluster_journal.open_for_launch(intended, resuming=resuming):
         cluster = _make(spec, provider, plan, cluster_journal, on_state)
-    cluster.launch_phases = {"launch": time.monotonic() - began, **cluster.state.phases}
+    cluster.launch_phases = {"launch": time.monotonic() - start, **cluster.state.phases}
     return cluster
 
 
@@ -247,11 +247,11 @@ def _find(cluster_journal: journal.Journal) -> Cluster | None:
 def _differing_flags(running: ClusterSpec, wanted_spec: ClusterSpec) -> str:
     """Name the flags in which a running cluster differs from a wanted one."""
     old, new = _flags(running), _flags(wanted_spec)
-    own = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
+    extra = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
     flags = " ".join(flag for name, flag in new.items() if old.get(name) != flag)
-    if not own:
+    if not extra:
         return f"without {flags}"
-    return f"with {own}, not with {flags}" if flags else f"with {own}, which was not asked for"
+    return f"with {extra}, not with {flags}" if flags else f"with {extra}, which was not asked for"
 
 
 def _flags(spec: ClusterSpec) -> dict[str, str]:
@@ -298,8 +298,8 @@ def _why_unusable(cluster: Cluster) -> str:
         reason = outcome_words("no_python", cluster.name, machines[0].bin)
     elif isinstance(provider, providers.RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
         return revoked
-    elif ended := _ended(provider, cluster.state):
-        return ended
+    elif words := _describe_ended(provider, cluster.state):
+        return words
     else:
         try:
             connect_all(cluster.shells(), ANSWER_WITHIN)
@@ -352,7 +352,7 @@ def _make(
                 owned = cluster.state.owned
                 expires = owned.expires if owned else plan.ttl and time.time() + plan.ttl
                 cluster.disk.record(journal.Created(machines=machines, expires=expires))
-            began = time.monotonic()
+            start = time.monotonic()
             try:
                 connect(cluster.disk, cluster.remote, machines, on_state)
                 break
@@ -363,7 +363,7 @@ def _make(
                 for machine in machines:
                     on_state(machine.name, error.what)
         if plan.costs:
-            cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
+            cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - start))
         cluster.disk.record(journal.LaunchFinished())
     return cluster
 
@@ -402,8 +402,8 @@ def plan_spec(
     convert(spec.options, provider.Options, "option", f"the provider {spec.provider!r}")
     mounts = tuple(mount.line for mount in providers.mounts_of(provider, spec))
     if state and state.costs and state.was_launched_as(spec):
-        plan, ended = state.plan, _ended(provider, state)
-        plan = structs.replace(plan, lines=(ended,)) if ended else plan
+        plan, line = state.plan, _describe_ended(provider, state)
+        plan = structs.replace(plan, lines=(line,)) if line else plan
     else:
         plan = provider.plan(spec)
     if proof:
@@ -411,18 +411,18 @@ def plan_spec(
     return provider, structs.replace(plan, lines=(*plan.lines, *mounts)) if mounts else plan
 
 
-def _ended(provider: providers.Provider, state: ClusterState) -> str:
+def _describe_ended(provider: providers.Provider, state: ClusterState) -> str:
     """Say which machines do not exist any more; empty if none, or if the cloud does not say."""
     try:
         states = machine_states(provider, state)
     except ClusterError:  # then it is found out whether each machine answers
         return ""
-    ended, total = states.count(providers.ENDED), len(states)
-    if not ended:
+    count, total = states.count(providers.ENDED), len(states)
+    if not count:
         return ""
-    if ended == total:
-        return outcome_words("all_ended", ended, state.name)
-    return outcome_words("some_ended", ended, total, state.name)
+    if count == total:
+        return outcome_words("all_ended", count, state.name)
+    return outcome_words("some_ended", count, total, state.name)
 
 
 def read_proof(typed: str | float | None) -> Proof | None:

@@ -120,16 +120,16 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         },
     }
     values = convert(keys, FileKeys, "key", path.name)
-    own = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}
+    fields = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}
     script = path.parent / values.setup
     is_file = "\n" not in values.setup and (script.is_file() or values.setup.endswith(".sh"))
     launch = LaunchFile(
-        spec=make_spec(values.name, {**own, "groups": groups or None}),
+        spec=make_spec(values.name, {**fields, "groups": groups or None}),
         proof=read_proof(values.prove),
         setup=read_script(script if is_file else values.setup) if values.setup else "",
         files={str(path.parent / source): str(target) for source, target in files.items()},
         jobs=checked,
-        fetch={source: str(path.parent / str(here)) for source, here in fetch.items()},
+        fetch={source: str(path.parent / str(folder)) for source, folder in fetch.items()},
         down=bool(values.down),
     )
     _check_folders_and_jobs(launch, path)
@@ -215,8 +215,8 @@ def launch_file(
     undo = cluster.down if is_new else cluster.close
     with on_failure(undo):
         if plan.setup:
-            ran = cluster.setup(plan.setup)
-            on_step(outcome_words("set_up", len(ran), len(cluster.hosts)))
+            results = cluster.setup(plan.setup)
+            on_step(outcome_words("set_up", len(results), len(cluster.hosts)))
         for source, target in plan.files.items():
             on_step(str(cluster.sync(source, target)))
     try:
@@ -240,10 +240,10 @@ def _end(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> 
         on_step(outcome_words("waits", name, cluster.name, name))
         with collected(errors), _staying_up(cluster, on_step):
             cluster.jobs[name].wait()
-    for source, here in plan.fetch.items():
-        hosts, _, there = source.rpartition(":")
+    for source, target in plan.fetch.items():
+        hosts, _, path = source.rpartition(":")
         with collected(errors):
-            (cluster.hosts[hosts] if hosts else cluster.hosts).get(there, here)
+            (cluster.hosts[hosts] if hosts else cluster.hosts).get(path, target)
     if plan.down:
         cluster.down()
         on_step(outcome_words("is_down", cluster.name))

@@ -57,9 +57,9 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[Ho
     """Return what to type instead for bad hosts that cannot be replaced; nothing is run."""
     provider = _provider(cluster)
     machines = tuple(cluster.machines[host] for host in bad)
-    own = outcome_words("other_hosts", cluster.name)
+    command = outcome_words("other_hosts", cluster.name)
     if isinstance(provider, HintsReplacement):
-        own = provider.replacement_hint(cluster.spec, machines)
+        command = provider.replacement_hint(cluster.spec, machines)
     in_slurm = SLURM in os.environ and isinstance(provider, ExistingHosts)
     return tuple(
         HostReplacement(
@@ -68,7 +68,7 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[Ho
             old=cluster.machines[host].id,
             reason="irreplaceable",
             evidence=outcome_words("irreplaceable", provider.name),
-            command=_drain(_node(cluster, host), finding) if in_slurm else own,
+            command=_drain(_node(cluster, host), finding) if in_slurm else command,
         )
         for host, finding in bad.items()
     )

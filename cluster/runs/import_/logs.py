@@ -269,9 +269,9 @@ def _files_in(folder: Path) -> str:
     if not files:
         return "There are no files in it."
     first = files[0].relative_to(folder)
-    below = "/".join("*" for _ in first.parts[:-1])
+    levels = "/".join("*" for _ in first.parts[:-1])
     ending = first.suffix if all(path.suffix == first.suffix for path in files) else ""
-    return f"Name the {len(files)} file(s) in it: {folder / below}/*{ending}"
+    return f"Name the {len(files)} file(s) in it: {folder / levels}/*{ending}"
 
 
 def _copy_chunks(chunks: Iterable[bytes], out: IO[bytes]) -> Iterator[bytes]:

@@ -230,9 +230,9 @@ def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]
     if pattern:
         return [hosts_by_pattern(pattern, name) or ()] * len(reading.results)
     results = hosts_of_results(host_lines(log.text), [result.first for result in reading.results])
-    named = hosts_in_name(name) or ()
+    file_hosts = hosts_in_name(name) or ()
     full = full_names(host for hosts in results for host in hosts)
-    return [tuple(dict.fromkeys(full[host] for host in hosts)) or named for hosts in results]
+    return [tuple(dict.fromkeys(full[host] for host in hosts)) or file_hosts for hosts in results]
 
 
 GLOB = "*?["

@@ -26,7 +26,7 @@ def command(
     if not port.isdecimal() or (colon and not local.isdecimal()):
         raise SpecError(f"{ports!r} names no port.", remedy="Write 8888, or 8888:9999.")
     cluster = attach(name)
-    (chosen,) = cluster.hosts[host][:1]
-    with cluster.forward(int(port), int(local or 0), host=chosen) as forward:
-        print_lines(f"http://{forward.address} is port {port} of {chosen.name}, until Ctrl-C here.")
+    (target,) = cluster.hosts[host][:1]
+    with cluster.forward(int(port), int(local or 0), host=target) as forward:
+        print_lines(f"http://{forward.address} is port {port} of {target.name}, until Ctrl-C here.")
         forward.wait()

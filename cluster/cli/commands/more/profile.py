@@ -34,7 +34,7 @@ class ProfileAnswer(Value, frozen=True, kw_only=True):
 
 
 def command(
-    named: Annotated[
+    names: Annotated[
         list[str] | None,
         argument("FILE|DIR|RUN...", "Profiles, a folder of them, or a run.  [default: latest]"),
     ] = None,
@@ -47,7 +47,7 @@ def command(
     from cluster.reports.words.profiles import profile_words  # noqa: PLC0415
 
     unread: list[str] = []
-    files = [file for name in named or [flags.LATEST] for file in _files(name, root)]
+    files = [file for name in names or [flags.LATEST] for file in _files(name, root)]
     sources = []
     for file, reading in readings(files, unread, format_=FORMAT):
         for result in reading.results:

@@ -24,7 +24,7 @@ PAGE = ".md"
 
 
 def command(
-    named: Annotated[
+    sources: Annotated[
         list[str] | None,
         argument("RUN", "With different numbers of ranks, otherwise all; or a table, FILE.md."),
     ] = None,
@@ -38,7 +38,7 @@ def command(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    pages = [Path(name) for name in named or () if name.endswith(PAGE) or is_there(name)]
+    pages = [Path(name) for name in sources or () if name.endswith(PAGE) or is_there(name)]
     works: list[Series] = []
     for page in pages:
         tables = series(read_text(page))
@@ -49,10 +49,10 @@ def command(
             )
         works += tables
     runs_root = store.root(root)
-    names = [name for name in named or () if Path(name) not in pages]
+    names = [name for name in sources or () if Path(name) not in pages]
     folders = [folder for name in names for folder in store.all_of(runs_root, name)]
     launches = [launch_of(store.read(folder)) for folder in folders]
-    for folder in () if named else store.folders(runs_root):
+    for folder in () if sources else store.folders(runs_root):
         with suppress(ClusterError):  # a damaged run, which nobody named
             launches.append(launch_of(store.read(folder)))
     works += measured_series(launches)

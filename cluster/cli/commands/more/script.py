@@ -77,25 +77,25 @@ def _print_script(
         str, argument("BENCHMARK|check", "What to run; its own flags are those of bench.")
     ] = "p2p",
     *,
-    written: Annotated[Written, group(Written)],
+    settings: Annotated[Written, group(Written)],
 ) -> None:
     paths = {
-        "python": written.python or sys.executable,
-        "runs": str(store.root(written.runs)),
+        "python": settings.python or sys.executable,
+        "runs": str(store.root(settings.runs)),
         "command": shlex.join(["cluster", *sys.argv[1:]]),
     }
     if system in GATES:
-        sys.stdout.write(_gate(system, benchmark, written, paths))
+        sys.stdout.write(_gate(system, benchmark, settings, paths))
         return
     if system not in SYSTEMS:
-        there = ", ".join((*SYSTEMS, *GATES))
-        raise SpecError(f"There is no script for {system!r}.", remedy=f"There are: {there}")
+        systems = ", ".join((*SYSTEMS, *GATES))
+        raise SpecError(f"There is no script for {system!r}.", remedy=f"There are: {systems}")
     kind, usual = SYSTEMS[system]
     options = BatchOptions(
-        seconds=int(parse_seconds(written.time)),
-        queue=written.queue,
-        account=written.account,
-        extra=tuple(written.extra or ()),
+        seconds=int(parse_seconds(settings.time)),
+        queue=settings.queue,
+        account=settings.account,
+        extra=tuple(settings.extra or ()),
     )
     name = PAIRS if benchmark == CHECK else benchmark
     plugin: Benchmark[Any] = plugins.load(Benchmark, name)
@@ -106,12 +106,12 @@ def _print_script(
             key: value if isinstance(value, str) else msgspec.json.encode(value).decode()
             for key, value in typed.items()
         },
-        starter=written.starter or usual,
+        starter=settings.starter or usual,
         timeout=batch_script.ranks_seconds(options),
-        hosts=written.hosts,
-        ranks_per_host=written.ranks_per_host,
-        name=written.name,
-        describe=written.describe,
+        hosts=settings.hosts,
+        ranks_per_host=settings.ranks_per_host,
+        name=settings.name,
+        describe=settings.describe,
     )
     checked(request)
     starter = request.starter.partition(":")[0]
@@ -129,9 +129,9 @@ def _print_script(
         )
 
 
-def _gate(system: str, first: str, written: Written, paths: Mapping[str, str]) -> str:
+def _gate(system: str, first: str, settings: Written, paths: Mapping[str, str]) -> str:
     """Return the script of a gate, or the Job on standard input with one."""
-    if written != Written(python=written.python, runs=written.runs):
+    if settings != Written(python=settings.python, runs=settings.runs):
         raise SpecError("A gate takes --python and --runs beside its own flags, and no hosts.")
     context = click.get_current_context()
     source = context.get_parameter_source("benchmark")
@@ -141,7 +141,7 @@ def _gate(system: str, first: str, written: Written, paths: Mapping[str, str]) -
     gate = decoders.convert(typed, GATES[system])
     gate.figures()
     if isinstance(gate, KubernetesGate):
-        return gated_job(sys.stdin.read(), gate, written.python or "python3")
+        return gated_job(sys.stdin.read(), gate, settings.python or "python3")
     return batch_script.gate_script(gate, paths)
 
 
@@ -162,8 +162,8 @@ class _ScriptCommand(Command):
         """Return a command with the flags that may be typed."""
         if not (gate := ctx.meta[GATE]):
             return self
-        own = [flag for flag in self.params if flag.name in ("system", "python", "runs")]
-        return Command(None, params=[*own, *param_flags(GATES[gate])])
+        flags = [flag for flag in self.params if flag.name in ("system", "python", "runs")]
+        return Command(None, params=[*flags, *param_flags(GATES[gate])])
 
 
 def _typed(command: str, kind: type[Value], first: tuple[str, ...] = ()) -> dict[str, object]:

@@ -15,8 +15,8 @@ from cluster.orchestration.cluster import attach
 
 def command(
     name: flags.ClusterName,
-    here: Annotated[Path, argument("HERE", "A folder here.")],
-    there: Annotated[
+    source: Annotated[Path, argument("HERE", "A folder here.")],
+    target: Annotated[
         str, argument("THERE", "The folder on every host, the same name by default.")
     ] = "",
     *,
@@ -31,7 +31,7 @@ def command(
 ) -> None:
     cluster = attach(name)
     group = cluster.hosts[hosts] if hosts else None
-    report = cluster.sync(here, there, hosts=group, delete=delete, runs=root)
+    report = cluster.sync(source, target, hosts=group, delete=delete, runs=root)
     if json:
         print_json(report)
     else:

@@ -39,7 +39,7 @@ class ProviderTopology(Value, frozen=True, kw_only=True):
             if layer.switch and 2 * together >= len(layer.groups):
                 alone = len(layer.sizes)
                 groups = enumerate(layer.groups)
-                return tuple(alone + host if own is None else own for host, own in groups)
+                return tuple(alone + host if group is None else group for host, group in groups)
         return ()
 
 

@@ -107,8 +107,8 @@ def define(
     joined = dedent(rows).strip().replace("\n    ", " ")
     definitions = []
     for row in joined.split("\n"):
-        metric, about, meaning = re.split(r" \((.*?)\): ", row, maxsplit=1)
-        unit, *words = about.split(", ")
+        metric, details, meaning = re.split(r" \((.*?)\): ", row, maxsplit=1)
+        unit, *words = details.split(", ")
         special = {"better": "lower" if unit == "s" else "higher"}
         special |= {_FIELDS[word]: word for word in words}
         fields = {**common, **special, "metric": metric, "unit": unit, "what": meaning}

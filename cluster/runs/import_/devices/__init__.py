@@ -88,9 +88,9 @@ def only_matrix(logs: DeviceLogs, kind: str, noun: str, tool: str) -> ReadLog | 
     """Return the only log with the matrix of a kind (SpecError); None if hosts have values, too."""
     kinds = {log.log.file: {k for r in log.reading.results for k in matrix_kinds(r)}
              for log in logs.readings}  # fmt: skip
-    own = [log for log in logs.readings if kind in kinds[log.log.file]]
+    matches = [log for log in logs.readings if kind in kinds[log.log.file]]
     rest = [log for log in logs.readings if not kinds[log.log.file]]
-    if not own or any(result.measurements for other in rest for result in other.reading.results):
+    if not matches or any(result.measurements for log in rest for result in log.reading.results):
         return None
     numbers = sorted(set.union(*kinds.values()))
     if len(numbers) > 1:
@@ -99,10 +99,10 @@ def only_matrix(logs: DeviceLogs, kind: str, noun: str, tool: str) -> ReadLog | 
             f"Some logs are of {several}; one kind is judged at a time.",
             remedy="Name only the logs of one kind.",
         )
-    if len(own) > 1:
-        names = ", ".join(Path(log.log.file).name for log in own[:NAMED])
+    if len(matches) > 1:
+        names = ", ".join(Path(log.log.file).name for log in matches[:NAMED])
         raise SpecError(
-            f"{len(own)} logs have {noun}, and one host is judged at a time: {names}.",
+            f"{len(matches)} logs have {noun}, and one host is judged at a time: {names}.",
             remedy=f"Name one of them, and the log of {tool} of the same host.",
         )
-    return own[0]
+    return matches[0]

@@ -33,10 +33,10 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     """Join the copies of one host, a log for each NUMA node, and its topology."""
     results: list[NodeResult] = []
     for log in logs.readings:
-        own = [result for result in log.reading.results if _copies(result)]
-        firsts = [result.first for result in own]
+        copies = [result for result in log.reading.results if _copies(result)]
+        firsts = [result.first for result in copies]
         nodes = nodes_of_results(log.log.text, Path(log.log.file).name, firsts)
-        pairs = zip(nodes, own, strict=True)
+        pairs = zip(nodes, copies, strict=True)
         results += [NodeResult(log.log.file, n, result) for n, result in pairs if n is not None]
     count = len({result.node for result in results})
     if logs.metric != "bandwidth" or count < SEVERAL:

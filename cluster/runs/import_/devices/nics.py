@@ -40,9 +40,9 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     failed: list[LoggedPair] = []
     left_out: list[str] = []
     for log, why in logs.unread:
-        (named,) = nics_of_results("", Path(log.file).name, [1])
-        if named.nic:
-            hosts = named.nic if named.gpu is None else f"GPU{named.gpu}", named.nic
+        (entry,) = nics_of_results("", Path(log.file).name, [1])
+        if entry.nic:
+            hosts = entry.nic if entry.gpu is None else f"GPU{entry.gpu}", entry.nic
             reason = NoValue(code="failed", text=why.rstrip("."))
             failed.append(LoggedPair(hosts=hosts, value=None, reason=reason, log=log.file))
         else:
@@ -65,10 +65,10 @@ def read(logs: DeviceLogs) -> PairLogs | None:
 
 def _results(logs: DeviceLogs) -> Iterator[NicResult]:
     for read_log in logs.readings:
-        own = [r for r in read_log.reading.results if r.measurements or r.failures]
+        results = [r for r in read_log.reading.results if r.measurements or r.failures]
         text, file = read_log.log.text, read_log.log.file
-        nics = nics_of_results(text, Path(file).name, [result.first for result in own])
-        for (nic, gpu), result in zip(nics, own, strict=True):
+        nics = nics_of_results(text, Path(file).name, [result.first for result in results])
+        for (nic, gpu), result in zip(nics, results, strict=True):
             yield NicResult(file, nic, gpu, result)
 
 
