@@ -360,10 +360,10 @@ class Host:
 
         Example: `c.hosts[0].run("nproc").stdout`
         """
-        ended = self.group.run(
+        ends = self.group.run(
             command, cwd=cwd, env=env, timeout=timeout, check=check, on_line=on_line
         )
-        return ended[self.name]
+        return ends[self.name]
 
     def start(self, command: Command, **options: Unpack[StartOptions]) -> Job:
         """Start a job on this host that goes on without this process; see `Cluster.start`.
