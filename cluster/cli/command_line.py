@@ -71,11 +71,11 @@ def run(app: click.Command) -> NoReturn:
 
 def _call(app: click.Command, how_much: int) -> NoReturn:
     """Call a command; an error becomes a message and an exit status."""
-    received = signals.handle()
+    events = signals.handle()
     try:
         terminal.configure(how_much)
         status = _status(app)
-        terminated = received and received[0].number == signal.SIGTERM
+        terminated = events and events[0].number == signal.SIGTERM
         sys.exit(TERMINATED if terminated and status == INTERRUPTED else status or 0)
     except click.ClickException as error:
         sys.exit(print_misuse(error))
@@ -102,15 +102,15 @@ def canonical_arguments(argv: Sequence[str]) -> list[str]:
     """Return arguments, up to `--`, in the current spelling of flags: `--iterations=5`."""
     end = list(argv).index("--") if "--" in argv else len(argv)
     following = [*argv[1:end], ""]
-    spelled = []
+    words = []
     for word, after in zip(argv, following, strict=False):
         flag, equals, value = word.partition("=")
         meaning, beginning = BARE_FLAGS.get(word, ("", ""))
         if meaning and not re.match(beginning, after):
-            spelled.append(f"{word}={meaning}")
+            words.append(f"{word}={meaning}")
         else:
-            spelled.append(OTHER_SPELLINGS.get(flag, flag) + equals + value)
-    return [*spelled[:end], *argv[end:]]
+            words.append(OTHER_SPELLINGS.get(flag, flag) + equals + value)
+    return [*words[:end], *argv[end:]]
 
 
 def error_words(error: Exception) -> str:

@@ -121,25 +121,25 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
         [kind] = {*get_args(kind)} - {type(None)}
     is_list = get_origin(kind) is list
     [kind] = get_args(kind) if is_list else [kind]
-    how: dict[str, Any] = {"required": default is Parameter.empty, "type": _Type(kind, flag)}
+    kwargs: dict[str, Any] = {"required": default is Parameter.empty, "type": _Type(kind, flag)}
     if default is not Parameter.empty and not is_list:
-        how["default"] = default
+        kwargs["default"] = default
     check = flag.callback or (lambda value: value)
     if is_list or flag.callback:
-        how["callback"] = lambda _, __, value: check((list(value) or None) if is_list else value)
+        kwargs["callback"] = lambda _, __, value: check((list(value) or None) if is_list else value)
     if not flag.names:
-        type_name = f"list[{kind.__name__}]" if is_list else how["type"].name
-        return _Argument(name, flag, type_name, nargs=-1 if is_list else 1, **how)
+        type_name = f"list[{kind.__name__}]" if is_list else kwargs["type"].name
+        return _Argument(name, flag, type_name, nargs=-1 if is_list else 1, **kwargs)
     if kind is bool:
-        del how["type"]
+        del kwargs["type"]
     return click.Option(
         [name, *flag.names],
         help=flag.help,
         show_default=default != "" and flag.show_default,
         is_flag=True if kind is bool else None,
         multiple=is_list,
-        metavar=flag.metavar or (None if kind is bool else f"<{how['type'].name}>"),
-        **how,
+        metavar=flag.metavar or (None if kind is bool else f"<{kwargs['type'].name}>"),
+        **kwargs,
     )
 
 
@@ -157,11 +157,11 @@ def refuse_unused(names: Collection[str | None], case: str, remedy: str = "Leave
         raise SpecError(f"{flag} has no effect {case}.", remedy=remedy)
 
 
-def refuse_together(flag: str, why: str, typed: Mapping[str, object]) -> None:
+def refuse_together(flag: str, reason: str, typed: Mapping[str, object]) -> None:
     """Refuse the first of these flags that has a value beside another flag (SpecError)."""
     for other in (name for name, value in typed.items() if value):
         raise SpecError(
-            f"{other} does not go with {flag}, which {why}.", remedy="Leave one of them out."
+            f"{other} does not go with {flag}, which {reason}.", remedy="Leave one of them out."
         )
 
 
@@ -406,10 +406,10 @@ def _spec_flags() -> Iterator[click.Parameter]:
     for field in msgspec.structs.fields(SpecOptions):
         usual = field.type, option(f"--{field.name.replace('_', '-')}")
         kind, flag = SPELLINGS.get(field.name, usual)
-        declared = flag._replace(help=_spec_help(field.name, flag.usual))
+        new_flag = flag._replace(help=_spec_help(field.name, flag.usual))
         default = None if type(None) in get_args(kind) else field.default
         default = int(field.default) if kind is int else default
-        yield parameter(field.name, Annotated[kind, declared], default)
+        yield parameter(field.name, Annotated[kind, new_flag], default)
 
 
 HELP = help_of(SpecOptions)
@@ -509,14 +509,14 @@ def _param_flag(field: msgspec.structs.FieldInfo, text: str) -> click.Parameter:
     kind, default, default_text = _flag_type(field.type, field.default)
     words: dict[Any, str | None] = {bool: None, int: "N", int | None: "N", float: "X", str: "TEXT"}
     choices = get_args(field.type) if get_origin(field.type) is Literal else ()
-    declared = Flag(
+    flag = Flag(
         (f"--{field.name.replace('_', '-')}",),
         help=text,
         metavar="WORD" if choices else words.get(field.type, "LIST"),
         show_default=default_text,
         autocompletion=lambda: choices,
     )
-    return parameter(field.name, Annotated[kind, declared], default)
+    return parameter(field.name, Annotated[kind, flag], default)
 
 
 def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401

@@ -79,8 +79,8 @@ def check_decidable(gates: Gates, comparisons: Sequence[Comparison]) -> None:
 
     for comparison in comparisons:
         launches = max((min(cell.launches) for cell in comparison.cells), default=0)
-        decided = launches >= ENOUGH_LAUNCHES or not comparison.is_possible
-        if "slower" in gates.fail_on and "inconclusive" not in gates.fail_on and not decided:
+        is_decided = launches >= ENOUGH_LAUNCHES or not comparison.is_possible
+        if "slower" in gates.fail_on and "inconclusive" not in gates.fail_on and not is_decided:
             raise SpecError(
                 f"--fail-on slower cannot be decided: {comparison.other} against {comparison.base} "
                 f"has {launches} launch(es) of each, and a verdict needs {ENOUGH_LAUNCHES}.",

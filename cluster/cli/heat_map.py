@@ -105,8 +105,8 @@ class CheckProgress(JobProgress):
         tests = pair_tests(measurements)
         self.map.add(tests)
         if self._live is not None and tests:
-            alone = ", alone" if tests[-1].alone else ""
-            self._live.update(self.map.text(f"Round {tests[-1].round + 1}{alone}. "))
+            suffix = ", alone" if tests[-1].alone else ""
+            self._live.update(self.map.text(f"Round {tests[-1].round + 1}{suffix}. "))
         for test in tests:
             if test.round != self._round:
                 self._show_round()
@@ -127,6 +127,6 @@ class CheckProgress(JobProgress):
             if values
             else "no value"
         )
-        alone = ", alone" if tests[0].alone else ""
+        suffix = ", alone" if tests[0].alone else ""
         more = f", {failed} failed" if failed else ""
-        self._show(f"Round {self._round + 1}: {len(tests)} tests{alone}, {ends}{more}")
+        self._show(f"Round {self._round + 1}: {len(tests)} tests{suffix}, {ends}{more}")

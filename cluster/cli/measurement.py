@@ -280,8 +280,8 @@ def _launch(
         print_line = partial(live.console.print, soft_wrap=True)
         confirm_cost(spec, plan, print_line, yes=options.yes)
 
-    with HostProgress(live.console) as waiting:
-        return launch_spec(spec, waiting, confirm=confirm, replace=options.replace)
+    with HostProgress(live.console) as progress:
+        return launch_spec(spec, progress, confirm=confirm, replace=options.replace)
 
 
 def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:

@@ -193,9 +193,9 @@ def print_judgement(judged: Answer) -> None:
 
 def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     expected = expectation_lines(summaries, run.record.expected)
-    lacking = missing_series(run.record, run.missing)
+    gaps = missing_series(run.record, run.missing)
     notes = map(note_words, run.record.notes)
-    return (*notes, *run.warnings, *lacking, *doubt_notes(summaries), *expected)
+    return (*notes, *run.warnings, *gaps, *doubt_notes(summaries), *expected)
 
 
 def relative_path(path: Path) -> Path:
@@ -221,12 +221,12 @@ def receipt_lines(cluster: Cluster) -> list[str]:
     if not cluster.costs:
         return [*proven]
     phases = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in cluster.phases.items())
-    existed = f"{receipt.hosts} machine(s) for {format_seconds(receipt.seconds)}"
+    usage = f"{receipt.hosts} machine(s) for {format_seconds(receipt.seconds)}"
     if receipt.price is None or receipt.dollars is None:
-        cost = f"{existed}, price unknown"
+        cost = f"{usage}, price unknown"
     else:
         hourly = f"${receipt.price.hourly:.4g} an hour each, {receipt.price.at}"
-        cost = f"${receipt.dollars:.2f} for {existed} ({hourly})"
+        cost = f"${receipt.dollars:.2f} for {usage} ({hourly})"
     if cluster.spec.max_cost is not None:
         cost += f", of at most ${cluster.spec.max_cost:g} (--max-cost)"
     if receipt.ended:

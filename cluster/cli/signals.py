@@ -33,8 +33,8 @@ def handle() -> list[Received]:
 
     def interrupt(number: int, _: object) -> None:
         now = time.monotonic()
-        again = number == signal.SIGINT and all(now - earlier.at >= SAME for earlier in received)
-        interrupts = not received or again
+        repeat = number == signal.SIGINT and all(now - earlier.at >= SAME for earlier in received)
+        interrupts = not received or repeat
         received.append(Received(number, now))
         if interrupts:
             raise KeyboardInterrupt("SIGTERM was received." if number == signal.SIGTERM else "")
@@ -56,12 +56,12 @@ def _send_again_what_is_dropped(received: list[Received]) -> None:
     hook = sys.unraisablehook
     main = threading.main_thread().ident or 0
 
-    def unraisable(dropped: sys.UnraisableHookArgs) -> None:
-        if received and dropped.exc_type is KeyboardInterrupt:
+    def unraisable(event: sys.UnraisableHookArgs) -> None:
+        if received and event.exc_type is KeyboardInterrupt:
             number = received.pop().number
             threading.Timer(AGAIN, signal.pthread_kill, (main, number)).start()
         else:
-            hook(dropped)
+            hook(event)
 
     sys.unraisablehook = unraisable
 
@@ -76,30 +76,30 @@ def _wake_main_thread() -> None:
 
     Source: the documentation of `signal.set_wakeup_fd` and of the module's Python handlers.
     """
-    handled = queue.SimpleQueue[int]()  # its `put` may be interrupted by another
+    wakes = queue.SimpleQueue[int]()  # its `put` may be interrupted by another
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.signal(WAKE, lambda number, _: handled.put(number))
+    signal.signal(WAKE, lambda number, _: wakes.put(number))
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     main = threading.main_thread().ident or 0
 
     def wake() -> None:
         while numbers := os.read(reader, 512):
             if {*numbers} - {WAKE}:
-                _interrupt(main, handled)
+                _interrupt(main, wakes)
 
     threading.Thread(target=wake, name="signals", daemon=True).start()
 
 
-def _interrupt(main: int, handled: queue.SimpleQueue[int]) -> None:
+def _interrupt(main: int, wakes: queue.SimpleQueue[int]) -> None:
     """Send `WAKE` to the main thread until it has handled it, and with it all pending signals."""
-    while not handled.empty():  # of an earlier one, which was sent more than once
-        handled.get()
+    while not wakes.empty():  # of an earlier one, which was sent more than once
+        wakes.get()
     pause = AGAIN
     while True:
         signal.pthread_kill(main, WAKE)
         try:
-            handled.get(timeout=pause)
+            wakes.get(timeout=pause)
         except queue.Empty:
             pause *= 2  # it is in a call of C that goes on, such as one that writes to a dead disk
         else:

@@ -63,8 +63,8 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     """Replace characters that a stream's encoding lacks by plain ones: `us` for `µs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    lacking = error.object[error.start : error.end]
-    return "".join(PLAIN.get(letter, "?") for letter in lacking), error.end
+    letters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
 
 
 def _safe(stream: TextIO | None) -> TextIO:

@@ -80,8 +80,8 @@ def find(kind: type[P], name: str) -> type[P]:
     if name not in plugins:
         from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
 
-        near = get_close_matches(name, plugins, 1, ALIKE)
-        suggestion = f"Did you mean {near[0]}? " if near else ""
+        guesses = get_close_matches(name, plugins, 1, ALIKE)
+        suggestion = f"Did you mean {guesses[0]}? " if guesses else ""
         raise SpecError(
             f"There is no {kind.__name__.lower()} {name!r}.",
             remedy=f"{suggestion}There are: {', '.join(plugins)}",

@@ -122,10 +122,10 @@ def check_toggles(
     """Refuse toggles of NCCL's peer-to-peer that could do nothing (SpecError)."""
     for (benchmark, params), condition in zip(checked, conditions, strict=True):
         toggles = [name for name in TOGGLES if name in condition.variables]
-        carried = benchmark.transport(params)
-        if toggles and carried not in ("", "nccl"):
+        transport = benchmark.transport(params)
+        if toggles and transport not in ("", "nccl"):
             raise SpecError(
-                f"{toggles[0]} is a variable of NCCL, and {benchmark.name} would use {carried}.",
+                f"{toggles[0]} is a variable of NCCL, and {benchmark.name} would use {transport}.",
                 means="The two conditions would be the same.",
                 remedy="Let NCCL carry the messages, on hosts with GPUs: "
                 f"{BY_NCCL.get(benchmark.name, 'cluster bench collectives --transport nccl')}",

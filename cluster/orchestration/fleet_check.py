@@ -92,27 +92,27 @@ def judge_fleet(run: Run) -> FleetVerdict:
         devices=params.devices,
     )
     tests = pair_tests(run.measurements)
-    diagnosed = _diagnose(fleet, tests, record.machines, simulator.routes if simulator else None)
+    diagnosis = _diagnose(fleet, tests, record.machines, simulator.routes if simulator else None)
     if fleet.limit and not (params.limit or fleet.devices or fleet.foreign):
-        diagnosed = _with_own_links(diagnosed, record.machines, tests)
-    confirmed = confirmations(diagnosed, tests) if params.confirm else {}
+        diagnosis = _with_own_links(diagnosis, record.machines, tests)
+    confirmed = confirmations(diagnosis, tests) if params.confirm else {}
     is_complete = len(record.environment) == len(record.machines)
     differences = drifts(dict(enumerate(record.environment))) if is_complete else ()
     before = store.verdict(run.folder)
-    risen = counter_changes(diagnosed, tests)
-    good = good_hosts(diagnosed, len(fleet.names))
+    risen = counter_changes(diagnosis, tests)
+    good = good_hosts(diagnosis, len(fleet.names))
     complete = partial(_with_step, params, record.spec.name, confirmed, (differences, good))
     findings = [
         replace(complete(finding), counters=risen.get(place, ()))
-        for place, finding in enumerate(diagnosed.findings)
+        for place, finding in enumerate(diagnosis.findings)
     ]
-    suspects = enumerate(diagnosed.suspects, len(findings))
+    suspects = enumerate(diagnosis.suspects, len(findings))
     verdict = replace(
-        diagnosed,
+        diagnosis,
         suspects=tuple(replace(s, counters=risen.get(place, ())) for place, s in suspects),
         run=str(run.folder),
-        blamed=tuple(findings[: len(diagnosed.blamed)]),
-        observations=tuple(findings[len(diagnosed.blamed) :]),
+        blamed=tuple(findings[: len(diagnosis.blamed)]),
+        observations=tuple(findings[len(diagnosis.blamed) :]),
         simulated=record.simulated,
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
@@ -130,12 +130,12 @@ def _diagnose(
         return diagnose_devices(fleet, tests)
     if fleet.foreign:
         return diagnose_foreign(fleet, tests)
-    diagnosed = diagnose(fleet, tests, routes)
+    diagnosis = diagnose(fleet, tests, routes)
     if not machines or any(machine.address != LOOPBACK for machine in machines):
-        return diagnosed
+        return diagnosis
     # without a network, what differs is the load of processors: no part is at fault
     return replace(
-        diagnosed,
+        diagnosis,
         verdict="UNDECIDED",
         blamed=(),
         observations=(),
@@ -204,8 +204,8 @@ def _with_step(
     step = NextStep(command="check", arguments=arguments) if pairs and not params.foreign else None
     result = confirmed.get(finding.place)
     holds, words = (result.holds, confirmation_words(result)) if result else (False, "")
-    explained = causes(finding, *drift)
-    return replace(finding, step=step, confirmed=words, holds=holds, causes=explained)
+    reasons = causes(finding, *drift)
+    return replace(finding, step=step, confirmed=words, holds=holds, causes=reasons)
 
 
 class WithinRunParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,8 +254,8 @@ def judge_within(run: Run) -> FleetVerdict:
         )
         verdict = with_words(diagnose_devices(fleet, tests), fleet, tests)
     several = len({measurement.host for measurement in measurements}) > 1
-    assumed = (PairAssumption("fastest_copy"), PairAssumption("one_kind"))
-    assumptions = tuple(map(assumption_words, assumed[: bool(measurements) + several]))
+    candidates = (PairAssumption("fastest_copy"), PairAssumption("one_kind"))
+    assumptions = tuple(map(assumption_words, candidates[: bool(measurements) + several]))
     return write_verdict(replace(verdict, run=str(run.folder), assumptions=assumptions), run)
 
 

@@ -63,8 +63,8 @@ def judge_placement(run: Run) -> Placement:
     rows, columns = np.triu_indices(len(names), 1)
     groups, values = nearness.groups, latency[rows, columns]
     numbers = np.array(groups)
-    near = numbers[rows] == numbers[columns] if groups else np.zeros(len(rows), np.bool_)
-    halves = (values[near], values[~near]) if groups else ()
+    is_near = numbers[rows] == numbers[columns] if groups else np.zeros(len(rows), np.bool_)
+    halves = (values[is_near], values[~is_near]) if groups else ()
     medians = [float(np.nanmedian(half)) for half in halves]
     nested = layers_of(latency, groups) if groups else ()
     layers = tuple(compared(layer, nested) for layer in topology.layers)

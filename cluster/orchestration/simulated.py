@@ -60,15 +60,15 @@ def simulate(state: ClusterState, request: JobRequest, listener: Listener) -> Ru
     )
     unfinished = outcome_words("simulation_stopped")  # nobody can wait for it
     store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))
-    waiting = []
+    batch = []
     for measurement in values:
-        waiting.append(measurement)
-        if len(waiting) >= AT_ONCE:
-            store.append(folder, waiting)
-            listener.measured(waiting)
-            waiting = []
-    store.append(folder, waiting)
-    listener.measured(waiting)
+        batch.append(measurement)
+        if len(batch) >= AT_ONCE:
+            store.append(folder, batch)
+            listener.measured(batch)
+            batch = []
+    store.append(folder, batch)
+    listener.measured(batch)
     phases = {"run": time.time() - start}
     store.write(folder, msgspec.structs.replace(record, status="done", phases=phases))
     return store.read(folder)

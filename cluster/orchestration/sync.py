@@ -49,10 +49,10 @@ class IgnoreRules:
         if self.ignores(""):
             self._specs.clear()
 
-    def read(self, folder: Path, inside: str = "", prefix: str = "") -> None:
+    def read(self, folder: Path, path: str = "", prefix: str = "") -> None:
         """Read the patterns of a folder, if it has any.
 
-        `inside` is the folder's path in the tree, or `prefix` the path of the tree in the folder;
+        `path` is the folder's path in the tree, or `prefix` the path of the tree in the folder;
         both end with `/`.
         """
         files = (folder / GIT / "info" / "exclude", folder / IGNORE)
@@ -61,12 +61,12 @@ class IgnoreRules:
             from pathspec import GitIgnoreSpec  # noqa: PLC0415 - few commands sync
 
             lines = "\n".join(texts).splitlines()
-            self._specs[inside, prefix] = GitIgnoreSpec.from_lines(lines)
+            self._specs[path, prefix] = GitIgnoreSpec.from_lines(lines)
 
     def ignores(self, name: str) -> bool:
         """Return whether a name is ignored, if its folder is not; a folder ends with `/`."""
-        inside = {key for key in self._specs if name.startswith(key[0])}
-        for key in sorted(inside, key=lambda key: (len(key[0]), -len(key[1])), reverse=True):
+        keys = {key for key in self._specs if name.startswith(key[0])}
+        for key in sorted(keys, key=lambda key: (len(key[0]), -len(key[1])), reverse=True):
             path = key[1] + name[len(key[0]) :]
             included = self._specs[key].check_file(path).include if path else None
             if included is not None:
@@ -107,18 +107,18 @@ def read_tree(path: str | Path, runs: Path, excluded: Collection[Path] = ()) -> 
     entries: dict[str, TreeEntry] = {}
     left_out: list[str] = []
 
-    def walk(folder: str, inside: str) -> None:
-        rules.read(Path(folder), inside=inside)
+    def walk(folder: str, path: str) -> None:
+        rules.read(Path(folder), path=path)
         with os.scandir(folder) as entries_there:
             for item in sorted(entries_there, key=lambda item: item.name):
                 if entry := _entry(item):
                     is_folder = entry.kind == "d"
-                    name = inside + item.name + "/" * is_folder
+                    name = path + item.name + "/" * is_folder
                     stays = is_folder and (stays_here(Path(item), runs) or Path(item) in excluded)
                     if entry.kind == "?" or stays or item.name == GIT or rules.ignores(name):
                         left_out.append(name)
                         continue
-                    entries[inside + item.name] = entry
+                    entries[path + item.name] = entry
                     if is_folder:
                         walk(item.path, name)
 

@@ -52,8 +52,8 @@ def watch_usage(
     cluster.install()
     watch.proven = link_rates(cluster)
     if not count:
-        again = [m for m in distinct(cluster.machines) if m.name in absent]
-        shells |= {machine.name: cluster.remote.shell(machine) for machine in again}
+        machines = [m for m in distinct(cluster.machines) if m.name in absent]
+        shells |= {machine.name: cluster.remote.shell(machine) for machine in machines}
     # not `try_each`, which at Ctrl-C waits until all calls have ended: these begin again
     calls = {name: start(partial(watch.look, name, shell)) for name, shell in shells.items()}
     try:
@@ -81,8 +81,8 @@ class _Watch:
     def report(self, name: str, error: ClusterError) -> None:
         """Say that a host does not answer."""
         self._silent.add(name)
-        none = HostUsage(at=time.time(), seconds=0, processor=0, memory=0, sent=0, received=0)
-        self._on_usage(replace(none, host=name, reason=error.what))
+        usage = HostUsage(at=time.time(), seconds=0, processor=0, memory=0, sent=0, received=0)
+        self._on_usage(replace(usage, host=name, reason=error.what))
 
     def look(self, name: str, shell: Shell) -> ClusterError | None:
         """Look at a host, and again if it does not answer; return why it does not in the end."""
@@ -200,9 +200,9 @@ def _reasons(output: str, most: float) -> Iterator[str]:
     times = [[int(word) for word in line.split()[1:9]] for line in lines if line[:4] == "cpu "]
     if len(times) == 2:  # noqa: PLR2004 - the probe reads it twice
         ticks = [b - a for a, b in zip(*times, strict=True)]
-        used = 1 - sum(ticks[IDLE]) / max(1, sum(ticks))
-        if used > most:
-            yield outcome_words("cores_used", used)
+        share = 1 - sum(ticks[IDLE]) / max(1, sum(ticks))
+        if share > most:
+            yield outcome_words("cores_used", share)
     apps = [line for line in lines if line.strip().isdigit()]
     if apps:
         yield outcome_words("gpus_used", len(apps))

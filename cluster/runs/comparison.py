@@ -48,8 +48,8 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         from cluster.reports.html_page import tables_html  # noqa: PLC0415 - only for notebooks
         from cluster.reports.tables import comparison_tables  # noqa: PLC0415 - only for notebooks
 
-        differing, cells = comparison_tables(self)
-        return tables_html([cells, differing])
+        differences, cells = comparison_tables(self)
+        return tables_html([cells, differences])
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the data points as columns, one row each.
@@ -103,9 +103,9 @@ def compare(
             and 1.
     """
     first, second = _runs(base), _runs(other)
-    if twice := {run.folder for run in first} & {run.folder for run in second}:
+    if overlap := {run.folder for run in first} & {run.folder for run in second}:
         raise SpecError(
-            f"A run cannot be compared with itself: {min(twice).name} is on both sides.",
+            f"A run cannot be compared with itself: {min(overlap).name} is on both sides.",
             remedy="Name another run: cluster.runs() lists them.",
         )
     return compare_groups(side(first), side(second), threshold)

@@ -23,8 +23,8 @@ def read_dumps(paths: Sequence[str | Path]) -> tuple[list[Snapshot], tuple[str, 
     unread = []
     count = 0
     for path in map(Path, paths):
-        inside = (f for f in sorted(path.rglob("*")) if f.is_file() and f.name != ANSWER)
-        for file in inside if path.is_dir() else [path]:
+        files = (f for f in sorted(path.rglob("*")) if f.is_file() and f.name != ANSWER)
+        for file in files if path.is_dir() else [path]:
             count += 1
             if count > MOST_FILES:
                 raise SpecError(f"There are more than {MOST_FILES} files.")

@@ -401,8 +401,8 @@ def _is_plain_word(word: str) -> bool:
 def _is_plain_part(part: str) -> bool:
     if part in _SPECIAL or _NUMBER.fullmatch(part) or _MODEL.fullmatch(part):
         return True
-    if mixed := _MIXED.fullmatch(part):
-        return mixed[1] in _LOWER
+    if match := _MIXED.fullmatch(part):
+        return match[1] in _LOWER
     return all(_is_known(label) for label in part.split("."))
 
 
@@ -468,7 +468,7 @@ def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
     ]
     # RO-Crate 1.1, https://w3id.org/ro/crate/1.1
     spec = {"@id": "https://w3id.org/ro/crate/1.1"}
-    described = {"@id": CRATE, "@type": "CreativeWork", "conformsTo": spec, "about": {"@id": "./"}}
+    metadata = {"@id": CRATE, "@type": "CreativeWork", "conformsTo": spec, "about": {"@id": "./"}}
     logs = ", but those in the logs are not" if with_logs else ""
     dataset = {
         "@id": "./",
@@ -479,7 +479,7 @@ def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
         "hasPart": [{"@id": file["@id"]} for file in files],
     }
     graph = {"@context": "https://w3id.org/ro/crate/1.1/context"}
-    crate = _json({**graph, "@graph": [described, dataset, *files]})
+    crate = _json({**graph, "@graph": [metadata, dataset, *files]})
     parts = (*parts, SharedPart(name=CRATE, text=crate))
     shared_run = SharedRun(
         format=FORMAT, version=VERSION, simulated=run.record.simulated, parts=parts
@@ -576,8 +576,8 @@ def _redacted_json(text: str) -> str:
             values = [msgspec.json.decode(portion) for portion in portions]
         except (msgspec.DecodeError, RecursionError):
             continue
-        cleaned = zip(portions, values, map(_without_secrets, values), strict=True)
-        return "".join(old if new == value else f"{_json(new)}\n" for old, value, new in cleaned)
+        triples = zip(portions, values, map(_without_secrets, values), strict=True)
+        return "".join(old if new == value else f"{_json(new)}\n" for old, value, new in triples)
     return _redacted(text)
 
 

@@ -113,8 +113,8 @@ def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
             path.write_text(text)
             return
         text.seek(0)
-        with path.open("wb") as out:
-            shutil.copyfileobj(text, out)
+        with path.open("wb") as file:
+            shutil.copyfileobj(text, file)
 
 
 def write_results(folder: Path, results: Iterable[Parsed]) -> None:
@@ -138,19 +138,19 @@ def record(folder: Path) -> Record:
             remedy="List the runs: cluster runs",
         ) from error
     try:
-        stored = decoders.decode(text, Record)
-        _check_depth(msgspec.json.decode(stored.params))
+        result = decoders.decode(text, Record)
+        _check_depth(msgspec.json.decode(result.params))
     except (*decoders.UNREADABLE, SpecError) as error:
         raise ParseError(
             f"{folder / RECORD} cannot be read: {error!s:.300}",
             remedy="It may come from another version of cluster.",
         ) from error
-    if stored.version != VERSION:
+    if result.version != VERSION:
         raise ParseError(
-            f"{folder / RECORD} has version {stored.version} of the format; this is {VERSION}.",
+            f"{folder / RECORD} has version {result.version} of the format; this is {VERSION}.",
             remedy="Read it with the version of cluster that wrote it.",
         )
-    return stored
+    return result
 
 
 def _check_depth(params: object) -> None:
@@ -170,7 +170,7 @@ def read(folder: Path) -> Run:
 
     A folder without a run raises a SpecError; an unreadable record or line, a ParseError.
     """
-    stored = record(folder)
+    run_record = record(folder)
     try:
         text = (folder / MEASUREMENTS).read_bytes()
     except FileNotFoundError:
@@ -178,16 +178,16 @@ def read(folder: Path) -> Run:
     warnings: tuple[str, ...] = ()
     if text and not text.endswith(b"\n"):
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
-    numbered = enumerate(files.complete_lines(text), 1)
+    lines = enumerate(files.complete_lines(text), 1)
     decode = decoders.decoder(Measurement).decode
-    values = tuple(_measurement(decode, folder, number, line) for number, line in numbered)
+    values = tuple(_measurement(decode, folder, number, line) for number, line in lines)
     return Run(
         folder=folder,
-        record=stored,
+        record=run_record,
         measurements=values,
         warnings=warnings,
         results=tuple(_results(folder)),
-        fleet=verdict(folder) or _without_verdict(folder, stored),
+        fleet=verdict(folder) or _without_verdict(folder, run_record),
     )
 
 

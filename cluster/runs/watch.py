@@ -153,8 +153,8 @@ def in_order(folders: Sequence[Path], events: Sequence[WatchEvent]) -> list[Path
     """
     place = {folder.name: index for index, folder in enumerate(folders)}
     measured = [event for event in events if event.outcome == "measured"]
-    logged = [place[run] for event in measured for run in event.runs if run in place]
-    pairs = zip(logged, accumulate(logged, max), strict=True)
+    places = [place[run] for event in measured for run in event.runs if run in place]
+    pairs = zip(places, accumulate(places, max), strict=True)
     after = {name: (latest, number) for number, (name, latest) in enumerate(pairs)}
     ages = sorted(range(len(folders)), key=lambda index: after.get(index, (index, -1)))
     return [folders[index] for index in ages]
@@ -241,7 +241,7 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
             )
             for change, start, end in zip(found_points, ends, ends[2:], strict=False)
         )
-        spared = has_alarm and point.metric != MEMORY and HOST not in point.params
+        is_spared = has_alarm and point.metric != MEMORY and HOST not in point.params
         yield WatchedSeries(
             cluster=cluster,
             metric=point.metric,
@@ -252,7 +252,7 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
             last=values[-1],
             at=records[-1].at,
             baseline=median(values[changes[-1].point.at if changes else 0 :]),
-            state="watch" if now == "alarm" and spared else now,
+            state="watch" if now == "alarm" and is_spared else now,
             changes=changes,
         )
 

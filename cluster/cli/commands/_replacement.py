@@ -49,11 +49,11 @@ def replace(
         ):
             remedy = f"See it again: cluster ls {cluster.name}"
             raise SpecError("Nothing was replaced.", remedy=remedy)
-        with ExitStack() as waiting:  # shows how far the new ones are until they are tested
-            on_state = waiting.enter_context(HostProgress(console(stderr=True, quiet=False)))
+        with ExitStack() as stack:  # shows how far the new ones are until they are tested
+            on_state = stack.enter_context(HostProgress(console(stderr=True, quiet=False)))
 
             def test_new(pairs: Sequence[tuple[int, int]]) -> Run:
-                waiting.close()  # the tests show their own progress
+                stack.close()  # the tests show their own progress
                 return test(pairs)
 
             with on_failure(lambda: _say_what_is_left(cluster)):
@@ -77,7 +77,7 @@ def _test(cluster: Cluster, bench: Request, pairs: Sequence[tuple[int, int]]) ->
 
     params, options = bench.params, bench.options
     names = tuple(f"{source}-{target}" for source, target in pairs)
-    repeated = {name: params[name] for name in ("metric", "milliseconds")}
+    values = {name: params[name] for name in ("metric", "milliseconds")}
     with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
         return cluster.bench(
             PAIRS,
@@ -85,7 +85,7 @@ def _test(cluster: Cluster, bench: Request, pairs: Sequence[tuple[int, int]]) ->
             timeout=options.timeout,
             listener=live,
             pairs=names,
-            **repeated,
+            **values,
         )
 
 

@@ -124,18 +124,18 @@ class BenchCommand(flags.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         fields = plugins.load(Benchmark, self.name or "").Params.__struct_fields__
-        all_ = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         listed = {*fields, *SHOWN, ALL}
-        folded = (
+        extras = (
             []
             if ctx.params.get(ALL)
-            else [p for p in all_ if p.expose_value and p.name not in listed]
+            else [p for p in options if p.expose_value and p.name not in listed]
         )
         with formatter.section("Options"):
-            records = [p.get_help_record(ctx) for p in all_ if p not in folded]
+            records = [p.get_help_record(ctx) for p in options if p not in extras]
             formatter.write_dl([record for record in records if record])
-        if folded:
-            names = " ".join(param.opts[0] for param in folded)
+        if extras:
+            names = " ".join(param.opts[0] for param in extras)
             with formatter.section(f"More (explained by {HELP_ALL})"):
                 formatter.write_text(names)
 
@@ -190,8 +190,8 @@ def draw_lottery(spec: ClusterSpec, bench: Request) -> None:
             screen.print(f"Draw {number} of {draws}", soft_wrap=True)
             start, jobs = time.time(), options.launches or JOBS
             trial = Trial(name=f"draw {number}", params={}, variables={})
-            with HostProgress(screen) as waiting:
-                cluster = launch_spec(spec, waiting)
+            with HostProgress(screen) as progress:
+                cluster = launch_spec(spec, progress)
             try:
                 with JobProgress(stderr=options.json, launches=jobs) as live:
                     launch = partial(launch_once, cluster, bench, trial, live, f"{start:.3f}")

@@ -523,8 +523,8 @@ def _show_near(run: Run, *, as_json: bool) -> None:
 
 def refuse_unfit(typed: GateOptions, values: Mapping[str, object], *, limit: str | None) -> None:
     """Refuse flags of a gate without one, and with what a gate does not do (SpecError)."""
-    alone = None if values["--from"] else limit
-    flags = (("--within", typed.within), ("--busy", typed.busy or None), ("--limit", alone))
+    rate = None if values["--from"] else limit
+    flags = (("--within", typed.within), ("--busy", typed.busy or None), ("--limit", rate))
     names = [flag for flag, value in flags if value is not None]
     if not typed.gate:
         if names:
@@ -564,17 +564,17 @@ def pass_gate(cluster: Cluster, typed: GateOptions, bench: Request, limit: str |
     """Prove the hosts in the time, say what came of it, and end with its exit status."""
     # The seconds since this process began, which its user waits for, too: proc(5).
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    up = time.clock_gettime(time.CLOCK_BOOTTIME)
-    start = time.monotonic() - max(0.0, up - int(ticks) / os.sysconf("SC_CLK_TCK"))
+    uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
+    start = time.monotonic() - max(0.0, uptime - int(ticks) / os.sysconf("SC_CLK_TCK"))
     within = min(GATE_TIME if typed.within is None else parse_seconds(typed.within), LONGEST)
     params = {**bench.params, "limit": 0.0 if limit is None else parse_rate(limit)}
     listener = JobProgress(stderr=True)
-    repeated = typed_values(("metric", "grouping", "limit", "busy"))
+    values = typed_values(("metric", "grouping", "limit", "busy"))
 
     def work() -> bytes:
         gate = prove(
             cluster, within, busy=typed.busy, runs=bench.options.runs, listener=listener,
-            params=params, start=start, typed=repeated,
+            params=params, start=start, typed=values,
         )  # fmt: skip
         return msgspec.json.encode(gate)
 
@@ -582,7 +582,7 @@ def pass_gate(cluster: Cluster, typed: GateOptions, bench: Request, limit: str |
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     content = answer_by(start + (1 + LATE) * within, work)
     if content is None:
-        gate = prove_nothing(cluster, within, start, params, repeated)
+        gate = prove_nothing(cluster, within, start, params, values)
     else:
         gate = decoders.decode(content, Gate)
     if bench.options.json:

@@ -95,9 +95,9 @@ def _groups(root: Path, names: list[str], factor: str | None) -> Sequence[compar
         [f for word in words.split(",") if word for f in store.find_launches(root, word)]
         for words in names
     ]
-    if twice := [folder for folder in sides[0] if folder in sides[1]]:
+    if overlap := [folder for folder in sides[0] if folder in sides[1]]:
         raise SpecError(
-            f"A run cannot be compared with itself: {relative_path(twice[0])} is on both sides.",
+            f"A run cannot be compared with itself: {relative_path(overlap[0])} is on both sides.",
             remedy="Name two different runs; they are listed by: cluster runs",
         )
     return [side(list(map(store.read, folders))) for folders in sides]
@@ -186,13 +186,13 @@ def measure_again(
 
 
 def _print_conditions(record: Record, launches: int) -> None:
-    again = record.spec
+    spec = record.spec
     print_lines(
-        f"Again {record.id}: {record.benchmark} on {again.hosts} x {again.ranks_per_host} "
+        f"Again {record.id}: {record.benchmark} on {spec.hosts} x {spec.ranks_per_host} "
         f"ranks, {launches} launch(es), with the same parameters"
         f"{' and ' + ', '.join(record.variables) if record.variables else ''}.",
         "What it ran on, and a repetition cannot choose:",
-        f"  provider: {again.provider}, {again.instance or 'its own machines'}",
+        f"  provider: {spec.provider}, {spec.instance or 'its own machines'}",
     )
     if record.order:
         print_lines("  its ranks were placed along a placement of its cluster (--order near)")

@@ -173,8 +173,8 @@ def command(
             word, style = ("ok  ", "green") if check.ok else ("BAD ", "bold red")
             if check.missing:
                 word, style = "-   ", "none"
-            needed = f" (for {check.needed_for})" if check.needed_for else ""
-            lines = [f"{word}  {check.what}: {check.found}{needed}"]
+            purpose = f" (for {check.needed_for})" if check.needed_for else ""
+            lines = [f"{word}  {check.what}: {check.found}{purpose}"]
             if check.remedy and (check.missing or not check.ok):
                 lines.append(f"      {check.remedy}")
             for part in (part for line in lines for part in wrapped(line, screen_width())):

@@ -62,7 +62,7 @@ def command(
                 means="; ".join(unread[:3]),
             )
         answer = diagnose(snapshots)
-        again = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
+        advice = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
     else:
         cluster = attach(words[0])
         jobs = words[1:] or list(cluster.jobs.running())
@@ -76,7 +76,7 @@ def command(
                 f"No job runs on {cluster.name}.", remedy=f"cluster status {cluster.name}"
             )
         answer, folder = cluster.jobs[jobs[0]].look_for_hang(native=native)
-        evidence, again = str(folder), f"cluster hang {' '.join(words)}"
+        evidence, advice = str(folder), f"cluster hang {' '.join(words)}"
     if native and "native_stacks" not in answer.sources:
         sys.stderr.write(
             "No native stack was read: eu-stack and eu-addr2line (of elfutils) are not on the "
@@ -84,17 +84,17 @@ def command(
         )
     line = answer_line(answer)
     reply = HangReply(answer=answer, line=line, unread=unread, evidence=evidence)
-    show(reply, again, json=json)
+    show(reply, advice, json=json)
     raise Exit(FAILED if answer.verdict == "hung" else 0)
 
 
-def show(reply: HangReply, again: str, *, json: bool) -> None:
+def show(reply: HangReply, advice: str, *, json: bool) -> None:
     if json:
         print_json(reply)
         return
     for text in reply.unread[:5]:
         sys.stderr.write(printable(f"Not read: {text}\n"))
-    waited = waited_line(reply.answer, live=bool(reply.evidence))
-    lines = [*answer_lines(reply.answer, again), waited]
+    wait_line = waited_line(reply.answer, live=bool(reply.evidence))
+    lines = [*answer_lines(reply.answer, advice), wait_line]
     evidence = f"Evidence: {reply.evidence}" if reply.evidence else ""
     print_lines(*map(printable, filter(None, (*lines, evidence))))

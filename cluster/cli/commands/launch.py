@@ -61,10 +61,10 @@ def command(
     def tell(line: str) -> None:
         sys.stderr.write(f"{line}\n")
 
-    with HostProgress(console(stderr=True)) as waiting:
+    with HostProgress(console(stderr=True)) as progress:
         cluster, jobs = launch_file(
             launch,
-            waiting,
+            progress,
             confirm=lambda plan: confirm_cost(launch.spec, plan, tell, yes=yes),
             replace=replace,
             keep=keep,

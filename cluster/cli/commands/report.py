@@ -88,11 +88,11 @@ def read_all(root: Path, names: Sequence[str], last: int = 0) -> list[Run]:
     return read_runs
 
 
-def write(out: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
     """Write a file, and print its path (SpecError)."""
-    write_file(out, content)
-    stream = sys.stderr if out.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout
-    stream.write(f"Written: {relative_path(out.absolute())}\n")
+    write_file(path, content)
+    stream = sys.stderr if path.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout
+    stream.write(f"Written: {relative_path(path.absolute())}\n")
 
 
 def set_font_cache() -> None:

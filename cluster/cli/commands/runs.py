@@ -137,7 +137,7 @@ def _entries(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]
 def _row(place: Place) -> RunRow:
     folder, address = place
     record = store.record(folder)
-    imported = record.spec.provider == IMPORTED
+    is_imported = record.spec.provider == IMPORTED
     return RunRow(
         run=address,
         name=record.spec.name,
@@ -151,7 +151,7 @@ def _row(place: Place) -> RunRow:
         description=record.description,
         expected=record.expected,
         simulated=record.simulated,
-        logs=tuple(sorted(path.name for path in (folder / RAW).glob("*"))) if imported else (),
+        logs=tuple(sorted(path.name for path in (folder / RAW).glob("*"))) if is_imported else (),
     )
 
 
@@ -159,5 +159,5 @@ def _entry(place: Place) -> Entry:
     folder, address = place
     run = store.read(folder)
     name = str(relative_path(folder)) if address == str(folder) else address
-    lacking = tuple(missing_series(run.record, run.missing))
-    return Entry(place=name, record=run.record, summaries=run.summary(), gaps=lacking)
+    gaps = tuple(missing_series(run.record, run.missing))
+    return Entry(place=name, record=run.record, summaries=run.summary(), gaps=gaps)

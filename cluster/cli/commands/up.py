@@ -65,13 +65,13 @@ def command(
     def confirm(plan: Plan) -> None:
         confirm_cost(spec, plan, lambda line: sys.stderr.write(f"{line}\n"), yes=yes)
 
-    with HostProgress(console(stderr=True)) as waiting:
-        cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace, proof=proof)
+    with HostProgress(console(stderr=True)) as progress:
+        cluster = launch_spec(spec, progress, confirm=confirm, replace=replace, proof=proof)
         if proof:
-            answer = prove_launch(cluster, proof, waiting, keep=preparation.keep).answer
+            answer = prove_launch(cluster, proof, progress, keep=preparation.keep).answer
             sys.stderr.write(f"{answer}\n")
         if preparation.install:
-            cluster.install(on_state=waiting)
+            cluster.install(on_state=progress)
         if script:
             set_up(cluster, script, keep=preparation.keep)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)

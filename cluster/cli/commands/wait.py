@@ -31,8 +31,8 @@ def command(name: flags.ClusterName, job: flags.AnyJob = "") -> None:
     except KeyboardInterrupt:
         sys.stderr.write(f"The job goes on. To stop it: cluster down {name}\n")
         raise
-    again = f"cluster fetch {name} {job}".rstrip()
-    sys.stdout.write(f"It ended with exit status {code}. Then: {again}\n")
+    step = f"cluster fetch {name} {job}".rstrip()
+    sys.stdout.write(f"It ended with exit status {code}. Then: {step}\n")
     raise Exit(code)
 
 

@@ -176,8 +176,8 @@ def _cron_times(every: float) -> str:
 
 def _systemd_word(word: str) -> str:
     """Quote a word of ExecStart: systemd.service(5) and systemd.syntax(7)."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{escaped}"' if re.search(r"[\s'\";]", escaped) else escaped
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{text}"' if re.search(r"[\s'\";]", text) else text
 
 
 SHOW, HELP = "show", ("--help", "-h")
@@ -196,12 +196,12 @@ def show(
     """
     folder = store.root(root)
     selection = tuple(names or watches.names(folder))
-    watched = tuple(series for name in selection for series in watched_series(name, runs=folder))
+    all_series = tuple(series for name in selection for series in watched_series(name, runs=folder))
     if json:
-        print_json(watched)
+        print_json(all_series)
     else:
-        _print(folder, selection, watched)
-    raise Exit(GATE_HIT if any(s.state == "alarm" for s in watched) else 0)
+        _print(folder, selection, all_series)
+    raise Exit(GATE_HIT if any(s.state == "alarm" for s in all_series) else 0)
 
 
 def _print(root: Path, names: Sequence[str], series: Sequence[WatchedSeries]) -> None:
@@ -223,16 +223,16 @@ def _print(root: Path, names: Sequence[str], series: Sequence[WatchedSeries]) ->
         for change in s.changes:
             factors = (f"  changed with it: {text}" for text in factor_texts(change))
             print_lines(change_text(s, change), *factors)
-    needed = _enough()
-    if series and max(s.runs for s in series) < needed:
-        print_lines(f"{needed} runs are needed before a change differs from noise.")
+    count = _enough()
+    if series and max(s.runs for s in series) < count:
+        print_lines(f"{count} runs are needed before a change differs from noise.")
     for name in names:  # and what became of the newest attempt, if it did not measure
         attempts = [e for e in watches.events(root, name) if e.outcome != "told"]
         if attempts and attempts[-1].outcome != "measured":
             last = attempts[-1]
-            when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last.at))
+            stamp = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last.at))
             outcome = "a failure" if last.outcome == "failed" else last.outcome
-            print_lines(f"{name}: the newest attempt, {when} UTC, was {outcome}: {last.reason}")
+            print_lines(f"{name}: the newest attempt, {stamp} UTC, was {outcome}: {last.reason}")
 
 
 def _last_change(series: WatchedSeries) -> str:
@@ -309,8 +309,8 @@ def _report(root: Path, watch: Watch) -> int:
     # return the series whose alarm was announced: once, though it lasts for a few runs
     events = watches.events(root, watch.name)
     measured = [index for index, event in enumerate(events) if event.outcome == "measured"]
-    since = measured[-ALARMED] if len(measured) >= ALARMED else 0
-    known_alarms = {event.series for event in events[since:] if event.outcome == "told"}
+    start = measured[-ALARMED] if len(measured) >= ALARMED else 0
+    known_alarms = {event.series for event in events[start:] if event.outcome == "told"}
     for alarm in alarms:
         series_name = f"{alarm.metric} {format_point(alarm.params)} {alarm.definition}"
         lines = [change_text(alarm, alarm.changes[-1]), *factor_texts(alarm.changes[-1])]
@@ -337,9 +337,9 @@ def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
 
 
 def _note(
-    root: Path, name: str, outcome: Outcome, why: str, runs: tuple[str, ...] = (), series: str = ""
+    root: Path, name: str, outcome: Outcome, text: str, runs: tuple[str, ...] = (), series: str = ""
 ) -> None:
-    event = WatchEvent(at=time.time(), outcome=outcome, reason=why, runs=runs, series=series)
+    event = WatchEvent(at=time.time(), outcome=outcome, reason=text, runs=runs, series=series)
     watches.note(root, name, event)
 
 

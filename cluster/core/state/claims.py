@@ -52,8 +52,8 @@ class Controller(Value, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        since = time.strftime("%F %T UTC", time.gmtime(self.at))
-        return f"{self.user}@{self.host}, process {self.pid}, since {since}: {self.command}"
+        start = time.strftime("%F %T UTC", time.gmtime(self.at))
+        return f"{self.user}@{self.host}, process {self.pid}, since {start}: {self.command}"
 
 
 class Claim(Value, frozen=True, kw_only=True):

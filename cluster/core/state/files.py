@@ -54,9 +54,9 @@ def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
 
 def read_file(file: str | Path, remedy: str = "", largest: int = LARGEST) -> bytes:
     """Read a whole regular file of at most `largest` bytes (SpecError)."""
-    with open_file(file, remedy) as opened:
+    with open_file(file, remedy) as stream:
         try:
-            content = opened.read(largest + 1)
+            content = stream.read(largest + 1)
         except OSError as error:
             raise SpecError(f"{file} cannot be read: {error.strerror}.", remedy=remedy) from error
     if len(content) > largest:

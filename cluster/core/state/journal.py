@@ -344,9 +344,9 @@ def entries_of(name: str) -> tuple[Entry, ...]:
 def unanswered(name: str) -> float:
     """Return when something was last requested whose answer the journal does not have, or 0."""
     entries = entries_of(name)
-    answered = {e.token for e in entries if isinstance(e, Answered)}
+    tokens = {e.token for e in entries if isinstance(e, Answered)}
     requests = (e for e in entries if isinstance(e, Requested))
-    return max((e.at for e in requests if e.token not in answered), default=0.0)
+    return max((e.at for e in requests if e.token not in tokens), default=0.0)
 
 
 def exists(name: str) -> bool:
@@ -374,8 +374,8 @@ def used_regions(provider: str) -> tuple[str, ...]:
         text = (state_folder() / REGIONS_FILE).read_bytes()
     except OSError:
         return ()
-    used = [decoders.decode(line, UsedRegion) for line in files.complete_lines(text)]
-    return tuple(dict.fromkeys(entry.region for entry in used if entry.provider == provider))
+    entries = [decoders.decode(line, UsedRegion) for line in files.complete_lines(text)]
+    return tuple(dict.fromkeys(entry.region for entry in entries if entry.provider == provider))
 
 
 def _launched(name: str) -> float:

@@ -46,10 +46,10 @@ def convert(
     valid, of_owner = kind.__struct_fields__, owner and f" of {owner}"
     unknown = sorted(set(options) - set(valid))
     if unknown:
-        near = get_close_matches(unknown[0], valid, 1)
+        guesses = get_close_matches(unknown[0], valid, 1)
         raise SpecError(
             f"There is no {noun} {unknown[0]!r}{of_owner}.",
-            means=f"Did you mean {near[0]!r}?" if near else "",
+            means=f"Did you mean {guesses[0]!r}?" if guesses else "",
             remedy=f"There are: {', '.join(valid) or 'none'}",
         )
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}

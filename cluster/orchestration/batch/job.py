@@ -209,7 +209,7 @@ def _reports(
     variables = [f"{name}={value}" for name, value in starter.env(layout).items()]
     # the batch system's variables would change what mpirun and srun do
     forgotten = [n for n in os.environ if n.startswith(BATCH_PREFIXES) and n != "SLURM_CONF"]
-    cleared = [word for name in forgotten for word in ("-u", name)]
+    flags = [word for name in forgotten for word in ("-u", name)]
     with (
         closing(LocalShell()) as shell,
         tempfile.TemporaryDirectory(
@@ -217,7 +217,7 @@ def _reports(
         ) as folder,
     ):
         words = ["sh", "-c", REPORT, "sh", folder, sys.executable]
-        argv = ["env", *cleared, *variables, *starter.argv(words, layout)]
+        argv = ["env", *flags, *variables, *starter.argv(words, layout)]
         result = shell.run(argv, timeout=LIMIT)
         reports = [
             (path.name.removeprefix(f"{FACTS}."), decoders.decode(path.read_bytes(), Facts))

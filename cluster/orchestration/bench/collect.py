@@ -130,9 +130,9 @@ def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
     reason = raw_text(folder, REASON).partition(ADVICE)[0]
     if reason and not is_explained:
         # if a rank was killed, this cause comes first
-        killed = result.exit_status is not None and _signal(result.exit_status)
+        was_killed = result.exit_status is not None and _signal(result.exit_status)
         result = msgspec.structs.replace(
-            result, reason=f"{result.reason} {reason}" if killed else reason
+            result, reason=f"{result.reason} {reason}" if was_killed else reason
         )
     if result.exit_status == TIMED_OUT:
         slower = find_slowdown(store.read(folder).measurements)
@@ -150,13 +150,13 @@ def _first_line(error: Exception) -> str:
 def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None:
     """Write the end of a job, and the seconds of its phases, into the record of its run."""
     record = store.record(folder)
-    closed = msgspec.structs.replace(
+    final_record = msgspec.structs.replace(
         record,
         phases={**record.phases, **phases},
         notes=(*record.notes, *raw_text(folder, NOTES_FILE).splitlines()),
         **msgspec.structs.asdict(result),
     )
-    store.write(folder, closed)
+    store.write(folder, final_record)
 
 
 def raise_unless_done(run: Run) -> Run:
@@ -268,11 +268,11 @@ def interrupts_ignored() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     # Signals are handled only in the main thread.
     is_main_thread = threading.current_thread() is threading.main_thread()
-    handled = {n: h for n, h in before.items() if is_main_thread and callable(h)}
-    for number in handled:
+    handlers = {n: h for n, h in before.items() if is_main_thread and callable(h)}
+    for number in handlers:
         signal.signal(number, lambda *_: None)  # child processes would inherit SIG_IGN
     try:
         yield
     finally:
-        for number, handler in handled.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -96,12 +96,12 @@ def make_request(
     state: ClusterState, name: str, options: RunOptions, params: Mapping[str, object]
 ) -> JobRequest:
     """Check a benchmark and its options, before anything is started (SpecError)."""
-    benchmark, checked = check_bench(state.spec, name, params, options.timeout)
+    benchmark, values = check_bench(state.spec, name, params, options.timeout)
     check_starter(options.starter, benchmark)
     runs, workdir = store.root(options.runs), options.workdir
     return JobRequest(
         benchmark=benchmark,
-        params=checked,
+        params=values,
         options=options,
         runs=runs,
         order=host_order(options.order, benchmark, runs, state),
@@ -114,11 +114,11 @@ def check_bench(
 ) -> tuple[Benchmark[Any], Any]:
     """Refuse a benchmark that a cluster could not run, before anything is launched (SpecError)."""
     benchmark = plugins.load(Benchmark, name)
-    checked = convert(params, benchmark.Params, "parameter")
-    benchmark.check(checked, spec.hosts * spec.ranks_per_host)
+    values = convert(params, benchmark.Params, "parameter")
+    benchmark.check(values, spec.hosts * spec.ranks_per_host)
     if not 0 < timeout <= LONGEST:
         raise SpecError(f"--timeout is {timeout:g} s; it must be more than 0 and at most 30 days.")
-    return benchmark, checked
+    return benchmark, values
 
 
 def host_order(
@@ -161,12 +161,12 @@ def check_on_hosts(
     """Choose the starter, and check what only the hosts know; prepare a profiler."""
     options, condition = request.options, request.options.condition
     hosts = with_starter(hosts, options.starter, request.benchmark, shells)
-    needed = request.benchmark.memory(request.params, max(hosts.layout.slots.values()))
+    size = request.benchmark.memory(request.params, max(hosts.layout.slots.values()))
     for fact in hosts.facts:
         limits = [fact.memory, *([fact.cgroup_memory] if fact.cgroup_memory else [])]
-        if 0 < min(limits) < needed:
+        if 0 < min(limits) < size:
             raise SpecError(
-                f"{request.benchmark.name} would allocate {format_bytes(needed)} for messages on "
+                f"{request.benchmark.name} would allocate {format_bytes(size)} for messages on "
                 f"{fact.host}, which has {format_bytes(min(limits))} of memory.",
                 means="Nothing was started.",
                 remedy="Choose smaller --sizes.",
@@ -358,8 +358,8 @@ def _refuse_unknown(checked: Iterable[str], parameters: list[str]) -> None:
     for name in checked:
         if name in parameters:
             continue
-        near = get_close_matches(name, parameters, SHOWN, ALIKE)
-        similar = f"Did you mean {' or '.join(near)}? " if near else ""
+        guesses = get_close_matches(name, parameters, SHOWN, ALIKE)
+        similar = f"Did you mean {' or '.join(guesses)}? " if guesses else ""
         raise SpecError(
             f"Open MPI has no MCA parameter {name!r} on these hosts, so it would have no effect.",
             remedy=f"{similar}List them: ompi_info --param all all --level 9",

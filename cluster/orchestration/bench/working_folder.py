@@ -50,8 +50,8 @@ def find_files(path: str | Path, runs: Path) -> WorkingFolder:
         files, size = [], 0
         for file in _files(top, runs.resolve()):
             files.append(file.relative_to(top))
-            with file.open("rb") as opened:
-                size += os.fstat(opened.fileno()).st_size
+            with file.open("rb") as stream:
+                size += os.fstat(stream.fileno()).st_size
             if size > MOST_BYTES or len(files) > MOST_FILES:
                 raise SpecError(
                     f"The working folder {top} is too large to be copied to the hosts.",

@@ -67,7 +67,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
     @cached_property
     def layout(self) -> Layout:
         """Which hosts run how many ranks."""
-        several, meshed, job = self.several, self.is_meshed, self.machines[0].job
+        several, is_mesh, job = self.several, self.is_meshed, self.machines[0].job
         names = tuple(machine.id for machine in self.machines)
         folder = posixpath.join(self.facts[0].home, self.machines[0].folder) if several else ""
         sharing = Counter(fact.boot for fact in self.facts)
@@ -78,7 +78,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
             sharing=max(sharing.values(), default=1),
             root=any(fact.user == "root" for fact in self.facts),
             networks=find_common_network(self.examined, self.facts).networks if several else (),
-            ssh_config=ssh_mesh.config_file(folder) if meshed else "",
+            ssh_config=ssh_mesh.config_file(folder) if is_mesh else "",
             allocation=Allocation(job=job, names=names, system=self.system, pmi=self.pmi)
             if job
             else None,
@@ -89,15 +89,15 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
         """Environment variables that every rank needs for the MPI that is installed."""
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
-        needed = variables(self.environment) if self.environment else {}
+        settings = variables(self.environment) if self.environment else {}
         libraries = self.libraries
         if not libraries and self.environment and self.environment.libraries:
             from cluster.remote.environment import benchmark_libraries  # noqa: PLC0415 - few want any
 
-            inside = benchmark_libraries.folder(self.environment.libraries)
-            libraries = posixpath.join(self.facts[0].home, self.machines[0].folder, inside)
+            subfolder = benchmark_libraries.folder(self.environment.libraries)
+            libraries = posixpath.join(self.facts[0].home, self.machines[0].folder, subfolder)
         path = {"PYTHONPATH": libraries} if libraries else {}
-        return {**needed, **path, **libfabric.variables(self.fabric)}
+        return {**settings, **path, **libfabric.variables(self.fabric)}
 
     @cached_property
     def fabric(self) -> str:

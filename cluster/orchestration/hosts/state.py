@@ -123,8 +123,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
         if not count:
             return self
         before = self.obtained if self.spec.groups else 0  # of other groups, or zones
-        obtained = min(self.spec.hosts, before + count)
-        return replace(self, obtained=obtained, power=self.power or (timestamp,))
+        total = min(self.spec.hosts, before + count)
+        return replace(self, obtained=total, power=self.power or (timestamp,))
 
     def _replaced(self, timestamp: float) -> ClusterState:
         """Take the machines that were kept, and what is known about each."""
@@ -203,7 +203,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         if not (self.power or self.proven):
             return None
         times = [*(self.power or (self.at,)), self.ended_at or timestamp]
-        seconds = sum(off - start for start, off in zip(times[::2], times[1::2], strict=False))
+        seconds = sum(end - start for start, end in zip(times[::2], times[1::2], strict=False))
         hosts = len(self.machines) or self.obtained
         extra = self.extra_seconds + self._added_seconds(self.ended_at or timestamp)
         cost = None if self.price is None else dollars(self.price, 1, hosts * seconds + extra)

@@ -143,10 +143,10 @@ class BenchJob(Job):
             for text in self._jobs.logs(self.bench).splitlines():
                 yield _line(text, "stdout")
             return
-        arrived: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
-        future = start(partial(self.watch, _Lines(arrived.put)))
-        future.add_done_callback(lambda _: arrived.put(None))
-        while (line := arrived.get()) is not None:
+        arrivals: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
+        future = start(partial(self.watch, _Lines(arrivals.put)))
+        future.add_done_callback(lambda _: arrivals.put(None))
+        while (line := arrivals.get()) is not None:
             yield line
         future.result()
 

@@ -478,10 +478,10 @@ def _part(names: tuple[str, ...], part: str) -> tuple[str, ...]:
     if all(not end or NUMBER.fullmatch(end) for end in (first, last)) and (first or colon):
         bounds = [int(end) if end else None for end in (first, last)]
         is_low = not colon and int(first) < -len(names)  # a slice would take the first host
-        selected = () if is_low else names[slice(*bounds)] if colon else names[int(first) :][:1]
+        selection = () if is_low else names[slice(*bounds)] if colon else names[int(first) :][:1]
     else:
-        selected = tuple(name for name in names if part in (name, name.split(".")[1]))
-    if not selected:
+        selection = tuple(name for name in names if part in (name, name.split(".")[1]))
+    if not selection:
         groups = dict.fromkeys(name.split(".")[1] for name in names)
         all_ = [*(groups if len(groups) > 1 else ()), *names]
         examples = ", ".join(all_[:4])
@@ -490,7 +490,7 @@ def _part(names: tuple[str, ...], part: str) -> tuple[str, ...]:
             f"{part!r} names none of the {len(names)} hosts.",
             remedy=f"Name them by number, range or name: 0, 1:, 0:2, {examples}{more}",
         )
-    return selected
+    return selection
 
 
 SETUP = "setup"  # of our folder on a host
@@ -537,7 +537,7 @@ def run_once(
     folders = {n: posixpath.join(machine.folder, SETUP, n) for n, machine in machines.items()}
 
     result = on_each(hosts.shells(), lambda n, shell: shell.exists(f"{folders[n]}/{key}.done"))
-    waiting = {name: shell for name, shell in hosts.shells().items() if not result[name]}
+    shells = {name: shell for name, shell in hosts.shells().items() if not result[name]}
 
     def run(name: str, shell: Shell) -> None:
         path, lines = f"{folders[name]}/{key}", deque[str](maxlen=TAIL_LINES)
@@ -562,5 +562,5 @@ def run_once(
             )
         shell.write("", f"{path}.done")
 
-    on_each(waiting, run)
-    return tuple(waiting)
+    on_each(shells, run)
+    return tuple(shells)

@@ -147,18 +147,18 @@ class Job:
             HostErrors: several of these; each is listed.
         """
         deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
-        answered = time.monotonic()
+        last_answer = time.monotonic()
         while True:
             states = self.states()
             silent = [error for error in states.values() if isinstance(error, ClusterError)]
-            answered = answered if silent else time.monotonic()
-            if self._begin_again(states, unreachable=time.monotonic() > answered + GIVE_UP):
-                answered = time.monotonic()
+            last_answer = last_answer if silent else time.monotonic()
+            if self._begin_again(states, unreachable=time.monotonic() > last_answer + GIVE_UP):
+                last_answer = time.monotonic()
                 continue
             if len(self._ended) == len(self.record.tasks):
                 break
             self._end_if_hung(states)
-            if silent and time.monotonic() > answered + GIVE_UP:
+            if silent and time.monotonic() > last_answer + GIVE_UP:
                 results(states)
             if time.monotonic() > deadline:
                 raise Timeout(
@@ -291,14 +291,14 @@ class Job:
         Raises:
             ClusterError: a host does not answer any more; its task may still run there.
         """
-        arrived: queue.SimpleQueue[Line | ClusterError | None] = queue.SimpleQueue()
+        arrivals: queue.SimpleQueue[Line | ClusterError | None] = queue.SimpleQueue()
         for task in self.record.tasks:
-            start(partial(self._collect, task, arrived.put, to_end=follow))
+            start(partial(self._collect, task, arrivals.put, to_end=follow))
         if follow and self.record.spec.hang_after is not None:
             start(self._watch_for_hang)
         failed = None
         for _ in self.record.tasks:
-            while isinstance(item := arrived.get(), Line):
+            while isinstance(item := arrivals.get(), Line):
                 yield item
             failed = failed or item
         if follow and self.record.restarts and self._begin_again(self.states(), unreachable=True):

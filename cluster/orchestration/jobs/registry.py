@@ -137,8 +137,8 @@ class NamedJobs(Mapping[str, Job]):
                 replaced=replaced,
             )
             with self._disk.lock():
-                again = structs.replace(record, attempts=(*record.attempts, attempt))
-                return self._start(again, self._hosts[",".join(hosts.names)])
+                new_record = structs.replace(record, attempts=(*record.attempts, attempt))
+                return self._start(new_record, self._hosts[",".join(hosts.names)])
 
     def _free_name(self, spec: TaskSpec) -> str:
         """Name a job after its program, with a number if that name is taken."""

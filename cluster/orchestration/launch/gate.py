@@ -214,13 +214,13 @@ class _Attempt(NamedTuple):
             yield
             return
 
-        rang = is_over = False
+        is_late = is_over = False
 
         def ring(_signal: int, _frame: FrameType | None) -> None:
-            nonlocal rang
+            nonlocal is_late
             if is_over:
                 return
-            rang = True
+            is_late = True
             signal.setitimer(signal.ITIMER_REAL, max(0.1, self._remaining()))
             _raise_time_over()
 
@@ -231,7 +231,7 @@ class _Attempt(NamedTuple):
             yield
         except Exception as error:
             # Interrupted in the wrong place, Python raises its own: "release unlocked lock".
-            if rang:
+            if is_late:
                 _raise_time_over(error)
             raise
         finally:

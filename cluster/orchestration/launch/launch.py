@@ -384,8 +384,8 @@ def _take_down(name: str) -> None:
         if isinstance(error, ClusterError):
             receipt = failed.receipt()
             if receipt and receipt.dollars is not None:
-                existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
-                error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
+                usage = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
+                error.means = f"{error.means}\n{usage}: ${receipt.dollars:.2f}.".strip()
 
 
 def plan_spec(

@@ -104,7 +104,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         raise SpecError(f"{path} has no name.", remedy='Name the cluster: name = "mine"')
     names = ("groups", "options", "files", "jobs", "fetch")
     groups, options, files, jobs, fetch = (_table(keys, key, path) for key in names)
-    checked = {
+    file_jobs = {
         name: convert(_job(name, job), FileJob, "key", f"the job {name!r}")
         for name, job in jobs.items()
     }
@@ -128,7 +128,7 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         proof=read_proof(values.prove),
         setup=read_script(script if is_file else values.setup) if values.setup else "",
         files={str(path.parent / source): str(target) for source, target in files.items()},
-        jobs=checked,
+        jobs=file_jobs,
         fetch={source: str(path.parent / str(folder)) for source, folder in fetch.items()},
         down=bool(values.down),
     )

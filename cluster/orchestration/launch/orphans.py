@@ -60,18 +60,18 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     error for each cluster or provider that could not be searched; a cluster that is being launched
     right now is no orphan.
     """
-    recorded = journal.names()
+    names = journal.names()
     errors: list[ClusterError] = []
     searched = [journals_searched()]
 
     orphans: list[Orphan] = []
-    for name in recorded:
+    for name in names:
         with collected(errors):
             orphans += [*_half_made(name)]
     for kind in plugins.names(Provider):
         with collected(errors):
             unknown = [*_of_provider(kind, tuple(regions), searched, everywhere=everywhere)]
-            orphans += [orphan for orphan in unknown if orphan.name not in recorded]
+            orphans += [orphan for orphan in unknown if orphan.name not in names]
     orphans += [  # files that ended jobs left in this machine's shared memory
         Orphan(
             name=scratch.job_of(path).name,
@@ -81,8 +81,8 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
         )
         for path in scratch.orphaned()
     ]
-    worded = (replace(o, why=outcome_words(o.reason, o.host)) for o in orphans)
-    return Search(orphans=tuple(worded), errors=tuple(errors), searched=tuple(searched))
+    findings = (replace(o, why=outcome_words(o.reason, o.host)) for o in orphans)
+    return Search(orphans=tuple(findings), errors=tuple(errors), searched=tuple(searched))
 
 
 def remove(orphan: Orphan) -> None:

@@ -37,7 +37,7 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
     """Return the hosts whose fault is confirmed; one that was lost is tested once more."""
     suspects = hosts_at_fault(verdict)
     confirmed_places = confirmations(verdict, pair_tests(run.measurements))
-    confirmed = {
+    findings = {
         h: b
         for h, b in suspects.items()
         if b.place in confirmed_places and confirmed_places[b.place].holds
@@ -49,8 +49,8 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
     if pairs:
         tests = pair_tests(test(pairs).measurements)
         answers = {h for pair in tests if pair.value for h in (pair.source, pair.target)}
-        confirmed |= {host: suspects[host] for host in silent - answers}
-    return dict(sorted(confirmed.items()))
+        findings |= {host: suspects[host] for host in silent - answers}
+    return dict(sorted(findings.items()))
 
 
 def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[HostReplacement, ...]:

@@ -109,8 +109,8 @@ def read_logs(
     SpecError says that a file cannot be read, a ParseError that no line was understood.
     """
     now = time.time()
-    with ExitStack() as opened:
-        copies = [opened.enter_context(SpooledTemporaryFile(IN_MEMORY)) for _ in files]
+    with ExitStack() as stack:
+        copies = [stack.enter_context(SpooledTemporaryFile(IN_MEMORY)) for _ in files]
         readings = tuple(
             _read_named(file, _copy_chunks(redact(log_chunks(file, stdin)), copy), format_)
             for file, copy in zip(files, copies, strict=True)
@@ -154,10 +154,10 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
     """Add operation, ranks, hosts and GPU to a result's parameters; the log overrides the user."""
     media = {d.id: d.medium for d in result.definitions}
     hosts = result.hosts or place.hosts
-    stated = place.operation if "collective" in media.values() else ""
-    logged = FACTORS.keys() & {*result.operation.split(OR)}
-    fits = bool(stated) and (not logged or stated in logged)
-    operation = stated if fits else result.operation
+    label = place.operation if "collective" in media.values() else ""
+    names = FACTORS.keys() & {*result.operation.split(OR)}
+    fits = bool(label) and (not names or label in names)
+    operation = label if fits else result.operation
     participants: dict[str, Scalar] = {"operation": operation, "ranks": result.ranks}
     participants = {key: value for key, value in participants.items() if value}
     if len(models) == 1:
@@ -169,8 +169,8 @@ def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]
 
     def placed(m: Measurement) -> Measurement:
         medium = media[m.definition]
-        inside = medium == "TCP" and result.hosts == 1  # otherwise, it is between two hosts
-        between = medium in BETWEEN or m.metric == LATENCY or inside
+        is_inside = medium == "TCP" and result.hosts == 1  # otherwise, it is between two hosts
+        between = medium in BETWEEN or m.metric == LATENCY or is_inside
         key = id(m.params), between
         if key not in merged:
             merged[key] = {**m.params, **participants, **(point if between else {})}
@@ -201,9 +201,9 @@ def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
 
     A SpecError says that it cannot be read, is damaged or no file, or has a line without an end.
     """
-    unpacked = _unpacked(file, _portions(file, stdin))
+    portions = _unpacked(file, _portions(file, stdin))
     length = 0  # of the line that is not yet complete
-    for chunk in unpacked:
+    for chunk in portions:
         rest = len(chunk) - chunk.rfind(b"\n") - 1
         length = rest if rest < len(chunk) else length + rest
         if length > LARGEST:
@@ -224,10 +224,10 @@ def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
         return
     unzip, size = zlib.decompressobj(wbits=GZIP_BITS), 0
     for chunk in chain((first,), chunks):
-        packed, portion = chunk, b""
-        while packed or len(portion) == PORTION:
+        data, portion = chunk, b""
+        while data or len(portion) == PORTION:
             try:
-                portion = unzip.decompress(packed, PORTION)
+                portion = unzip.decompress(data, PORTION)
             except zlib.error as error:
                 raise SpecError(
                     f"{file} begins as gzip does, and is damaged: {error}.",
@@ -240,9 +240,9 @@ def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
                     remedy="If it is a log all the same: gzip -dc FILE | cluster judge -",
                 )
             yield portion
-            packed = unzip.unconsumed_tail
+            data = unzip.unconsumed_tail
             if unzip.eof:  # another file may follow, as with `cat a.gz b.gz`
-                packed, portion = unzip.unused_data, b""
+                data, portion = unzip.unused_data, b""
                 unzip = zlib.decompressobj(wbits=GZIP_BITS)
 
 
@@ -274,9 +274,9 @@ def _files_in(folder: Path) -> str:
     return f"Name the {len(files)} file(s) in it: {folder / levels}/*{ending}"
 
 
-def _copy_chunks(chunks: Iterable[bytes], out: IO[bytes]) -> Iterator[bytes]:
+def _copy_chunks(chunks: Iterable[bytes], target: IO[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
-        out.write(chunk)
+        target.write(chunk)
         yield chunk
 
 
@@ -285,10 +285,10 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
     if len(results) == 1:  # within one result, all series differ
         yield from results[0].measurements
         return
-    keyed = [(m.key, m) for result in results for m in result.measurements]
-    repeats = Counter(key for key, _ in keyed)
+    pairs = [(m.key, m) for result in results for m in result.measurements]
+    repeats = Counter(key for key, _ in pairs)
     parts: Counter[object] = Counter()
-    for key, m in keyed:
+    for key, m in pairs:
         parts[key] += 1
         part = {"part": parts[key]} if repeats[key] > 1 else {}
         yield structs.replace(m, params={**m.params, **part}) if part else m

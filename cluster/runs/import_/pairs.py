@@ -114,13 +114,13 @@ def _of_hosts(
     """Return the values of pairs of hosts; those of devices of a host are left out."""
     left_out: list[str] = []
     failed: list[LoggedPair] = []
-    for log, why in unread:  # a pair that failed, if the name of its log has one
+    for log, message in unread:  # a pair that failed, if the name of its log has one
         name = Path(log.file).name
         pair = hosts_by_pattern(options.pattern, name) if options.pattern else hosts_in_name(name)
         if pair is None:
-            left_out.append(f"{name}: {why}")
+            left_out.append(f"{name}: {message}")
         else:
-            reason = NoValue(code="failed", text=why.rstrip("."))
+            reason = NoValue(code="failed", text=message.rstrip("."))
             failed.append(LoggedPair(hosts=pair, value=None, reason=reason, log=log.file))
     inside = [o for o in readings if any(map(matrix_kinds, o[1].results))]
     left_out += [f"{Path(each_log.log.file).name}: of devices of one host" for each_log in inside]
@@ -322,14 +322,14 @@ def log_files(words: Sequence[str]) -> list[str]:
     for word in words:
         path = Path(word)
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] != ".")
+            paths = sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] != ".")
         elif not path.exists() and any(mark in word for mark in GLOB):
-            inside = sorted(p for p in Path(path.anchor).glob(word.lstrip("/")) if p.is_file())
+            paths = sorted(p for p in Path(path.anchor).glob(word.lstrip("/")) if p.is_file())
         else:
-            inside = [path]
-        if not inside:
+            paths = [path]
+        if not paths:
             raise SpecError(f"There are no files in {word}.", remedy="Name the logs of the pairs.")
-        files += map(str, inside)
+        files += map(str, paths)
     return list(dict.fromkeys(files))
 
 

@@ -146,19 +146,19 @@ def check(json: flags.Json = False) -> None:
 
     Example: cluster more corpus check
     """
-    logged = [run for run in published.runs() if run.grade == "A"]
+    runs = [run for run in published.runs() if run.grade == "A"]
     problems = [
         *checks.problems(published.runs()),
         *checks.threshold_problems(published.thresholds()),
     ]
-    for run in logged:
+    for run in runs:
         results = read([run.log.encode()]).results
         measured = [m for result in results for m in result.measurements]
         problems += checks.unread(run, measured)
     answer = CheckAnswer(
         runs=len(published.runs()),
         results=len(published.results()),
-        read_again=len(logged),
+        read_again=len(runs),
         bytes=published.size(),
         problems=tuple(map(entry_problem_words, problems)),
     )

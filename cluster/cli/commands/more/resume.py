@@ -12,6 +12,6 @@ from cluster.orchestration.cluster import attach
 
 def command(name: flags.ClusterName, json: flags.Json = False) -> None:
     cluster = attach(name)
-    with HostProgress(console(stderr=True)) as waiting:
-        cluster.resume(waiting)
+    with HostProgress(console(stderr=True)) as progress:
+        cluster.resume(progress)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)

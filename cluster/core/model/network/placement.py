@@ -35,11 +35,11 @@ class ProviderTopology(Value, frozen=True, kw_only=True):
         one; a host of which nothing is known is alone. Empty if there are no such switches.
         """
         for layer in self.layers:
-            together = sum(size for size in layer.sizes if size > 1)
-            if layer.switch and 2 * together >= len(layer.groups):
-                alone = len(layer.sizes)
+            count = sum(size for size in layer.sizes if size > 1)
+            if layer.switch and 2 * count >= len(layer.groups):
+                offset = len(layer.sizes)
                 groups = enumerate(layer.groups)
-                return tuple(alone + host if group is None else group for host, group in groups)
+                return tuple(offset + host if group is None else group for host, group in groups)
         return ()
 
 

@@ -104,9 +104,9 @@ def define(
     """
     common = {"benchmark": benchmark, "clock": clock, "synchronisation": synchronisation}
     common |= {"warm_up": warm_up, "aggregation": aggregation}
-    joined = dedent(rows).strip().replace("\n    ", " ")
+    text = dedent(rows).strip().replace("\n    ", " ")
     definitions = []
-    for row in joined.split("\n"):
+    for row in text.split("\n"):
         metric, details, meaning = re.split(r" \((.*?)\): ", row, maxsplit=1)
         unit, *words = details.split(", ")
         special = {"better": "lower" if unit == "s" else "higher"}

@@ -49,23 +49,23 @@ def read(logs: DeviceLogs) -> PairLogs | None:
         for value in m.values
     ]
     test = _chosen_test({cell[1] for cell in cells}, logs.series)
-    logged = tuple(
+    host_pairs = tuple(
         LoggedPair(
             hosts=(f"{NUMA}{cell.node}", gpu),
             value=value,
             log=cell.log,
-            path=distance((f"{NUMA}{cell.node}", near), distances, count) if near else "",
+            path=distance((f"{NUMA}{cell.node}", node), distances, count) if node else "",
         )
         for cell, title, gpu, value in cells
-        for near in [_node(gpu, gpus)]
+        for node in [_node(gpu, gpus)]
         if title == test
     )
-    unknown = any(not pair.path for pair in logged)
+    unknown = any(not pair.path for pair in host_pairs)
     return PairLogs(
         title=f"{test} of nvbandwidth, with the memory of each NUMA node",
         metric="bandwidth",
         directed=True,
-        pairs=logged,
+        pairs=host_pairs,
         assumptions=(BOUND, NO_PATHS if unknown else SAME_NUMBERS),
         devices="copies",
     )

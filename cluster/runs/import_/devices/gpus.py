@@ -38,13 +38,13 @@ def read(logs: DeviceLogs) -> PairLogs | None:
         )
         for pair, rate in zip(pairs, rates, strict=True)
     )
-    inferred = any(pair.inferred for pair in pairs)
+    is_inferred = any(pair.inferred for pair in pairs)
     unknown = any(not pair.path for pair in pairs_read)
-    assumed = INFERRED if inferred else SAME_NUMBERS
+    assumption = INFERRED if is_inferred else SAME_NUMBERS
     return PairLogs(
         title=f"copies between GPUs ({', '.join(dict.fromkeys(models)) or 'model not known'})",
         metric="bandwidth",
         pairs=pairs_read,
-        assumptions=(SLOWER, NO_PATHS if unknown else assumed),
+        assumptions=(SLOWER, NO_PATHS if unknown else assumption),
         devices="gpus",
     )

@@ -39,24 +39,24 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     read_logs = pair_logs(values, logs.metric, logs.series)
     failed: list[LoggedPair] = []
     left_out: list[str] = []
-    for log, why in logs.unread:
+    for log, message in logs.unread:
         (entry,) = nics_of_results("", Path(log.file).name, [1])
         if entry.nic:
             hosts = entry.nic if entry.gpu is None else f"GPU{entry.gpu}", entry.nic
-            reason = NoValue(code="failed", text=why.rstrip("."))
+            reason = NoValue(code="failed", text=message.rstrip("."))
             failed.append(LoggedPair(hosts=hosts, value=None, reason=reason, log=log.file))
         else:
-            left_out.append(f"{Path(log.file).name}: {why}")
+            left_out.append(f"{Path(log.file).name}: {message}")
     of_gpus = any(result.gpu is not None for result in results)
     classes = {nic: _class(nic, topology) for nic in names}
-    assumed = [SAME_NUMBERS if of_gpus else NEAREST]
+    assumptions = [SAME_NUMBERS if of_gpus else NEAREST]
     if strange := [nic for nic in classes if topology and _device(nic, topology) is None]:
-        assumed.append(PairAssumption("unknown_nics", tuple(strange)))
+        assumptions.append(PairAssumption("unknown_nics", tuple(strange)))
     return PairLogs(
         title=read_logs.title,
         metric=logs.metric,
         pairs=(*(_with_path(pair, classes, topology) for pair in read_logs.pairs), *failed),
-        assumptions=(OTHER_END, *(assumed if topology else [NO_PATHS])),
+        assumptions=(OTHER_END, *(assumptions if topology else [NO_PATHS])),
         left_out=(*left_out, *read_logs.left_out),
         devices="nics",
         sparse=True,  # a NIC may have no test with a GPU
