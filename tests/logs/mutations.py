@@ -35,7 +35,7 @@ def mutants(count: int, seed: int) -> list[tuple[str, str]]:
 
 def _mutant(name: str, text: str, chance: random.Random) -> tuple[str, str]:
     places = [match.span() for match in NUMBER.finditer(text)]
-    chosen = chance.sample(places, min(len(places), chance.randint(1, MOST)))
-    for start, end in sorted(chosen, reverse=True):
+    selection = chance.sample(places, min(len(places), chance.randint(1, MOST)))
+    for start, end in sorted(selection, reverse=True):
         text = text[:start] + chance.choice(ODD) + text[end:]
     return name, text

@@ -14,7 +14,7 @@ def results(name: str) -> tuple[Parsed, ...]:
     return read([(LOGS / f"{name}.txt").read_bytes()]).results
 
 
-def of(text: str) -> Parsed:
+def parse(text: str) -> Parsed:
     """Read a text that holds one result."""
     (result,) = read([text.encode()]).results
     return result
@@ -38,10 +38,10 @@ def damaged(lines: list[bytes], chance: random.Random, wrong: bytes) -> list[byt
     """Cut after any line, lose, double and shuffle lines, and put wrong bytes in."""
     texts = [b"".join(lines[:end]) for end in range(len(lines))]
     for _ in range(100):
-        kept = [line for line in lines for _ in range(chance.choice((0, 1, 1, 1, 2)))]
+        selection = [line for line in lines for _ in range(chance.choice((0, 1, 1, 1, 2)))]
         if chance.random() < 0.3:
-            chance.shuffle(kept)
-        data = bytearray(b"".join(kept))
+            chance.shuffle(selection)
+        data = bytearray(b"".join(selection))
         for _ in range(chance.randrange(8)):
             data[chance.randrange(len(data))] = chance.choice(wrong)
         texts.append(bytes(data))

@@ -33,7 +33,7 @@ def test_both_forms_of_a_flight_recorder_say_the_same() -> None:
     names = ("absent-2.rank1.json", "absent-2_rank_1.pickle")
     forms = [read_dump(name, (DUMPS / name).read_bytes(), 0.0)[0] for name in names]
     for form in forms:
-        rows = [(one.number, one.name, one.done, one.sizes) for one in form.operations]
+        rows = [(op.number, op.name, op.done, op.sizes) for op in form.operations]
         assert rows == [(1, "all_reduce", True, ((4,),)), (2, "all_reduce", False, ((4,),))]
 
 
@@ -50,8 +50,8 @@ def test_messages_and_ends_in_a_flight_recorder() -> None:
 
     (rank,) = read_dump("dump_3", json.dumps(dump).encode(), 0.0)
 
-    found = [(one.name, one.number, one.peer, one.done) for one in rank.operations]
-    assert found == [
+    operations = [(op.name, op.number, op.peer, op.done) for op in rank.operations]
+    assert operations == [
         ("send 3->12", 7, 12, False),
         ("recv 3<-2", 8, 2, True),
         ("all_reduce", 5, -1, True),
@@ -81,10 +81,10 @@ def test_a_pickle_that_unfolds_without_end_is_refused() -> None:
     loop: list[object] = []
     loop.append(loop)
     for value in (wide, loop):
-        began = time.process_time()
+        start = time.process_time()
         with pytest.raises(ValueError, match="too large"):
             plain_value(pickle.dumps(value))
-        assert time.process_time() - began < 20
+        assert time.process_time() - start < 20
 
 
 def test_a_pickle_that_asks_for_a_memory_of_many_values_is_refused() -> None:
@@ -97,7 +97,7 @@ def test_a_pickle_that_asks_for_a_memory_of_many_values_is_refused() -> None:
 
 def test_other_sources_are_read() -> None:
     ras = read_dump("ras.json", RAS, 0.0)
-    assert [(one.rank, one.host, one.state) for one in ras] == [(0, "n0", ""), (1, "n1", "dead")]
+    assert [(s.rank, s.host, s.state) for s in ras] == [(0, "n0", ""), (1, "n1", "dead")]
     (rank,) = read_dump("inspector.jsonl", INSPECTOR, 0.0)
     assert (rank.rank, rank.operations[-1].number) == (3, 41)
     (process,) = read_dump("stacks.txt", PY_SPY, 0.0)
@@ -110,9 +110,9 @@ def test_other_sources_are_read() -> None:
 
 @pytest.mark.parametrize(("text", "kind"), [(RAS_TEXT, "AllReduce"), (RAS_OLD, "collective")])
 def test_ras_as_text(text: str, kind: str) -> None:
-    ranks = {one.rank: one for one in read_dump("ras.txt", text.encode(), 0.0)}
+    ranks = {snapshot.rank: snapshot for snapshot in read_dump("ras.txt", text.encode(), 0.0)}
 
-    counts = {rank: one.counts[0].entered for rank, one in ranks.items()}
+    counts = {rank: snapshot.counts[0].entered for rank, snapshot in ranks.items()}
     assert counts == {rank: 811 if rank == 5 else 812 for rank in range(8)}
     assert (ranks[5].host, ranks[5].pid, ranks[5].counts[0].name) == ("10.0.0.7", 4242, kind)
 
@@ -149,14 +149,14 @@ def test_mutated_dumps_are_read_or_refused(tmp_path: Path) -> None:
     """2,000 of them, of every format, hostile pickles too: no other error, and nothing is run."""
     count = tries(2000)
     words = (sys.executable, "-m", "tests.logs.dumps.fuzz", str(count))
-    printed = run(*words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout
-    found = msgspec.json.decode(printed, type=Fuzzed)
+    output = run(*words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout
+    report = msgspec.json.decode(output, type=Fuzzed)
 
-    assert found.events == ()
-    assert found.read + found.refused == count
-    assert min(found.read, found.refused) > count // 20
-    assert found.grown < 100e6
-    assert found.slowest < 5
+    assert report.events == ()
+    assert report.read + report.refused == count
+    assert min(report.read, report.refused) > count // 20
+    assert report.grown < 100e6
+    assert report.slowest < 5
 
 
 @pytest.mark.usefixtures("home")
@@ -166,14 +166,14 @@ def test_the_command_answers_and_says_what_it_did_not_read(tmp_path: Path) -> No
     for path in DUMPS.glob("order-2.rank*.json"):
         (folder / path.name).write_bytes(path.read_bytes())
     (folder / "notes.txt").write_text("nothing")
-    shown = command("hang", "--from", str(folder), status=1)
-    assert "notes.txt" in shown.stderr
-    found = answer("hang", "--from", str(folder), status=1)
-    assert found["answer"]["verdict"] == "hung"
-    assert found["answer"]["cause"]["kind"] == "order_differs"
-    assert [one["rank"] for one in found["answer"]["cause"]["stragglers"]] == [2]
-    assert len(found["unread"]) == 1
-    assert json.dumps(found)
+    result = command("hang", "--from", str(folder), status=1)
+    assert "notes.txt" in result.stderr
+    output = answer("hang", "--from", str(folder), status=1)
+    assert output["answer"]["verdict"] == "hung"
+    assert output["answer"]["cause"]["kind"] == "order_differs"
+    assert [straggler["rank"] for straggler in output["answer"]["cause"]["stragglers"]] == [2]
+    assert len(output["unread"]) == 1
+    assert json.dumps(output)
     refused = command("hang", "--from", str(folder / "notes.txt"), status=2).stderr
     assert "1 file" in refused
     assert "none" in command("hang", "--from", str(folder / "none"), status=2).stderr

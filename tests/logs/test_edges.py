@@ -15,12 +15,12 @@ ROW = " 1048576 262144 float sum -1 100.0 10.49 18.35 0 100.0 10.49 18.35 0\n"
 FOOT = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 18.35\n"
 
 
-def of(text: str) -> Reading:
+def read_log(text: str) -> Reading:
     return read([text.encode()])
 
 
-def one(text: str) -> Parsed:
-    result, *_ = of(text).results
+def parse(text: str) -> Parsed:
+    result, *_ = read_log(text).results
     return result
 
 
@@ -31,8 +31,8 @@ def values(result: Parsed, metric: str) -> list[float]:
 def test_the_mean_of_horovod_stands_before_its_total() -> None:
     text = "Img/sec per GPU: 126.5 +-6.4\nTotal img/sec on 32 GPU(s): 4046.6 +-205.2\n"
 
-    assert values(one(text), "mean_rate") == [126.5]
-    assert values(one(text), "total_rate") == [4046.6]
+    assert values(parse(text), "mean_rate") == [126.5]
+    assert values(parse(text), "total_rate") == [4046.6]
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_thousands_and_millions_after_a_rate(line: str, value: float) -> None:
 def test_prefixes_in_any_order(prefix: str) -> None:
     text = "".join(prefix + line + "\n" for line in (HEAD + ROW + FOOT).splitlines())
 
-    assert values(one(text), "busbw") == [18.35e9, 18.35e9]
-    assert of(text).unread == 0
+    assert values(parse(text), "busbw") == [18.35e9, 18.35e9]
+    assert read_log(text).unread == 0
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_prefixes_in_any_order(prefix: str) -> None:
     ],
 )
 def test_prose_on_bandwidths_is_no_table(text: str) -> None:
-    found = of(text + IPERF)
+    reading = read_log(text + IPERF)
 
-    assert [result.format for result in found.results] == ["iperf3"]
-    assert not found.results[0].failures
+    assert [result.format for result in reading.results] == ["iperf3"]
+    assert not reading.results[0].failures
 
 
 IPERF = "".join(
@@ -105,20 +105,20 @@ HEADS = {
 @pytest.mark.parametrize("head", HEADS)
 def test_intervals_of_iperf_without_their_totals(head: str) -> None:
     text = HEADS[head]
-    found = one(head + text)
-    printed = [float(line.split()[-2]) for line in text.splitlines()]
+    result = parse(head + text)
+    rates = [float(line.split()[-2]) for line in text.splitlines()]
     unit = 1e9 if "Gbits" in text else 1e6
 
-    assert not found.failures
-    assert values(found, "interval") == pytest.approx([rate * unit / 8 for rate in printed])
-    assert "only_intervals" in kinds(found)
+    assert not result.failures
+    assert values(result, "interval") == pytest.approx([rate * unit / 8 for rate in rates])
+    assert "only_intervals" in kinds(result)
 
 
 @pytest.mark.parametrize("text", [IPERF, OLD])
 def test_intervals_of_one_test_after_another(text: str) -> None:
-    found = of(text + text).results
+    tests = read_log(text + text).results
 
-    assert [values(result, "interval") for result in found] == [values(one(text), "interval")] * 2
+    assert [values(result, "interval") for result in tests] == [values(parse(text), "interval")] * 2
 
 
 STREAMS = {
@@ -142,17 +142,17 @@ def test_intervals_of_several_streams_are_their_sums(
     line: str, rows: tuple[tuple[str, int], ...], streams: int | str
 ) -> None:
     text = "".join(line.format(*row) for row in rows)
-    found = one(text + text.replace("0.00-1.00", "1.00-2.00").replace("0.0- 1.0", "1.0- 2.0"))
+    result = parse(text + text.replace("0.00-1.00", "1.00-2.00").replace("0.0- 1.0", "1.0- 2.0"))
 
-    assert values(found, "interval") == [9e9 / 8] * 2
-    assert found.measurements[0].params["streams"] == streams
+    assert values(result, "interval") == [9e9 / 8] * 2
+    assert result.measurements[0].params["streams"] == streams
 
 
 def test_a_log_without_figures_is_not_empty(snapshot: Snapshot) -> None:
     with snapshot.raises(ParseError):
-        of("a:1:2 [0] NCCL INFO === System : maxBw 1.2 totalBw 12.0 ===\n")
+        read_log("a:1:2 [0] NCCL INFO === System : maxBw 1.2 totalBw 12.0 ===\n")
     with pytest.raises(ParseError, match="empty"):
-        of(" \n\n")
+        read_log(" \n\n")
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_a_log_without_figures_is_not_empty(snapshot: Snapshot) -> None:
 def test_a_failure_before_the_last_line_of_a_test_is_fatal_and_one_behind_it_a_note(
     line: str,
 ) -> None:
-    during = of(HEAD + ROW + line + "\n" + FOOT)
-    behind = of(HEAD + ROW + FOOT + line + "\n")
+    during = read_log(HEAD + ROW + line + "\n" + FOOT)
+    behind = read_log(HEAD + ROW + FOOT + line + "\n")
 
     assert any(result.failures for result in during.results), line
     assert not any(result.failures for result in behind.results), line
@@ -208,16 +208,16 @@ def test_a_failure_before_the_last_line_of_a_test_is_fatal_and_one_behind_it_a_n
     ],
 )
 def test_successes_that_were_read_as_failures(line: str) -> None:
-    found = of(line + "\n" + HEAD + ROW + FOOT)
+    reading = read_log(line + "\n" + HEAD + ROW + FOOT)
 
-    assert not [failure for result in found.results for failure in result.failures]
+    assert not [failure for result in reading.results for failure in result.failures]
 
 
 def test_the_same_failure_of_many_ranks_is_one() -> None:
     lines = "".join(f"srun: error: node{n}: task {n}: Segmentation fault\n" for n in range(16))
 
-    assert one(lines).failures == ("srun: error: node0: task 0: Segmentation fault",)
-    assert Note("repeated", (15,)) in one(lines).notes
+    assert parse(lines).failures == ("srun: error: node0: task 0: Segmentation fault",)
+    assert Note("repeated", (15,)) in parse(lines).notes
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_the_same_warning_of_many_ranks_is_one(line: str) -> None:
         f"a{n}:{n}:2 [{n}] net_ib.cc:24 NCCL WARN {line.format(n=n)}\n" for n in range(16)
     )
 
-    assert len(one(text).failures) == 1
-    assert Note("repeated", (15,)) in one(text).notes
+    assert len(parse(text).failures) == 1
+    assert Note("repeated", (15,)) in parse(text).notes
 
 
 @pytest.mark.parametrize(
@@ -247,23 +247,23 @@ def test_the_same_warning_of_many_ranks_is_one(line: str) -> None:
     ],
 )
 def test_versions_on_one_line(line: str, title: str) -> None:
-    assert one(f"{line}\n").title == title
+    assert parse(f"{line}\n").title == title
 
 
 def test_ranks_by_the_last_line_that_names_one() -> None:
     text = "#  Rank 71 Group  0 Pid  9 on  node17 device  3 [0x00] NVIDIA H100 80GB HBM3\n"
 
-    assert one(text + HEAD + ROW).ranks == 72
-    assert "one_rank" not in kinds(one(text + HEAD + ROW))
+    assert parse(text + HEAD + ROW).ranks == 72
+    assert "one_rank" not in kinds(parse(text + HEAD + ROW))
 
 
 def test_wrong_values_that_only_the_last_lines_tell(snapshot: Snapshot) -> None:
-    found = one("# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 18.35\n")
+    result = parse("# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 18.35\n")
 
-    assert found.failures == ("Out of bounds values : 12 FAILED",)
-    assert values(found, "average_busbw") == [18.35e9]
+    assert result.failures == ("Out of bounds values : 12 FAILED",)
+    assert values(result, "average_busbw") == [18.35e9]
     with snapshot.raises(ParseError):
-        of("# Out of bounds values : 0 OK\n")
+        read_log("# Out of bounds values : 0 OK\n")
 
 
 UNTITLED = {
@@ -289,10 +289,10 @@ UNTITLED = {
 
 @pytest.mark.parametrize(("text", "rates"), UNTITLED.values(), ids=UNTITLED)
 def test_a_table_without_its_title_claims_no_direction(text: str, rates: list[float]) -> None:
-    found = one(text)
-    flows = {one.metric: one.flow for one in found.definitions}
-    between = [m for m in found.measurements if m.unit == "B/s" and m.metric != "device_copy"]
+    result = parse(text)
+    flows = {d.metric: d.flow for d in result.definitions}
+    between = [m for m in result.measurements if m.unit == "B/s" and m.metric != "device_copy"]
 
     assert [v for m in between for v in m.values] == rates
     assert {flows[m.metric] for m in between} == {""}
-    assert not found.whole
+    assert not result.whole

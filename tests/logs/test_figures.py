@@ -29,8 +29,8 @@ SAMPLES = {path.stem: path for path in sorted(LOGS.glob("*.txt"))}
 DIALECTS = snapshots.read(Path(__file__).with_name("parsers") / "dialects")
 
 
-def lines(found: Reading) -> Iterator[str]:
-    for result in found.results:
+def lines(reading: Reading) -> Iterator[str]:
+    for result in reading.results:
         yield f"{result.format} from line {result.first}"
         yield from settings(result)
         for d in result.definitions:
@@ -39,12 +39,12 @@ def lines(found: Reading) -> Iterator[str]:
         for m in result.measurements:
             point = "".join(f" {name}={value}" for name, value in m.params.items())
             rank = f" of rank {m.rank} on {m.host!r}" if m.rank or m.host else ""
-            moved = f", {m.bytes} B each" if m.bytes else ""
+            size = f", {m.bytes} B each" if m.bytes else ""
             values = " ".join(f"{value:.12g}" for value in m.values)
-            yield f"  {m.metric}{point}{rank} = {values} {m.unit}{moved}"
-    if found.unread:
-        texts = " | ".join(unread.text for unread in found.examples)
-        yield f"{found.unread} of {found.lines} lines unread: {texts}"
+            yield f"  {m.metric}{point}{rank} = {values} {m.unit}{size}"
+    if reading.unread:
+        texts = " | ".join(unread.text for unread in reading.examples)
+        yield f"{reading.unread} of {reading.lines} lines unread: {texts}"
 
 
 def settings(result: Parsed) -> Iterator[str]:
@@ -56,9 +56,9 @@ def settings(result: Parsed) -> Iterator[str]:
         if field.name == "notes":
             value = [str(note) for note in value]
         if field.name == "detail" and value is not None:
-            for part, own in msgspec.to_builtins(value).items():
-                if own not in ((), [], {}, "", 0):
-                    yield f"  {part}: {msgspec.json.encode(own).decode()}"
+            for part, detail in msgspec.to_builtins(value).items():
+                if detail not in ((), [], {}, "", 0):
+                    yield f"  {part}: {msgspec.json.encode(detail).decode()}"
         elif value not in (field.default, [], ()):
             yield f"  {field.name}: {msgspec.json.encode(value).decode()}"
 

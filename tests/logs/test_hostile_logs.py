@@ -69,15 +69,13 @@ def test_a_page_shows_names_conditions_and_log_lines_as_text(
 
 
 def test_an_import_shows_no_escape_sequences(log: Path) -> None:
-    shown = [command("import", str(log), status=None)]
-    shown += [command(verb, "latest", status=None) for verb in ("show", "judge")]
-    shown += [command("import", str(log), "--log-format=osu", status=None)]
+    results = [command("import", str(log), status=None)]
+    results += [command(verb, "latest", status=None) for verb in ("show", "judge")]
+    results += [command("import", str(log), "--log-format=osu", status=None)]
 
-    for one in shown:
-        assert (
-            re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", one.stdout + one.stderr) == []
-        )
-    assert "\\u202eevil" in shown[0].stdout
+    for r in results:
+        assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", r.stdout + r.stderr) == []
+    assert "\\u202eevil" in results[0].stdout
 
 
 def test_numbers_that_were_changed_are_read_or_refused() -> None:

@@ -73,21 +73,21 @@ def mixed(a: str, b: str, chance: random.Random) -> str:
     order = [0] * len(lines[0]) + [1] * len(lines[1])
     chance.shuffle(order)
     rest = [iter(part) for part in lines]
-    return "".join(str(next(rest[which])[0]) for which in order)
+    return "".join(str(next(rest[side])[0]) for side in order)
 
 
 @pytest.mark.parametrize("pair", list(combinations(LOGS, 2)), ids=" and ".join)
 def test_no_row_is_read_as_that_of_the_other(pair: tuple[str, str]) -> None:
     """Each series that is read of the mixture is one of the two logs; else a failure says why."""
     first, second = (LOGS[name] for name in pair)
-    known = [*series(first), *series(second)]
+    expected = [*series(first), *series(second)]
     chance = random.Random(repr(pair))
     for _ in range(3):
         text = mixed(first, second, chance)
-        found = series(text)
+        rows = series(text)
 
-        assert [one for one in found if one not in known] == []
-        if len(found) < len(known):
+        assert [row for row in rows if row not in expected] == []
+        if len(rows) < len(expected):
             reading = read([text.encode()])
             assert reading.unread or any(result.failures for result in reading.results)
 
@@ -95,12 +95,12 @@ def test_no_row_is_read_as_that_of_the_other(pair: tuple[str, str]) -> None:
 @pytest.mark.parametrize("pair", list(combinations(SMALL, 2)), ids=" and ".join)
 def test_no_row_of_a_small_table_is_read_as_that_of_the_other(pair: tuple[str, str]) -> None:
     first, second = (SMALL[name] for name in pair)
-    known = [*series(first), *series(second)]
+    expected = [*series(first), *series(second)]
     chance = random.Random(repr(pair))
     for _ in range(tries(40)):
         text = mixed(first, second, chance)
 
-        assert [one for one in series(text) if one not in known] == [], text
+        assert [row for row in series(text) if row not in expected] == [], text
 
 
 def test_logs_one_after_another_are_not_mixed() -> None:

@@ -69,8 +69,8 @@ def patterns(module: ModuleType) -> Iterator[re.Pattern[str]]:
     """Find the patterns of a module, also those in its tables, and of a package's modules."""
     waiting = [value for name, value in vars(module).items() if not name.startswith("__")]
     if hasattr(module, "__path__"):
-        for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
-            waiting += vars(importlib.import_module(found.name)).values()
+        for submodule in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
+            waiting += vars(importlib.import_module(submodule.name)).values()
     while waiting:
         value = waiting.pop()
         if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
@@ -112,16 +112,16 @@ def _is_in(character: str, items: Any) -> bool:
         "SPACE": str.isspace,
         "WORD": str.isalnum,
     }
-    negated, found = items[0][0] is ops.NEGATE, False
+    negated, is_member = items[0][0] is ops.NEGATE, False
     for op, value in items:
         if op is ops.LITERAL:
-            found |= ord(character) == value
+            is_member |= ord(character) == value
         elif op is ops.RANGE:
-            found |= value[0] <= ord(character) <= value[1]
+            is_member |= value[0] <= ord(character) <= value[1]
         elif op is ops.CATEGORY:
             kind = str(value).removeprefix("CATEGORY_")
-            found |= kinds[kind.removeprefix("NOT_")](character) != kind.startswith("NOT_")
-    return found != negated
+            is_member |= kinds[kind.removeprefix("NOT_")](character) != kind.startswith("NOT_")
+    return is_member != negated
 
 
 def attacks(pattern: re.Pattern[str]) -> set[tuple[str, str]]:
@@ -129,20 +129,20 @@ def attacks(pattern: re.Pattern[str]) -> set[tuple[str, str]]:
     pumps: list[tuple[str, str]] = []
     text = matched(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG), "", pumps)
     repeated = {("", before + once) for before, once in pumps}
-    return {*pumps, *repeated, *(("", f"{one}\n") for _, one in repeated), ("", text), ("", " ")}
+    return {*pumps, *repeated, *(("", f"{line}\n") for _, line in repeated), ("", text), ("", " ")}
 
 
 def seconds(use: Callable[[str], object], attack: tuple[str, str], size: int) -> float:
     before, once = attack
     text = before + once * (size // len(once) + 1)
-    begun = time.process_time()
+    start = time.process_time()
     signal.setitimer(signal.ITIMER_VIRTUAL, LATE)
     try:
         with suppress(ClusterError, TimeoutError):
             use(text)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return time.process_time() - begun
+    return time.process_time() - start
 
 
 @pytest.fixture(autouse=True)
@@ -187,7 +187,7 @@ def test_every_pattern_of_a_parser(name: str) -> None:
     tried = {attack for pattern in every for attack in attacks(pattern)}
 
     def use(text: str) -> None:
-        lines = (text[at : at + LONGEST] for at in range(0, len(text), LONGEST))
+        lines = (text[start : start + LONGEST] for start in range(0, len(text), LONGEST))
         read(["\n".join(lines).encode()], name)
 
     assert tried

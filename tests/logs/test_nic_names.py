@@ -11,7 +11,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize(
-    ("text", "file", "firsts", "found"),
+    ("text", "file", "firsts", "nics"),
     [
         (" Dual-port : OFF\tDevice         : mlx5_7\n", "a.log", [1], [("mlx5_7", None)]),
         ('first\n "Device": "mlx5_11",\n', "a.json", [1], [("mlx5_11", None)]),
@@ -30,5 +30,5 @@ COMMANDS = (
         ("x\n", "ib_write_bw_node17.log", [1], [("", None)]),
     ],
 )
-def test_nics(text: str, file: str, firsts: list[int], found: list[tuple[str, int | None]]) -> None:
-    assert nics_of_results(text, file, firsts) == [NamedNic(*one) for one in found]
+def test_nics(text: str, file: str, firsts: list[int], nics: list[tuple[str, int | None]]) -> None:
+    assert nics_of_results(text, file, firsts) == [NamedNic(*nic) for nic in nics]

@@ -79,9 +79,9 @@ def test_hosts_are_in_natural_order() -> None:
      ("Gbit/s", 1.25e8), ("MiB/s", 2**20), ("bandwidth (MB/s)", 1e6), ("Gbits/sec", 1.25e8)],
 )  # fmt: skip
 def test_units(unit: str, bytes_per_second: float) -> None:
-    found = read_host_values(f"host_a,host_b,{unit}\na,b,2\n")
-    assert found is not None
-    assert found.cells[0].value == pytest.approx(2 * bytes_per_second)
+    table = read_host_values(f"host_a,host_b,{unit}\na,b,2\n")
+    assert table is not None
+    assert table.cells[0].value == pytest.approx(2 * bytes_per_second)
 
 
 def test_prose_is_no_table() -> None:

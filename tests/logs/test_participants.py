@@ -34,11 +34,11 @@ BOUND = (
 )
 def test_hosts(text: str, hosts: list[int]) -> None:
     reading = read([text.encode()])
-    found = reading.results
+    results = reading.results
 
     assert [unread.text for unread in reading.examples if "n1" in unread.text] == []
-    assert [result.hosts for result in found if result.measurements] == hosts
-    of_job = [result.hosts_of_job for result in found]
+    assert [result.hosts for result in results if result.measurements] == hosts
+    of_job = [result.hosts_of_job for result in results]
     assert any(of_job) == ("odelist" in text.lower() and any(hosts))
 
 

@@ -25,21 +25,21 @@ REPEATED = (
 def test_a_second_paste_without_its_first_lines_is_another_run(name: str) -> None:
     """People paste a table before and after a change: a mean of the two was never measured."""
     lines = (LOGS / f"{name}.txt").read_text().splitlines(keepends=True)
-    most = _most(read(["".join(lines).encode()]).results)
+    most = _count_values(read(["".join(lines).encode()]).results)
     for missing in range(7):
         page = "".join([*lines, "and after the change:\n\n", *lines[missing:]])
-        found = _most(read([page.encode()]).results)
-        assert all(n <= most.get(point, 1) for point, n in found.items()), missing
+        counts = _count_values(read([page.encode()]).results)
+        assert all(n <= most.get(point, 1) for point, n in counts.items()), missing
 
 
-def _most(results: Sequence[Parsed]) -> dict[object, int]:
+def _count_values(results: Sequence[Parsed]) -> dict[object, int]:
     """Return the most values that any series of a point has."""
-    found: dict[object, int] = {}
+    counts: dict[object, int] = {}
     for result in results:
         for m in result.measurements:
             point = (m.metric, *m.params.items())
-            found[point] = max(found.get(point, 0), len(m.values))
-    return found
+            counts[point] = max(counts.get(point, 0), len(m.values))
+    return counts
 
 
 NCCL_ROWS = (
@@ -57,11 +57,11 @@ def test_two_tables_of_nccl_tests_below_their_columns_are_two() -> None:
     """As in issues with NCCL_ALGO=Ring, then Tree; 68.5 GB/s between the two was never measured."""
     page = f"{NCCL_HEAD}{SLOW}and with NCCL_ALGO=Tree:\n{NCCL_HEAD}{FAST}"
     slow, fast = read([page.encode()]).results
-    ended = f"{NCCL_HEAD}{SLOW}# Out of bounds values : 0 OK\n# Avg bus bandwidth : 22.97\n{FAST}"
+    paste = f"{NCCL_HEAD}{SLOW}# Out of bounds values : 0 OK\n# Avg bus bandwidth : 22.97\n{FAST}"
 
     assert values(slow, "busbw", place="out") == [22.97e9, 22.97e9]
     assert values(fast, "busbw", place="out") == [114.0e9, 114.0e9]
-    assert [values(r, "busbw", place="in") for r in read([ended.encode()]).results] == [
+    assert [values(r, "busbw", place="in") for r in read([paste.encode()]).results] == [
         [22.97e9, 22.97e9],
         [114.0e9, 114.0e9],
     ]

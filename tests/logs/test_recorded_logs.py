@@ -77,14 +77,14 @@ def test_topology() -> None:
 def test_profiles() -> None:
     (rank0,) = results("recorded/mpitrace/theta.19013.0", "mpitrace")
     (rank28,) = results("recorded/mpitrace/theta.19013.28", "mpitrace")
-    one, two = (r.detail for r in (rank0, rank28))
+    first, second = (r.detail for r in (rank0, rank28))
 
-    assert isinstance(one, Profile)
-    assert isinstance(two, Profile)
-    assert (one.rank, one.size, one.roles, len(one.tasks)) == (0, 32, ("minimum",), 32)
-    assert (two.rank, two.roles, two.tasks) == (28, ("maximum",), ())
-    assert (one.communication, two.communication) == (251.328, 278.406)
-    assert one.memory == 1177.191 * 2**20
+    assert isinstance(first, Profile)
+    assert isinstance(second, Profile)
+    assert (first.rank, first.size, first.roles, len(first.tasks)) == (0, 32, ("minimum",), 32)
+    assert (second.rank, second.roles, second.tasks) == (28, ("maximum",), ())
+    assert (first.communication, second.communication) == (251.328, 278.406)
+    assert first.memory == 1177.191 * 2**20
     assert rank0.notes == rank28.notes == ()
 
 
@@ -152,10 +152,10 @@ def test_document_004() -> None:
     (matrices,) = results("origin/004_fec670535f695af9.txt", "p2p_matrix")
     (table,) = results("origin/004_fec670535f695af9.txt", "tables")
 
-    found = [
+    links = [
         (log.channels, {edge.via for edge in log.edges}) for log in logs if isinstance(log, NcclLog)
     ]
-    assert found == [
+    assert links == [
         (4, {"P2P/IPC"}),
         (2, {"direct shared memory"}),
         (2, {"direct shared memory"}),
@@ -169,12 +169,12 @@ def test_document_004() -> None:
 
 
 def test_the_profiles_of_document_003_mean_what_it_says() -> None:
-    found = [
+    sources = [
         Source(job="003", profile=result.detail)
         for result in reading("origin/003_b3d311bde8b9b682.txt").results
         if isinstance(result.detail, Profile)
     ]
-    cpu, gpu = job_profiles(found)
+    cpu, gpu = job_profiles(sources)
     says = {finding.name: profile_words(finding)[0] for finding in cpu.findings}
     gpu_says = {finding.name: profile_words(finding)[0] for finding in gpu.findings}
 
@@ -182,39 +182,39 @@ def test_the_profiles_of_document_003_mean_what_it_says() -> None:
     assert "no_payload" not in says
     assert re.findall(r"[\d.]+", says["payload"])[:2] == ["4.719", "97"]
     assert "NCCL" in gpu_says["no_payload"]
-    for made in (cpu, gpu):
-        assert made.checks
-        assert all(check.agrees for check in made.checks)
+    for job in (cpu, gpu):
+        assert job.checks
+        assert all(check.agrees for check in job.checks)
 
 
 def test_the_recorded_profiles_agree_with_themselves() -> None:
     names = ("theta.19013.0", "theta.19013.28", "thetagpu.163698.0")
-    found = [
+    sources = [
         Source(job=name.split(".")[1], profile=result.detail)
         for name in names
         for result in results(f"recorded/mpitrace/{name}", "mpitrace")
         if isinstance(result.detail, Profile)
     ]
-    theta, gpu = job_profiles(found)
+    theta, gpu = job_profiles(sources)
 
     assert theta.ranks == (0, 28)
-    assert all(check.agrees for made in (theta, gpu) for check in made.checks)
+    assert all(check.agrees for job in (theta, gpu) for check in job.checks)
     assert "payload" in {finding.name for finding in theta.findings}
     assert {"no_payload", "imbalance"} <= {finding.name for finding in gpu.findings}
 
 
 def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:
-    found = reading("origin/004_fec670535f695af9.txt").results
-    made = gpu_topology(None, [m for result in found for m in result.measurements])
-    carried = transports(found, made)
+    logs = reading("origin/004_fec670535f695af9.txt").results
+    topology = gpu_topology(None, [m for result in logs for m in result.measurements])
+    carried = transports(logs, topology)
 
-    assert next((pair.name, pair.path) for pair in made.best) == ("GPU0-GPU3", "NV2")
-    assert "6.7 x" in finding_words(made.findings[0])
+    assert next((pair.name, pair.path) for pair in topology.best) == ("GPU0-GPU3", "NV2")
+    assert "6.7 x" in finding_words(topology.findings[0])
     for words in (
         "GPU0-GPU3: peer-to-peer off costs 6.3%: 94848 images/s",
         "peer-to-peer off costs 7.2%: 97400 images/s (direct shared memory, 4 channel(s)",
         "best GPU0-GPU3 with 101216 images/s (P2P/IPC, 4 channel(s)), worst GPU1-GPU7",
         "not comparable: 166697 images/s",
     ):
-        assert any(words in finding_words(one) for one in carried.findings), carried.findings
+        assert any(words in finding_words(f) for f in carried.findings), carried.findings
     assert [figure.alone for figure in carried.figures if figure.alone] == ["batch-size=8192"]

@@ -17,7 +17,7 @@ END = "-----END OPENSSH PRIVATE KEY-----\n"
 
 def clean(text: str, portion: int = 1 << 20) -> str:
     data = text.encode()
-    parts = [data[at : at + portion] for at in range(0, len(data), portion)]
+    parts = [data[start : start + portion] for start in range(0, len(data), portion)]
     return b"".join(redact(parts)).decode()
 
 
@@ -51,12 +51,12 @@ def clean(text: str, portion: int = 1 << 20) -> str:
     ],
 )
 def test_a_secret_goes_and_the_line_stays(line: str, secret: str) -> None:
-    found = clean(f"before\n{line}\nafter\n")
+    output = clean(f"before\n{line}\nafter\n")
 
-    assert secret not in found
-    assert "[redacted]" in found
-    assert found.count("\n") == 3
-    assert found.startswith("before\n")
+    assert secret not in output
+    assert "[redacted]" in output
+    assert output.count("\n") == 3
+    assert output.startswith("before\n")
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_figures_stay_as_they_are(line: str) -> None:
 
 @pytest.mark.parametrize("portion", [1, 7, 1 << 20])
 def test_a_private_key_goes_over_all_its_lines(portion: int) -> None:
-    found = clean(f"a\n{KEY}{END}b\n", portion)
+    output = clean(f"a\n{KEY}{END}b\n", portion)
 
-    assert "b3BlbnNz" not in found
-    assert "AAAABG5" not in found
-    assert found.startswith("a\n[redacted]\n")
-    assert found.endswith("\nb\n")
-    assert found.count("\n") == 6
+    assert "b3BlbnNz" not in output
+    assert "AAAABG5" not in output
+    assert output.startswith("a\n[redacted]\n")
+    assert output.endswith("\nb\n")
+    assert output.count("\n") == 6
 
 
 def test_a_private_key_without_its_end_goes_to_the_end() -> None:
@@ -96,9 +96,9 @@ def test_a_private_key_without_its_end_goes_to_the_end() -> None:
 
 def test_the_value_of_a_variable_may_stand_below_its_name() -> None:
     """So Kubernetes prints the environment of a pod."""
-    found = clean('- name: DB_PASSWORD\n  value: "hunter2"\n- name: A\n  value: b\n')
+    output = clean('- name: DB_PASSWORD\n  value: "hunter2"\n- name: A\n  value: b\n')
 
-    assert found == '- name: DB_PASSWORD\n  value: "[redacted]"\n- name: A\n  value: b\n'
+    assert output == '- name: DB_PASSWORD\n  value: "[redacted]"\n- name: A\n  value: b\n'
 
 
 def test_any_bytes_stay_as_they_are() -> None:
@@ -110,14 +110,14 @@ def test_any_bytes_stay_as_they_are() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_of_all_kinds_of_secrets_at_most_two_stay(seed: int) -> None:
     kinds = corpus(seed)
-    missed = {
+    misses = {
         kind: clean(f"before\n{text}\nafter\n")
         for kind, text, parts in kinds
         if any(part in clean(f"before\n{text}\nafter\n") for part in parts)
     }
 
     assert len(kinds) >= 150
-    assert len(missed) <= 2, missed
+    assert len(misses) <= 2, misses
 
 
 def test_cleaned_once_is_clean_and_all_lines_are_there() -> None:
@@ -159,13 +159,13 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 def test_a_thousand_clean_logs_stay_as_they_are() -> None:
-    changed = {}
+    changes = {}
     for name, text in clean_logs():
         if (after := clean(text)) != text:
             pairs = zip(text.splitlines(), after.splitlines(), strict=True)
-            changed[name] = next(pair for pair in pairs if pair[0] != pair[1])
+            changes[name] = next(pair for pair in pairs if pair[0] != pair[1])
 
-    assert not changed
+    assert not changes
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_thousand_clean_logs_stay_as_they_are() -> None:
 )
 def test_a_long_line_takes_a_moment_whatever_it_repeats(unit: str) -> None:
     line = (unit * 200_000)[:200_000]
-    began = time.process_time()
+    start = time.process_time()
     clean(f"{line}\n")
 
-    assert time.process_time() - began < 2.0, "seconds of this process, where a tenth is usual"
+    assert time.process_time() - start < 2.0, "seconds of this process, where a tenth is usual"

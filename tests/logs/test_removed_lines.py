@@ -29,19 +29,19 @@ def results(text: str) -> tuple[Parsed, ...]:
 
 
 def definition_of(result: Parsed, metric: str) -> Definition:
-    return next(one for one in result.definitions if one.metric == metric)
+    return next(definition for definition in result.definitions if definition.metric == metric)
 
 
 def figures(text: str) -> dict[tuple[str, str, float], set[tuple[str, str]]]:
     """Return all figures: format, unit and value, with what each says that its bytes pass."""
-    found: dict[tuple[str, str, float], set[tuple[str, str]]] = {}
+    flows: dict[tuple[str, str, float], set[tuple[str, str]]] = {}
     for result in results(text):
         for m in result.measurements:
             definition = definition_of(result, m.metric)
             for value in m.values:
-                what = found.setdefault((result.format, m.unit, value), set())
-                what.add((definition.flow, definition.medium))
-    return found
+                entry = flows.setdefault((result.format, m.unit, value), set())
+                entry.add((definition.flow, definition.medium))
+    return flows
 
 
 def parts(name: str) -> list[str]:
@@ -49,8 +49,8 @@ def parts(name: str) -> list[str]:
     lines = SAMPLES[name].splitlines(keepends=True)[:MOST]
     chance = random.Random(name)
     places = chance.sample(range(len(lines)), min(len(lines), CUTS))
-    cuts = [*((at, at + 1) for at in places), *((0, at) for at in places)]
-    cuts += [(at, len(lines)) for at in places]
+    cuts = [*((place, place + 1) for place in places), *((0, place) for place in places)]
+    cuts += [(place, len(lines)) for place in places]
     return ["".join((*lines[:start], *lines[end:])) for start, end in cuts]
 
 
@@ -63,10 +63,10 @@ def test_removing_lines_never_raises_the_certainty_of_a_figure(name: str) -> Non
     whole = figures("".join(SAMPLES[name].splitlines(keepends=True)[:MOST]))
     for text in parts(name):
         for (format_, unit, value), kinds in figures(text).items():
-            known = whole.get((format_, unit, value))
-            if known is None:
+            expected = whole.get((format_, unit, value))
+            if expected is None:
                 of_format = [r for r in results(text) if r.format == format_]
                 labels = {note.kind for r in of_format for note in r.notes} & UNCERTAIN
                 assert labels or not all(r.whole for r in of_format), (unit, value, text)
             else:
-                assert kinds <= known | {("", "")}, (unit, value, text)
+                assert kinds <= expected | {("", "")}, (unit, value, text)

@@ -35,7 +35,7 @@ def clean(text: str) -> str:
     return "".join(part.text for part in split_log([text.encode()]))
 
 
-def said(text: str) -> list[tuple[Sequence[Measurement], object, object]]:
+def read_results(text: str) -> list[tuple[Sequence[Measurement], object, object]]:
     return [(r.measurements, r.detail, r.failures) for r in read([text.encode()]).results]
 
 
@@ -45,14 +45,14 @@ def test_what_stands_before_each_line_does_not_matter(sample: str, before: str) 
     text = (LOGS / f"{sample}.txt").read_text()
     labelled = "".join(f"{before}{line}\n" for line in text.splitlines())
 
-    assert said(labelled) == said(text)
+    assert read_results(labelled) == read_results(text)
 
 
 def test_the_first_column_of_a_table_is_no_name() -> None:
     rows = "".join(f"{gpus} | {gpus * 100} images/sec\n" for gpus in (1, 2, 4, 8, 16))
     text = f"GPUs | Throughput\n--- | ---\n{rows}"
 
-    assert sum(len(series) for series, *_ in said(text)) == 5
+    assert sum(len(series) for series, *_ in read_results(text)) == 5
 
 
 def test_lines_that_only_separate_others_are_not_missed() -> None:
@@ -65,7 +65,7 @@ def test_what_lines_say_with_a_colon_is_no_name() -> None:
     with pytest.raises(ParseError):
         read([b"GPU0: 1\nGPU1: 2\nGPU2: 3\n"])
 
-    ((series, *_),) = said("Throughput: 10.5 images/s\n" * 3)
+    ((series, *_),) = read_results("Throughput: 10.5 images/s\n" * 3)
     assert len(series) == 1
 
 
@@ -73,7 +73,7 @@ def test_names_before_blank_lines_that_lost_their_space() -> None:
     text = (LOGS / "osu.latency.txt").read_text() + "\n"
     labelled = "".join(f"node001: {line}".rstrip() + "\n" for line in text.split("\n"))
 
-    assert said(labelled) == said(text)
+    assert read_results(labelled) == read_results(text)
 
 
 @pytest.mark.parametrize("sign", ["#", "é", "数", "\N{BAR CHART}"])

@@ -26,16 +26,16 @@ IPERF = {
 }
 
 
-def of(text: str) -> Reading:
-    return read([text[at : at + 100].encode() for at in range(0, len(text), 100)])
+def read_log(text: str) -> Reading:
+    return read([text[start : start + 100].encode() for start in range(0, len(text), 100)])
 
 
 def read_values(text: str) -> list[tuple[str, tuple[float, ...]]]:
-    return [(m.metric, m.values) for r in of(text).results for m in r.measurements]
+    return [(m.metric, m.values) for r in read_log(text).results for m in r.measurements]
 
 
 def busbw(text: str) -> list[float]:
-    (result,) = of(text).results
+    (result,) = read_log(text).results
     return [v for m in result.measurements if m.metric == "busbw" for v in m.values]
 
 
@@ -57,7 +57,7 @@ def test_lines_of_container_logs(record: object) -> None:
     text = "".join(json.dumps(record(line)) + "\n" for line in LOG.splitlines())
 
     assert busbw(text) == [18.35e9] * 6
-    assert of(text).unread == 0
+    assert read_log(text).unread == 0
 
 
 def test_lines_of_containerd_and_those_that_go_on() -> None:
@@ -122,7 +122,7 @@ def test_a_notebook_is_read_by_its_outputs_and_not_by_its_code() -> None:
 def test_the_failure_of_a_notebook_is_found() -> None:
     traceback = ["Traceback (most recent call last)", "RuntimeError: CUDA error: out of memory"]
     cells = [{"cell_type": "code", "outputs": [{"output_type": "error", "traceback": traceback}]}]
-    result, signs = of(json.dumps({"cells": cells}, indent=1)).results
+    result, signs = read_log(json.dumps({"cells": cells}, indent=1)).results
 
     assert signs.format == "symptoms"
     assert result.failures == ("RuntimeError: CUDA error: out of memory",)
@@ -137,7 +137,7 @@ def test_a_log_in_a_string_of_json(indent: int | None) -> None:
 
 def test_a_document_in_a_document_and_in_a_string() -> None:
     for inner in (IPERF, json.dumps(IPERF)):
-        (result,) = of(json.dumps({"host": "a", "iperf": inner}, indent=2)).results
+        (result,) = read_log(json.dumps({"host": "a", "iperf": inner}, indent=2)).results
 
         assert result.format == "iperf3"
         assert {m.metric for m in result.measurements} >= {"sent", "received"}
@@ -187,7 +187,7 @@ def test_a_mail_as_it_was_sent() -> None:
         "> sockperf: ---> <MAX> observation =3D 103294.331\n"
         "> sockperf: ---> percentile 99.000 =3D   33.390\n"
     )
-    (result,) = of(text).results
+    (result,) = read_log(text).results
 
     assert {m.metric for m in result.measurements} == {
         *("latency", "max_latency", "latency_percentile")
@@ -198,7 +198,7 @@ def test_json_without_any_log_is_refused() -> None:
     deep = '{"a": ' * 30 + '"x\\ny"' + "}" * 30
     for text in (deep, '{"time": 1, "message": "hello"}\n', '{"cells": [{"outputs": [1]}]}'):
         with pytest.raises(ParseError):
-            of(text)
+            read_log(text)
 
 
 ONE_LINE = {
@@ -216,9 +216,9 @@ ONE_LINE = {
 
 
 @pytest.mark.parametrize("text", ONE_LINE.values(), ids=ONE_LINE)
-@pytest.mark.parametrize("lost", [" ", "  ", "\\n", "\\r\\n", "<br>"])
-def test_a_log_whose_newlines_were_lost(text: str, lost: str) -> None:
-    assert read_values(text.rstrip("\n").replace("\n", lost)) == read_values(text)
+@pytest.mark.parametrize("newline", [" ", "  ", "\\n", "\\r\\n", "<br>"])
+def test_a_log_whose_newlines_were_lost(text: str, newline: str) -> None:
+    assert read_values(text.rstrip("\n").replace("\n", newline)) == read_values(text)
 
 
 def test_a_table_that_cannot_be_divided_is_not_guessed() -> None:

@@ -71,11 +71,11 @@ def mutant(content: bytes, chance: random.Random) -> bytes:
 def fuzz(count: int) -> Fuzzed:
     """Read so many; any error but a SpecError is raised."""
     chance = random.Random(45)
-    chosen = originals()
-    others = [one for name, text in chosen[:4] for one in read_dump(name, text, 0.0)]
-    for name, text in chosen:  # imports all that it needs
+    dumps = originals()
+    snapshots = [snapshot for name, text in dumps[:4] for snapshot in read_dump(name, text, 0.0)]
+    for name, text in dumps:  # imports all that it needs
         with suppress(SpecError):
-            list(answer_lines(diagnose([*others, *read_dump(name, text, 0.0)]), ""))
+            list(answer_lines(diagnose([*snapshots, *read_dump(name, text, 0.0)]), ""))
     refused, slowest, events = 0, 0.0, set[str]()
     armed: list[bool] = []
 
@@ -87,14 +87,14 @@ def fuzz(count: int) -> Fuzzed:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     armed.append(True)
     for _ in range(count):
-        name, content = chance.choice(chosen)
+        name, content = chance.choice(dumps)
         mutated = mutant(content, chance)
-        began = time.process_time()
+        start = time.process_time()
         try:
-            list(answer_lines(diagnose([*others, *read_dump(name, mutated, 0.0)]), ""))
+            list(answer_lines(diagnose([*snapshots, *read_dump(name, mutated, 0.0)]), ""))
         except SpecError:
             refused += 1
-        slowest = max(slowest, time.process_time() - began)
+        slowest = max(slowest, time.process_time() - start)
     armed.clear()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return Fuzzed(

@@ -49,7 +49,7 @@ class Job:
         self.entries: dict[int, list[dict[str, Any]]] = {rank: [] for rank in range(self.size)}
         self.config = {rank: {self.group: list(range(self.size))} for rank in range(self.size)}
 
-    def enter(self, rank: int, step: int, *, done: bool, **other: Any) -> None:
+    def enter(self, rank: int, step: int, *, is_done: bool, **other: Any) -> None:
         """Let a rank enter its next collective."""
         entry = {
             "process_group": [self.group, "default_pg"],
@@ -58,8 +58,8 @@ class Job:
             "time_created_ns": int((START + self.pace * step) * 1e9),
             "input_sizes": [[4, 8]],
             "input_dtypes": ["Float"],
-            "state": "completed" if done else "scheduled",
-            "retired": done,
+            "state": "completed" if is_done else "scheduled",
+            "retired": is_done,
             "is_p2p": False,
             "frames": [{"name": "step", "filename": "/job/train.py", "line": 7}],
         }
@@ -69,9 +69,9 @@ class Job:
         """Let all ranks go through collectives."""
         for rank in self.entries:
             for step in range(steps):
-                self.enter(rank, step, done=True)
+                self.enter(rank, step, is_done=True)
 
-    def write(self, folder: Path, at: float, mark: str = "") -> None:
+    def write(self, folder: Path, mtime: float, mark: str = "") -> None:
         """Write a dump of each rank, as PyTorch does."""
         for rank, entries in self.entries.items():
             config = {
@@ -82,7 +82,7 @@ class Job:
             plain = self.chance.random() < 0.5
             file = folder / f"{mark}trace_rank_{rank}{'.json' if plain else ''}"
             file.write_bytes(json.dumps(dump).encode() if plain else pickle.dumps(dump, 2))
-            os.utime(file, (at, at))
+            os.utime(file, (mtime, mtime))
 
     def write_processes(self, folder: Path, snapshots: list[Snapshot]) -> None:
         """Write what an agent says of processes."""
@@ -96,9 +96,9 @@ def plant(kind: str, folder: Path, seed: int) -> Case:
     job.run(job.steps)
     culprits = sorted(chance.sample(range(job.size), chance.randint(1, (job.size - 1) // 2)))
     waiting = [rank for rank in range(job.size) if rank not in culprits]
-    at = START + job.steps + chance.choice((60.0, 600.0))
+    time = START + job.steps + chance.choice((60.0, 600.0))
     for rank in range(job.size) if kind == "link_cut" else waiting:
-        job.enter(rank, job.steps, done=False)
+        job.enter(rank, job.steps, is_done=False)
     if kind == "chain":  # those absent from the collective of all wait for one in their own
         culprits = [0]
         job = _chain(chance)
@@ -108,43 +108,43 @@ def plant(kind: str, folder: Path, seed: int) -> Case:
         "process_gone": "gone",
         "host_dead": "unreachable",
     }
-    known = [
+    processes = [
         Snapshot(
             source="processes",
             rank=rank,
             host=f"host{rank // 4}",
             pid=100 + rank,
-            at=at,
+            at=time,
             state=state[kind] if kind in state and rank in culprits else "sleeping",
             full=("/checkpoints",) if kind == "disk_full" and rank in culprits else (),
         )
         for rank in range(job.size)
     ]
     if kind in (*state, "disk_full") or chance.random() < 0.5:
-        job.write_processes(folder, known)
+        job.write_processes(folder, processes)
     for rank in culprits if kind in STACKS else ():
         text = f"Current thread 0x00007f97 (most recent call first):\n{STACKS[kind]}"
         (folder / f"stack_rank{rank}.txt").write_text(text)
     if chance.random() < 0.5:
-        job.write(folder, at - chance.choice((1.0, 20.0)), "earlier_")
-    job.write(folder, at)
+        job.write(folder, time - chance.choice((1.0, 20.0)), "earlier_")
+    job.write(folder, time)
     kind = "rank_absent" if kind == "chain" else kind
     return Case(kind=kind, ranks=() if kind == "link_cut" else tuple(culprits))
 
 
 def _misbehave(job: Job, kind: str, culprits: list[int]) -> None:
     """Let ranks enter another collective than the others."""
-    others: dict[str, dict[str, Any]] = {
+    changes: dict[str, dict[str, Any]] = {
         "order_differs": {"profiling_name": "nccl:all_to_all", "input_sizes": [[9]]},
         "shape_differs": {"input_sizes": [[4, 9]]},
     }
-    for rank in culprits if kind in others else ():
-        job.enter(rank, job.steps, done=job.chance.random() < 0.3, **others[kind])
+    for rank in culprits if kind in changes else ():
+        job.enter(rank, job.steps, is_done=job.chance.random() < 0.3, **changes[kind])
     if kind == "group_differs":
-        missed = min({*job.entries} - {*culprits})
+        victim = min({*job.entries} - {*culprits})
         for rank in culprits:
-            job.config[rank][job.group] = sorted({*range(job.size)} - {missed})
-            job.enter(rank, job.steps, done=False)
+            job.config[rank][job.group] = sorted({*range(job.size)} - {victim})
+            job.enter(rank, job.steps, is_done=False)
 
 
 def _chain(chance: random.Random) -> Job:
@@ -152,11 +152,11 @@ def _chain(chance: random.Random) -> Job:
     job = Job(chance)
     job.run(job.steps)
     for rank in range(2, job.size):
-        job.enter(rank, job.steps, done=False)
+        job.enter(rank, job.steps, is_done=False)
     for rank in (0, 1):
         job.config[rank]["pair"] = [0, 1]
-        job.enter(rank, -1, done=True, process_group=["pair", "x"])
-    job.enter(1, job.steps, done=False, process_group=["pair", "x"], collective_seq_id=job.first)
+        job.enter(rank, -1, is_done=True, process_group=["pair", "x"])
+    job.enter(1, job.steps, is_done=False, process_group=["pair", "x"], collective_seq_id=job.first)
     return job
 
 
@@ -171,22 +171,22 @@ def plant_slow(kind: str, folder: Path, seed: int) -> None:
     if kind == "counts":
         _write_counts(job, late, folder)
         return
-    begun = START + job.pace * job.steps
+    start = START + job.pace * job.steps
     if kind == "goes_on":
-        job.write(folder, begun, "earlier_")
+        job.write(folder, start, "earlier_")
         for rank in job.entries:
             for step in range(job.steps, job.steps + 3):
-                job.enter(rank, step, done=True)
+                job.enter(rank, step, is_done=True)
         job.steps += 3
-        begun = START + job.pace * job.steps
+        start = START + job.pace * job.steps
     uneven = kind == "uneven_all_to_all"
     for rank in job.entries if uneven else {*job.entries} - {late}:
-        job.enter(rank, job.steps, done=False)
+        job.enter(rank, job.steps, is_done=False)
         if uneven:
             sizes = {"input_sizes": [[rank + 1]], "profiling_name": "nccl:all_to_all"}
             job.entries[rank][-1] |= sizes
     waits = {"slow_steps": 150.0, "first_step": 20.0}.get(kind, 2.0)
-    job.write(folder, begun + chance.uniform(0.1, waits))
+    job.write(folder, start + chance.uniform(0.1, waits))
 
 
 def _write_counts(job: Job, late: int, folder: Path) -> None:

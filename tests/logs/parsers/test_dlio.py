@@ -20,8 +20,8 @@ SUMMARY = json.loads((LOGS / "dlio.four_epochs.txt").read_text())
 
 def parsed(**metric: Any) -> Any:
     document = {**SUMMARY, "metric": {**SUMMARY["metric"], **metric}}
-    [found] = read([json.dumps(document, indent=4).encode()]).results
-    return found
+    [result] = read([json.dumps(document, indent=4).encode()]).results
+    return result
 
 
 def test_the_figures_of_each_epoch_are_read() -> None:
@@ -42,9 +42,9 @@ def test_figures_that_do_not_follow_from_the_epochs_are_named() -> None:
 
 
 def test_an_impossible_utilisation_is_named() -> None:
-    found = parsed(train_au_percentage=[101.0, 90.0, 90.0, 90.0])
+    result = parsed(train_au_percentage=[101.0, 90.0, 90.0, 90.0])
 
-    assert Note("impossible_au", (1, 101.0)) in found.notes
+    assert Note("impossible_au", (1, 101.0)) in result.notes
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_an_impossible_utilisation_is_named() -> None:
 )
 def test_all_figures_of_real_summaries_hold(name: str, epochs: int, record: int) -> None:
     """A sample of U-Net3D has 146,600,628 bytes: so what is printed in MB are MiB."""
-    [found] = read([(LOGS / f"dlio.{name}.txt").read_bytes()]).results
-    values = {m.metric: m.values for m in found.measurements}
+    [result] = read([(LOGS / f"dlio.{name}.txt").read_bytes()]).results
+    values = {m.metric: m.values for m in result.measurements}
 
-    assert len(found.notes) == 1  # what AU is, in general
-    assert found.failures == ()
+    assert len(result.notes) == 1  # what AU is, in general
+    assert result.failures == ()
     assert len(values["accelerator_utilisation"]) == len(values["samples_rate"]) == epochs
     mean = sum(values["samples_rate"]) / epochs
     assert values["read_rate"][0] / mean == pytest.approx(record, rel=1e-6)

@@ -34,22 +34,22 @@ QUIET = settings(
 )
 
 
-def sound(found: Reading) -> None:
+def sound(reading: Reading) -> None:
     """Every value is a finite number, and has a definition of its result."""
-    for result in found.results:
-        known = {definition.id for definition in result.definitions}
+    for result in reading.results:
+        ids = {definition.id for definition in result.definitions}
         for m in result.measurements:
-            assert m.definition in known
+            assert m.definition in ids
             assert m.values
             assert all(math.isfinite(value) for value in m.values)
 
 
 def try_to_read(text: str, format_: str = "") -> None:
     try:
-        found = read([text.encode(errors="surrogatepass")], format_)
+        reading = read([text.encode(errors="surrogatepass")], format_)
     except ParseError:
         return
-    sound(found)
+    sound(reading)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,24 +84,24 @@ def test_words_of_a_log_are_changed(sample: str, data: st.DataObject) -> None:
     """A number may be any other, or none; a line may be anything."""
     lines = SAMPLES[sample].splitlines()
     for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(lines) - 1))
-        words = lines[at].split(" ")
+        index = data.draw(st.integers(0, len(lines) - 1))
+        words = lines[index].split(" ")
         word = data.draw(st.integers(0, len(words) - 1))
         words[word] = data.draw(st.one_of(WORDS, st.text(CHARACTERS, max_size=6)))
-        lines[at] = " ".join(words)
+        lines[index] = " ".join(words)
     try_to_read("\n".join(lines) + "\n", sample.partition(".")[0])
 
 
-def said_by(text: str) -> dict[str, set[float]]:
+def metric_values(text: str) -> dict[str, set[float]]:
     """Return all values of each metric; none of a text that nobody understands."""
-    said: defaultdict[str, set[float]] = defaultdict(set)
+    values: defaultdict[str, set[float]] = defaultdict(set)
     try:
-        found = read([text.encode()]).results
+        results = read([text.encode()]).results
     except ParseError:
-        return said
-    for m in (m for result in found for m in result.measurements):
-        said[m.metric] |= set(m.values)
-    return said
+        return values
+    for m in (m for result in results for m in result.measurements):
+        values[m.metric] |= set(m.values)
+    return values
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -110,19 +110,19 @@ def test_two_logs_line_by_line(sample: str) -> None:
 
     Of two logs of one format nobody could tell whose a line is.
     """
-    mine = sample.partition(".")[0]
-    others = [name for name in list(SAMPLES)[::5] if name.partition(".")[0] != mine]
-    for other in others:
-        both = (SAMPLES[sample].splitlines(), SAMPLES[other].splitlines())
-        mixed = [line for pair in zip_longest(*both) for line in pair if line is not None]
-        first, second = said_by(SAMPLES[sample]), said_by(SAMPLES[other])
-        for metric, values in said_by("\n".join(mixed) + "\n").items():
+    format_ = sample.partition(".")[0]
+    samples = [name for name in list(SAMPLES)[::5] if name.partition(".")[0] != format_]
+    for other in samples:
+        logs = (SAMPLES[sample].splitlines(), SAMPLES[other].splitlines())
+        mixed = [line for pair in zip_longest(*logs) for line in pair if line is not None]
+        first, second = metric_values(SAMPLES[sample]), metric_values(SAMPLES[other])
+        for metric, values in metric_values("\n".join(mixed) + "\n").items():
             if metric == "interval":  # read only if the totals cannot be told apart
                 continue
-            known = first[metric] | second[metric]
+            expected = first[metric] | second[metric]
             if metric.startswith("untitled"):  # the other log hides its title
-                known = set().union(*first.values(), *second.values())
-            assert values <= known, (other, metric)
+                expected = set().union(*first.values(), *second.values())
+            assert values <= expected, (other, metric)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -136,10 +136,10 @@ def test_other_encodings(sample: str, encoding: str) -> None:
 @QUIET
 @given(value=st.floats(allow_nan=True, allow_infinity=True))
 def test_a_number_is_read_as_it_is_or_not_at_all(value: float) -> None:
-    found = number(repr(value))
+    result = number(repr(value))
 
-    assert found is None or found == value
-    assert math.isfinite(value) or found is None
+    assert result is None or result == value
+    assert math.isfinite(value) or result is None
 
 
 SCRIPT = """

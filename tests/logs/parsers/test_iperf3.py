@@ -25,9 +25,9 @@ def test_the_indentation_may_be_lost(indent: str) -> None:
 
 def test_a_document_without_its_end_is_a_failure_and_the_next_one_is_read() -> None:
     first = JSON[: JSON.index('"end":') - 40]
-    found = read([(first + "\n" + JSON).encode()]).results
+    results = read([(first + "\n" + JSON).encode()]).results
 
-    assert [bool(r.failures) for r in found] == [True, False, False, True]
+    assert [bool(r.failures) for r in results] == [True, False, False, True]
 
 
 def test_only_a_senders_figure_is_said_to_be_one() -> None:
@@ -57,8 +57,8 @@ def test_a_document_without_an_end_is_a_failure() -> None:
     text = '{"start": {"version": "iperf 3.12", "test_start": {}}, "intervals": []}\n'
     empty = text.replace("[]", '[{"sum": {"seconds": 1, "bytes": 5}}], "end": {}')
 
-    for broken in (text, empty):
-        (test,) = read([broken.encode()]).results
+    for document in (text, empty):
+        (test,) = read([document.encode()]).results
         assert len(test.failures) == 1
 
 

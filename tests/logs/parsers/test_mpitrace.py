@@ -14,9 +14,9 @@ from tests.logs.samples import LOGS
 
 def profiles(name: str, *, old: str = "", new: str = "") -> list[Profile]:
     text = (LOGS / f"mpitrace.{name}.txt").read_text().replace(old, new)
-    found = [result.detail for result in read([text.encode()]).results]
-    assert all(isinstance(profile, Profile) for profile in found)
-    return [profile for profile in found if isinstance(profile, Profile)]
+    details = [result.detail for result in read([text.encode()]).results]
+    assert all(isinstance(profile, Profile) for profile in details)
+    return [profile for profile in details if isinstance(profile, Profile)]
 
 
 def test_operations_on_files_are_no_communication() -> None:
@@ -24,17 +24,17 @@ def test_operations_on_files_are_no_communication() -> None:
     text = (LOGS / "mpitrace.files.txt").read_bytes()
     (result,) = read([text]).results
     (profile,) = profiles("files")
-    (made,) = job_profiles([Source(job="x", profile=profile)])
+    (job,) = job_profiles([Source(job="x", profile=profile)])
 
     assert (profile.communication, profile.files) == (1.75, 1.0)
     assert result.notes == ()
-    assert [check for check in made.checks if not check.agrees] == []
-    assert [f.share for f in made.findings if f.name == "files"] == [0.25]
+    assert [check for check in job.checks if not check.agrees] == []
+    assert [f.share for f in job.findings if f.name == "files"] == [0.25]
     wrong = text.replace(b"MPI-IO time = 1.000", b"MPI-IO time = 3.000")
     (lying,) = (r.detail for r in read([wrong]).results)
     assert isinstance(lying, Profile)
-    (made,) = job_profiles([Source(job="x", profile=lying)])
-    assert {check.sum for check in made.checks if not check.agrees} == {"files", "inside"}
+    (job,) = job_profiles([Source(job="x", profile=lying)])
+    assert {check.sum for check in job.checks if not check.agrees} == {"files", "inside"}
 
 
 def test_a_host_column_that_touches_the_one_before() -> None:
@@ -82,14 +82,14 @@ def test_the_summary_alone_names_the_ranks() -> None:
     )
     (profile,) = (result.detail for result in read([text.encode()]).results)
     assert isinstance(profile, Profile)
-    (made,) = job_profiles([Source(job="x", profile=profile)])
+    (job,) = job_profiles([Source(job="x", profile=profile)])
 
-    assert [(one.role, one.rank, one.time) for one in profile.extremes] == [
+    assert [(extreme.role, extreme.rank, extreme.time) for extreme in profile.extremes] == [
         ("minimum", 52, 0.105),
         ("median", 940, 0.592),
         ("maximum", 25, 0.804),
     ]
-    (uneven,) = (found for found in made.findings if found.name == "imbalance")
+    (uneven,) = (finding for finding in job.findings if finding.name == "imbalance")
     says, how = profile_words(uneven)
     assert re.findall(r"rank (\d+)", says)[:2] == ["25", "52"]
     assert re.findall(r"rank (\d+)", how) == ["52", "25"]

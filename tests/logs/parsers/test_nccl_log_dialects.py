@@ -36,10 +36,10 @@ class TestNcclLog:
 
     def test_a_warning_that_its_process_got_over_is_no_failure(self) -> None:
         warning = "h:{0}:9 [0] sharp.c:3 NCCL WARN SHARP coll init error: Cannot create SHARP job\n"
-        done = "h:{0}:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
-        went_on = read([(warning.format(1) + done.format(1)).encode()]).results[0]
-        other = read([(warning.format(2) + done.format(1)).encode()]).results[0]
-        nobody = (warning + done).replace("h:{0}:9 [0] ", "").replace("h:{0}:2 [0] ", "")
+        info = "h:{0}:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+        went_on = read([(warning.format(1) + info.format(1)).encode()]).results[0]
+        other = read([(warning.format(2) + info.format(1)).encode()]).results[0]
+        nobody = (warning + info).replace("h:{0}:9 [0] ", "").replace("h:{0}:2 [0] ", "")
 
         assert went_on.failures == ()
         assert kinds(went_on)[0] == "nccl_went_on"
@@ -54,8 +54,8 @@ class TestNcclLog:
 
     @staticmethod
     def failures(text: str) -> list[str]:
-        found = read([text.encode()]).results
-        return [text for one in found if one.format == "nccl_log" for text in one.failures]
+        results = read([text.encode()]).results
+        return [text for r in results if r.format == "nccl_log" for text in r.failures]
 
     @pytest.mark.parametrize("infos", ["", "node-a:77:80 [0] NCCL INFO Connected all rings\n"])
     def test_a_warning_of_a_test_that_succeeded_is_a_note(self, infos: str) -> None:
@@ -99,16 +99,16 @@ class TestNcclLog:
         assert self.failures(self.START + again + other.format("peer") + good)
 
     def test_tests_that_run_beside_each_other_prove_nothing(self) -> None:
-        both = self.START + self.START + RANKS + RANKS + self.CLOSED.format("peer") + self.GOOD
+        log = self.START + self.START + RANKS + RANKS + self.CLOSED.format("peer") + self.GOOD
 
-        assert self.failures(both)
+        assert self.failures(log)
 
     def test_processes_of_a_test_are_known_by_their_set_up_too(self) -> None:
-        done = "h:5:6 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 2 - Init COMPLETE\n"
+        info = "h:5:6 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 2 - Init COMPLETE\n"
         late = self.CLOSED.replace("node-a:77:", "h:5:").format("peer")
 
-        assert self.failures(done + NEW + self.GOOD + late) == []
-        assert self.failures(NEW + self.GOOD + done + late)
+        assert self.failures(info + NEW + self.GOOD + late) == []
+        assert self.failures(NEW + self.GOOD + info + late)
 
     @pytest.mark.parametrize(
         ("line", "fabric"),

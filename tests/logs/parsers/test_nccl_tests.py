@@ -19,7 +19,7 @@ def values(text: str, metric: str, size: int = 2097152) -> dict[object, tuple[fl
 
 
 @pytest.mark.parametrize(
-    ("what", "instead", "says"),
+    ("fragment", "instead", "says"),
     [
         (
             "Out of bounds values : 0 OK",
@@ -34,8 +34,8 @@ def values(text: str, metric: str, size: int = 2097152) -> dict[object, tuple[fl
         ),
     ],
 )
-def test_a_failure_is_one(what: str, instead: str, says: str) -> None:
-    result, *signs = read([NEW.replace(what, instead).encode()]).results
+def test_a_failure_is_one(fragment: str, instead: str, says: str) -> None:
+    result, *signs = read([NEW.replace(fragment, instead).encode()]).results
 
     assert says in result.failures[0]
     assert {sign.format for sign in signs} <= {"symptoms"}
@@ -48,10 +48,10 @@ def test_a_test_without_a_row_is_a_failure() -> None:
 def test_a_row_that_contradicts_itself_is_not_used() -> None:
     """Size over time is not the bandwidth: two lines were torn into one."""
     torn = NEW.replace("34.95   60.00", "34.95   90.00")
-    found = read([torn.encode()])
+    reading = read([torn.encode()])
 
-    assert found.unread == 1
-    assert found.examples[0].text.startswith("2097152")
+    assert reading.unread == 1
+    assert reading.examples[0].text.startswith("2097152")
     assert values(torn, "busbw") == {}
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.samples import LOGS, kinds, of, values
+from tests.logs.samples import LOGS, kinds, parse, values
 
 
 def test_ucx_perftest_without_its_last_row_has_no_figure() -> None:
     lines = (LOGS / "ucx_perftest.boxes.txt").read_text().splitlines(keepends=True)
-    result = of("".join(line for line in lines[:15] if "Final" not in line))
+    result = parse("".join(line for line in lines[:15] if "Final" not in line))
 
     assert not result.measurements
     assert len(result.failures) == 1
@@ -18,12 +18,12 @@ def test_ucx_perftest_without_its_last_row_has_no_figure() -> None:
 
 def test_the_last_row_of_old_tables_of_ucx_perftest() -> None:
     text = (LOGS / "ucx_perftest.old.txt").read_text()
-    streamed = of(text.replace("589339      587686", "1178678    1175088"))
+    streamed = parse(text.replace("589339      587686", "1178678    1175088"))
 
-    assert values(of(text), "latency") == [pytest.approx(0.851e-6)]
+    assert values(parse(text), "latency") == [pytest.approx(0.851e-6)]
     assert values(streamed, "overhead") == [pytest.approx(0.851e-6)]
     assert values(streamed, "bandwidth") == [4.48 * 2**20]
-    assert not of(text.rpartition("     1000000")[0]).measurements  # the row of one second
+    assert not parse(text.rpartition("     1000000")[0]).measurements  # the row of one second
 
 
 def test_tables_of_netperf_without_their_title() -> None:
@@ -58,9 +58,9 @@ LOOPBACKS = {
 @pytest.mark.parametrize("tool", LOOPBACKS)
 def test_a_test_whose_ends_are_on_one_host_says_so(tool: str) -> None:
     text = LOOPBACKS[tool]
-    inside = of(text)
-    others = text.replace("localhost", "10.0.0.7").replace("127.0.0.1", "10.0.0.7", 1)
-    between = of(others.replace("127.0.0.1", "10.0.0.8").replace("10.0.0.5", "10.0.0.6", 1))
+    inside = parse(text)
+    remote_text = text.replace("localhost", "10.0.0.7").replace("127.0.0.1", "10.0.0.7", 1)
+    between = parse(remote_text.replace("127.0.0.1", "10.0.0.8").replace("10.0.0.5", "10.0.0.6", 1))
 
     assert inside.hosts == 1
     assert "within_host" in kinds(inside)
@@ -70,16 +70,16 @@ def test_a_test_whose_ends_are_on_one_host_says_so(tool: str) -> None:
 
 def test_paths_within_a_node_of_kubernetes_pass_no_network() -> None:
     table = (LOGS / "k8s_netperf.two_drivers.txt").read_text()
-    same = of(table.replace("| false     | 10 ", "| true      | 10 "))
+    same = parse(table.replace("| false     | 10 ", "| true      | 10 "))
     assert all(m.params["hosts"] == 1 for m in same.measurements)
-    assert not any("hosts" in m.params for m in of(table).measurements)
+    assert not any("hosts" in m.params for m in parse(table).measurements)
 
 
 def test_rows_of_fabtests_for_programs() -> None:
     """As in ofiwg/fabtests pull request 501, before it and after it."""
     row = "xfer_size: 64, iterations: 10000, total: 1280000, time: 1.199910, MB/sec: 1.066747"
     for comma in ("", ", "):
-        result = of(f"{{ {row}, usec/xfer: 59.995499{comma}Mxfers/sec: 0.016668 }}\n")
+        result = parse(f"{{ {row}, usec/xfer: 59.995499{comma}Mxfers/sec: 0.016668 }}\n")
 
         assert values(result, "transfer_time", size=64) == [pytest.approx(59.995499e-6)]
         assert values(result, "bandwidth", size=64) == [1.066747e6]

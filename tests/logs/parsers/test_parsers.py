@@ -13,7 +13,7 @@ from cluster.logs.parsers import number
 from cluster.logs.parsers.nvbandwidth import LOCAL
 from cluster.logs.reader import read
 from tests.logs.parsers.nccl import HEAD, log_of
-from tests.logs.samples import LOGS, kinds, of, results, values
+from tests.logs.samples import LOGS, kinds, parse, results, values
 
 
 def text_of(name: str) -> str:
@@ -41,17 +41,17 @@ def test_numbers_of_any_locale(text: str, value: float | None) -> None:
 
 def test_topology_with_nics_and_their_legend() -> None:
     (result,) = results("topology.nics")
-    found = result.detail
+    topology = result.detail
 
-    assert isinstance(found, Topology)
-    assert found.path("GPU0", "GPU1") == found.path("GPU1", "GPU0") == "NV2"
-    assert found.path("GPU0", "NIC0") == "PIX"
-    assert found.path("GPU0", "GPU9") == "?"
-    assert [(d.name, d.cpus, d.numa, d.model) for d in found.devices][3:5] == [
+    assert isinstance(topology, Topology)
+    assert topology.path("GPU0", "GPU1") == topology.path("GPU1", "GPU0") == "NV2"
+    assert topology.path("GPU0", "NIC0") == "PIX"
+    assert topology.path("GPU0", "GPU9") == "?"
+    assert [(d.name, d.cpus, d.numa, d.model) for d in topology.devices][3:5] == [
         ("GPU3", "20-39,60-79", "1", ""),
         ("NIC0", "", "", "mlx5_0"),
     ]
-    assert [d.is_gpu for d in found.devices] == [True] * 4 + [False] * 2
+    assert [d.is_gpu for d in topology.devices] == [True] * 4 + [False] * 2
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_rows_of_two_tables_that_are_mixed_are_nobodys() -> None:
     """Line by line, without a prefix: a row of two numbers may be of either."""
     logs = [text_of(name) for name in ("osu.device", "bandwidth_test.mb")]
     pairs = zip_longest(*(log.splitlines() for log in logs), fillvalue="")
-    found = read(["\n".join(line for pair in pairs for line in (*pair, "")).encode()]).results
+    tables = read(["\n".join(line for pair in pairs for line in (*pair, "")).encode()]).results
 
-    assert {result.format for result in found} == {"osu", "bandwidth_test"}
-    assert not any(result.measurements for result in found)
-    assert all("mixed" in result.failures[-1] for result in found)
+    assert {result.format for result in tables} == {"osu", "bandwidth_test"}
+    assert not any(result.measurements for result in tables)
+    assert all("mixed" in result.failures[-1] for result in tables)
 
 
 def test_tables_that_follow_one_another_are_all_read() -> None:
@@ -133,8 +133,8 @@ def test_a_size_that_could_not_be_measured_is_a_failure() -> None:
 def test_small_figures_have_the_megabyte_of_their_version() -> None:
     row = "#bytes #repetitions t[usec] Mbytes/sec\n1 1000 57.71 0.02\n"
     name = "# Benchmarking PingPong\n# #processes = 2\n"
-    old = of(f"#    Intel (R) MPI Benchmark Suite V3.2, MPI-1 part\n{name}{row}")
-    new = of(f"#    Intel (R) MPI Benchmarks 2018, MPI-1 part\n{name}{row}")
+    old = parse(f"#    Intel (R) MPI Benchmark Suite V3.2, MPI-1 part\n{name}{row}")
+    new = parse(f"#    Intel (R) MPI Benchmarks 2018, MPI-1 part\n{name}{row}")
 
     assert values(old, "bandwidth") == pytest.approx([0.02 * 2**20])
     assert values(new, "bandwidth") == pytest.approx([0.02e6])
@@ -164,17 +164,17 @@ def test_the_largest_communicator_tells_the_size() -> None:
 def test_a_decimal_comma_is_read_unless_it_may_be_something_else() -> None:
     head = "# OSU MPI Latency Test v7.4\n# Size  Latency (us)\n"
 
-    assert values(of(head + "8  25,21\n"), "latency", size=8) == pytest.approx([25.21e-6])
+    assert values(parse(head + "8  25,21\n"), "latency", size=8) == pytest.approx([25.21e-6])
     assert read([(head + "8  25,213\n").encode()]).unread == 1
 
 
 def test_columns_of_perftest_per_port_with_service_levels_and_in_cycles() -> None:
     port = "BW Port1[Gb/sec]   MsgRate Port1[Mpps]"
-    ports = of(
+    ports = parse(
         f" #bytes  sl  #iterations  BW peak[Gb/sec]  BW average[Gb/sec]  MsgRate[Mpps]  {port}\n"
         " 65536    0   5000         0.00         196.10        0.374031       98.05       0.187\n"
     )
-    cycles = of(
+    cycles = parse(
         " #bytes #iterations    t_min[cycles]    t_avg[cycles]    99% percentile[cycles]\n"
         " 2       1000          4200.00          4300.00          5000.00\n"
     )
@@ -201,9 +201,9 @@ def test_a_report_that_is_cut_off_takes_no_line_of_what_follows(report: str, lin
 def test_a_letter_behind_a_comma_is_no_million() -> None:
     """The last line of a log was cut in the name of what comes next."""
     text = b"RunningAvgSamplesPerSec=41.25, CurrSamplesPerSec=40.50, M"
-    (found,) = read([text]).results
+    (result,) = read([text]).results
 
-    assert values(found, "samples_rate", name="CurrSamplesPerSec") == [40.5]
+    assert values(result, "samples_rate", name="CurrSamplesPerSec") == [40.5]
 
 
 def test_a_stream_of_json_without_its_end_is_a_failure() -> None:
@@ -224,9 +224,9 @@ def test_hosts_of_one_name_are_told_apart_by_their_devices() -> None:
 def test_older_words_of_rocm_smi_and_a_single_gpu() -> None:
     text = text_of("rocm_topology.mi100")
     older = re.sub(r"GPU\[(\d+)\]\t*", r"GPU \1          ", text)
-    single = of("====== Link Type between two GPUs ======\n       GPU0\nGPU0   0\n")
+    single = parse("====== Link Type between two GPUs ======\n       GPU0\nGPU0   0\n")
 
-    assert of(older).detail == of(text).detail
+    assert parse(older).detail == parse(text).detail
     assert isinstance(single.detail, Topology)
     assert single.detail.devices[0].paths == ("X",)
 
@@ -254,8 +254,8 @@ COEFFICIENT_OF_VARIATION device_to_device_memcpy_read_ce 0.00
 
 def test_devices_before_the_first_test_are_its_own_without_the_head_of_nvbandwidth() -> None:
     devices = "Device 0: NVIDIA H100 80GB HBM3\nDevice 1: NVIDIA H100 80GB HBM3\n"
-    assert of(devices + PEERS_OF_TWO).devices == ("NVIDIA H100 80GB HBM3",)
-    assert of(devices + "\n\n\n\n" + PEERS_OF_TWO).devices == ()
+    assert parse(devices + PEERS_OF_TWO).devices == ("NVIDIA H100 80GB HBM3",)
+    assert parse(devices + "\n\n\n\n" + PEERS_OF_TWO).devices == ()
 
 
 def test_the_sum_names_the_test_of_a_matrix() -> None:
@@ -264,12 +264,12 @@ def test_the_sum_names_the_test_of_a_matrix() -> None:
         "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n           0         1\n"
         " 0       N/A     26.34\n 1     26.35       N/A\n\n"
     )
-    named = of(f"{matrix}SUM device_to_device_memcpy_read_ce 52.69\n")
-    unnamed = of(matrix)
+    report = parse(f"{matrix}SUM device_to_device_memcpy_read_ce 52.69\n")
+    fragment = parse(matrix)
 
-    assert values(named, "peer_copy_bandwidth", test="device_to_device_memcpy_read_ce") == [
+    assert values(report, "peer_copy_bandwidth", test="device_to_device_memcpy_read_ce") == [
         26.34e9,
         26.35e9,
     ]
-    assert not values(unnamed, "peer_copy_bandwidth")
-    assert values(unnamed, "copy_bandwidth") == [26.34e9, 26.35e9]
+    assert not values(fragment, "peer_copy_bandwidth")
+    assert values(fragment, "copy_bandwidth") == [26.34e9, 26.35e9]

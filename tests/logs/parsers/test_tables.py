@@ -37,9 +37,9 @@ def test_thousands_in_cells() -> None:
         "| 16 | 0.22M | 13.8K |\n"
     )
     (result,) = read([page.encode()]).results
-    found = [(m.metric, m.values) for m in result.measurements]
+    rates = [(m.metric, m.values) for m in result.measurements]
 
-    assert found == [
+    assert rates == [
         ("token_rate", (112e3,)),
         ("rate_per_gpu", (14.0e3,)),
         ("token_rate", (0.22e6,)),
