@@ -79,13 +79,13 @@ class Sshd:
         """
         assert self.process is not None
         serving = children(self.process.pid)
-        below = [process for child in serving for process in children(child)]
-        for process in [*serving, *filter(is_sshd, below)]:
+        grandchildren = [process for child in serving for process in children(child)]
+        for process in [*serving, *filter(is_sshd, grandchildren)]:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
     def machine(self, **access: str | int) -> Machine:
-        known: dict[str, str | int] = {
+        defaults: dict[str, str | int] = {
             "host": self.address,
             "user": getpass.getuser(),
             "port": self.port,
@@ -99,7 +99,7 @@ class Sshd:
             shell="ssh",
             folder=str(self.folder / "there"),
             bin=str(Path(sys.executable).parent),
-            access=Access(**{**known, **access}),  # type: ignore[arg-type]
+            access=Access(**{**defaults, **access}),  # type: ignore[arg-type]
         )
 
 
@@ -135,19 +135,19 @@ def _free_port() -> int:
 def _servers(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
     if not Path(SSHD).exists():
         pytest.skip("sshd is missing: apt-get install openssh-server")
-    started: list[Sshd] = []
+    daemons: list[Sshd] = []
 
     def start(*settings: str, **how: Any) -> Sshd:
-        folder = tmp_path / f"sshd{len(started) or ''}"
+        folder = tmp_path / f"sshd{len(daemons) or ''}"
         folder.mkdir()
-        started.append(Sshd(folder, *settings, **how))
-        started[-1].start()
-        return started[-1]
+        daemons.append(Sshd(folder, *settings, **how))
+        daemons[-1].start()
+        return daemons[-1]
 
     try:
         yield start
     finally:
-        for server in started:
+        for server in daemons:
             server.stop()
 
 
@@ -168,13 +168,13 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 @contextmanager
 def listener(says: bytes) -> Iterator[int]:
     """Somebody who accepts, says something, and then nothing; gives the port."""
-    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as taken:
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
 
         def accept() -> None:
             with suppress(OSError):
                 while True:
-                    there = taken.enter_context(server.accept()[0])
-                    there.sendall(says)
+                    connection = stack.enter_context(server.accept()[0])
+                    connection.sendall(says)
 
         thread = threading.Thread(target=accept)
         thread.start()
@@ -191,11 +191,11 @@ class Link:
         self.name, self.near, self.far = f"ct-{mark}", f"ctn{mark}", f"ctf{mark}"
         base = os.getpid() % 16384 * 4
         subnet = f"198.18.{base >> 8}.{base & 255}"  # a network for measuring: RFC 2544
-        here, self.address = (f"{subnet.rpartition('.')[0]}.{(base & 255) + n}" for n in (1, 2))
+        gateway, self.address = (f"{subnet.rpartition('.')[0]}.{(base & 255) + n}" for n in (1, 2))
         self.within = ("ip", "netns", "exec", self.name)
         run("ip", "netns", "add", self.name)
         run("ip", "link", "add", self.near, "type", "veth", "peer", self.far, "netns", self.name)
-        run("ip", "address", "add", f"{here}/30", "dev", self.near)
+        run("ip", "address", "add", f"{gateway}/30", "dev", self.near)
         run("ip", "link", "set", self.near, "up")
         run("ip", "-n", self.name, "address", "add", f"{self.address}/30", "dev", self.far)
         self.set("up")
@@ -213,6 +213,6 @@ def link() -> Iterator[Link]:
     """A cable to a namespace of the test's own."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         pytest.skip("a network to cut needs root and ip: apt-get install iproute2")
-    made = Link()
-    yield made
-    made.remove()
+    cable = Link()
+    yield cable
+    cable.remove()

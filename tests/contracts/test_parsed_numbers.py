@@ -53,7 +53,7 @@ def factors(unit: str) -> tuple[tuple[float, str], ...]:
 def is_printed(value: float, unit: str, text: str, numbers: set[float]) -> bool:
     """Tell whether a number of the text is this value in a unit whose word is in the text."""
     return any(
-        any(abs(printed * factor - abs(value)) <= 1e-9 * abs(value) for printed in numbers)
+        any(abs(number * factor - abs(value)) <= 1e-9 * abs(value) for number in numbers)
         and re.search(words, text) is not None
         for factor, words in factors(unit)
     )
@@ -66,7 +66,7 @@ def is_derived(m: Measurement) -> bool:
 @pytest.mark.parametrize("path", SAMPLES)
 def test_a_number_that_is_read_is_in_the_text_with_its_unit(path: Path) -> None:
     text = path.read_text()
-    numbers = {float(found.replace(",", "")) for found in NUMBER.findall(text)}
+    numbers = {float(number.replace(",", "")) for number in NUMBER.findall(text)}
     for result in read([text.encode()]).results:
         for m in result.measurements:
             if is_derived(m):

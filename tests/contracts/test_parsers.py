@@ -85,8 +85,8 @@ def reading(text: str) -> Reading:
     return read([text.encode()])
 
 
-def values(found: Reading) -> list[tuple[str, Measurement]]:
-    return [(result.format, m) for result in found.results for m in result.measurements]
+def values(log: Reading) -> list[tuple[str, Measurement]]:
+    return [(result.format, m) for result in log.results for m in result.measurements]
 
 
 def names_of(path: Path) -> str:
@@ -99,8 +99,8 @@ def test_every_parser_has_a_log_and_reads_it(name: str) -> None:
 
     assert paths
     for path in paths:
-        found = reading(path.read_text())
-        assert name in {result.format for result in found.results}, path.name
+        log = reading(path.read_text())
+        assert name in {result.format for result in log.results}, path.name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,9 +121,9 @@ def test_only_parsers_whose_mark_is_in_a_log_are_imported() -> None:
         f"read([open({str(LOGS / 'mpip.fft.txt')!r}, 'rb').read()]); "
         "print(*(n.rpartition('.')[2] for n in sys.modules if 'logs.parsers.' in n))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
-    assert done.stdout.decode().split() == ["symptoms", "mpip"]  # the diagnosis reads each log
+    assert result.stdout.decode().split() == ["symptoms", "mpip"]  # the diagnosis reads each log
 
 
 def test_every_word_of_a_symptom_is_a_mark_of_its_parser() -> None:
@@ -148,10 +148,10 @@ def test_its_definitions_say_everything(name: str) -> None:
 @pytest.mark.parametrize("path", SAMPLES)
 def test_values_have_the_definitions_of_their_parser(path: Path) -> None:
     for result in reading(path.read_text()).results:
-        own = {d.id: d for d in plugins.load(Parser, result.format).definitions}
+        definitions = {d.id: d for d in plugins.load(Parser, result.format).definitions}
         keys = [m.key for m in result.measurements]
 
-        assert all(own[m.definition].unit == m.unit for m in result.measurements)
+        assert all(definitions[m.definition].unit == m.unit for m in result.measurements)
         assert {d.id for d in result.definitions} == {m.definition for m in result.measurements}
         assert len(set(keys)) == len(keys)
 
@@ -171,7 +171,7 @@ def test_a_dress_changes_nothing(path: Path, dress: Callable[[str], str]) -> Non
 @pytest.mark.parametrize("path", SAMPLES)
 def test_portions_change_nothing(path: Path) -> None:
     data = path.read_bytes()
-    portions = [data[at : at + 7] for at in range(0, len(data), 7)]
+    portions = [data[start : start + 7] for start in range(0, len(data), 7)]
 
     assert read(portions) == read([data])
 
@@ -180,8 +180,8 @@ def test_portions_change_nothing(path: Path) -> None:
 def test_a_log_may_follow_any_other(path: Path) -> None:
     """Nobody takes the lines of a log that comes behind his own, or before it."""
     chance = random.Random(path.name)
-    others = [p for p in sorted(LOGS.glob("*.txt")) if names_of(p) != names_of(path)]
-    for other in chance.sample(others, 6):
+    paths = [p for p in sorted(LOGS.glob("*.txt")) if names_of(p) != names_of(path)]
+    for other in chance.sample(paths, 6):
         first, second = (p.read_text() for p in (path, other))
         one_by_one = {(n, m.key, m.values) for t in (first, second) for n, m in values(reading(t))}
 
@@ -200,7 +200,7 @@ def test_a_part_of_a_log_has_no_other_number(path: Path) -> None:
         whole[name, m.key] |= set(m.values)
     chance = random.Random(path.name)
     cuts = {chance.randrange(len(data)) for _ in range(tries(150))}
-    cuts |= {at + 1 for at, byte in enumerate(data) if byte == ord("\n")}
+    cuts |= {index + 1 for index, byte in enumerate(data) if byte == ord("\n")}
     for end in sorted(cuts):
         try:
             part = read([data[:end]])
@@ -221,9 +221,9 @@ def test_damage_is_survived(path: Path) -> None:
     for _ in range(tries(60)):
         damaged = [line for line in lines if chance.random() > 0.1]
         for _ in range(chance.randrange(6)):
-            at = chance.randrange(len(damaged) + 1)
+            index = chance.randrange(len(damaged) + 1)
             torn = chance.choice(lines)
-            damaged.insert(at, torn[chance.randrange(len(torn) + 1) :])
+            damaged.insert(index, torn[chance.randrange(len(torn) + 1) :])
         if chance.random() < 0.3:
             chance.shuffle(damaged)
         data = bytearray(b"".join(damaged))

@@ -69,12 +69,12 @@ def imported(source: str) -> Iterator[str]:
 
 def documented(kind: type[Value]) -> list[str]:
     """Read the names under `Args:` in the docstrings of a struct and those it inherits from."""
-    found: list[str] = []
+    names: list[str] = []
     for parent in reversed(kind.__mro__):
         _, _, arguments = inspect.cleandoc(parent.__doc__ or "").partition("Args:\n")
         if issubclass(parent, Value):
-            found += re.findall(r"^    (\w+): \S", arguments, re.MULTILINE)
-    return found
+            names += re.findall(r"^    (\w+): \S", arguments, re.MULTILINE)
+    return names
 
 
 def required(kind: type[Value]) -> list[str]:
@@ -100,11 +100,11 @@ def test_the_file_and_its_class_say_what_they_are(kind: type[Plugin], name: str)
 def test_the_file_holds_exactly_one_plugin(kind: type[Plugin], name: str) -> None:
     module = module_of(kind, name)
     classes = {member for _, member in inspect.getmembers(module, inspect.isclass)}
-    here = [c for c in classes if c.__module__ == module.__name__ and issubclass(c, Plugin)]
+    members = [c for c in classes if c.__module__ == module.__name__ and issubclass(c, Plugin)]
 
-    assert len(here) == 1
-    assert issubclass(here[0], kind)
-    assert not inspect.isabstract(here[0])
+    assert len(members) == 1
+    assert issubclass(members[0], kind)
+    assert not inspect.isabstract(members[0])
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
@@ -120,20 +120,20 @@ def test_the_plugin_has_the_name_of_its_file_or_folder(kind: type[Plugin], name:
 def test_no_file_of_it_imports_a_sibling(kind: type[Plugin], name: str) -> None:
     file = Path(str(module_of(kind, name).__file__))
     files = file.parent.rglob("*.py") if file.stem == "__init__" else [file]
-    found = {word for one in files for word in imported(one.read_text())}
+    imports = {word for path in files for word in imported(path.read_text())}
     folder = kind.folder.rpartition(".")[2]
     packages = (f"{kind.folder}.", f"{folder}.", ".")
     siblings = {p + other for p in packages for other in plugins.names(kind) if other != name}
 
-    assert not siblings & found
+    assert not siblings & imports
 
 
 def test_a_provider_is_four_methods_and_its_options() -> None:
     """What only some can do is a capability beside it, so a new provider is as small as this."""
-    own = {name for name in vars(Provider) if not name.startswith("_")}
+    names = {name for name in vars(Provider) if not name.startswith("_")}
 
-    assert own == {"folder", "Options", "plan", "create", "find", "destroy"}
-    assert Provider.__abstractmethods__ == own - {"folder", "Options"}
+    assert names == {"folder", "Options", "plan", "create", "find", "destroy"}
+    assert Provider.__abstractmethods__ == names - {"folder", "Options"}
 
 
 @pytest.mark.parametrize("name", plugins.names(Provider))
@@ -234,11 +234,11 @@ def test_a_starter_is_pure(name: str, layout: Layout) -> None:
 def test_a_report_shows_nothing_and_something(name: str, summaries: tuple[Summary, ...]) -> None:
     """It is pure: the same input gives the same output, whatever was shown before."""
     report = plugins.load(Report, name)
-    shown = report.render(summaries)
+    output = report.render(summaries)
     report.render((SUMMARY, SUMMARY), notes=("a note",))
 
-    assert isinstance(shown, str | bytes)
-    assert shown
-    assert report.render(summaries) == shown
-    assert plugins.load(Report, name).render(list(summaries)) == shown
-    assert isinstance(shown, bytes) or shown.endswith("\n")
+    assert isinstance(output, str | bytes)
+    assert output
+    assert report.render(summaries) == output
+    assert plugins.load(Report, name).render(list(summaries)) == output
+    assert isinstance(output, bytes) or output.endswith("\n")

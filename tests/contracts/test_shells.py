@@ -131,11 +131,11 @@ def test_a_great_deal_of_output_on_both_streams(shell: Shell) -> None:
 
 @pytest.mark.parametrize("by_line", [False, True])
 def test_a_deadline(shell: Shell, by_line: bool) -> None:  # noqa: FBT001 - a parameter
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ShellError, match=r"0\.3 s"):
         shell.run(["sleep", "30"], timeout=0.3, on_line=print if by_line else None)
 
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - start < 20
     assert shell.run(["true"]).status == 0
 
 
@@ -178,22 +178,22 @@ def test_what_cannot_be_written_or_fetched_is_an_error(shell: Shell, tmp_path: P
 
 def test_put_a_file_then_a_folder(shell: Shell, tmp_path: Path) -> None:
     """Modes are kept; a second time is the same; nothing that was there is removed."""
-    here, far = tmp_path / "here", tmp_path / "far away"
+    source, far = tmp_path / "here", tmp_path / "far away"
     folder, file = "in ner", "a 'file'"
-    (here / folder).mkdir(parents=True)
-    (here / folder / file).write_text("content")
-    (here / folder / file).chmod(0o751)
-    there = far / "there"
+    (source / folder).mkdir(parents=True)
+    (source / folder / file).write_text("content")
+    (source / folder / file).chmod(0o751)
+    target = far / "there"
     for _ in range(2):
-        shell.put(here, str(there))
-        (there / "theirs").write_text("x")
-    shell.put(here / folder / file, str(far / "one"))
+        shell.put(source, str(target))
+        (target / "theirs").write_text("x")
+    shell.put(source / folder / file, str(far / "one"))
 
-    assert sorted(path.name for path in there.iterdir()) == [folder, "theirs"]
-    assert (there / folder / file).read_text() == "content"
-    assert (there / folder / file).stat().st_mode & 0o777 == 0o751
+    assert sorted(path.name for path in target.iterdir()) == [folder, "theirs"]
+    assert (target / folder / file).read_text() == "content"
+    assert (target / folder / file).stat().st_mode & 0o777 == 0o751
     assert (far / "one").read_text() == "content"
-    assert sorted(path.name for path in there.parent.iterdir()) == ["one", "there"]
+    assert sorted(path.name for path in target.parent.iterdir()) == ["one", "there"]
 
 
 def test_a_file_comes_home(shell: Shell, tmp_path: Path) -> None:
@@ -209,14 +209,14 @@ def test_a_file_comes_home(shell: Shell, tmp_path: Path) -> None:
 
 def test_modes_and_links_survive_the_way_there_and_home(shell: Shell, tmp_path: Path) -> None:
     """There a link is a link; at home it is what it means."""
-    here, folder = tmp_path / "here", "a folder"
-    (here / folder).mkdir(parents=True)
-    (here / folder / "program").write_text("#!")
-    (here / folder / "program").chmod(0o700)
-    (here / folder).chmod(0o750)
-    (here / "link").symlink_to(f"{folder}/program")
-    (here / ("x" * 250)).write_text("a name as long as it may be")
-    shell.put(here, str(tmp_path / "far"))
+    source, folder = tmp_path / "here", "a folder"
+    (source / folder).mkdir(parents=True)
+    (source / folder / "program").write_text("#!")
+    (source / folder / "program").chmod(0o700)
+    (source / folder).chmod(0o750)
+    (source / "link").symlink_to(f"{folder}/program")
+    (source / ("x" * 250)).write_text("a name as long as it may be")
+    shell.put(source, str(tmp_path / "far"))
     shell.fetch(str(tmp_path / "far"), tmp_path / "home")
 
     assert (tmp_path / "far" / "link").readlink().parts == (folder, "program")
@@ -243,32 +243,32 @@ def test_a_link_itself_means_what_it_points_to(shell: Shell, tmp_path: Path) -> 
 
 def test_a_folder_that_is_there_keeps_its_mode(shell: Shell, tmp_path: Path) -> None:
     """Nobody wants /tmp to be like a folder of ours; and a file that runs can be replaced."""
-    here, there = tmp_path / "here", tmp_path / "there"
-    for folder in (here, there):
+    source, target = tmp_path / "here", tmp_path / "there"
+    for folder in (source, target):
         (folder / "inner" / ".hidden").mkdir(parents=True)
         (folder / "inner" / "file").write_text(folder.name)
-    (there / "inner").chmod(0o1777)
-    with (there / "inner" / "file").open() as before:
-        shell.put(here, str(there))
+    (target / "inner").chmod(0o1777)
+    with (target / "inner" / "file").open() as before:
+        shell.put(source, str(target))
         assert before.read() == "there"
 
-    assert (there / "inner" / "file").read_text() == "here"
-    assert (there / "inner").stat().st_mode & 0o7777 == 0o1777
-    assert sorted(path.name for path in (there / "inner").iterdir()) == [".hidden", "file"]
+    assert (target / "inner" / "file").read_text() == "here"
+    assert (target / "inner").stat().st_mode & 0o7777 == 0o1777
+    assert sorted(path.name for path in (target / "inner").iterdir()) == [".hidden", "file"]
 
 
 def test_closing_ends_what_runs(shell: Shell) -> None:
     """As when somebody presses Ctrl-C while all hosts work."""
-    ended = threading.Event()
+    end = threading.Event()
 
     def command() -> None:
         with suppress(ShellError):
             shell.run(["sh", "-c", "echo go; sleep 100"], on_line=lambda _: closer.start())
-        ended.set()
+        end.set()
 
     closer = threading.Thread(target=shell.close)
     threading.Thread(target=command, daemon=True).start()
-    assert ended.wait(20)
+    assert end.wait(20)
     closer.join()
 
 
@@ -307,25 +307,25 @@ def test_connect_then_close_then_go_on(shell: Shell) -> None:
 
 def test_some_names_of_a_folder_go_there_and_are_listed(shell: Shell, tmp_path: Path) -> None:
     """What vanished meanwhile is left out; digests and commands take any name, too."""
-    here, there = tmp_path / "here", f"{tmp_path}/there"
-    (here / "sub" / "deep").mkdir(parents=True)
+    source, folder = tmp_path / "here", f"{tmp_path}/there"
+    (source / "sub" / "deep").mkdir(parents=True)
     target = [*ODD_NAMES, "sub", "sub/deep", "sub/deep/file", "link"]
     for name in (*ODD_NAMES, "sub/deep/file", "sub/other"):
-        (here / name).write_text(repr(name))
-    (here / "link").symlink_to("nowhere")
+        (source / name).write_text(repr(name))
+    (source / "link").symlink_to("nowhere")
 
-    shell.put(here, there, only=[*target, "vanished"])
-    shell.put(here, there, only=["sub", "sub/other"])
-    listed = list_tree(shell, there).entries
-    digests = host_files.digests(shell, there, ODD_NAMES)
-    host_files.edit(shell, there, host_files.on_names("rm", ODD_NAMES))
+    shell.put(source, folder, only=[*target, "vanished"])
+    shell.put(source, folder, only=["sub", "sub/other"])
+    listed = list_tree(shell, folder).entries
+    digests = host_files.digests(shell, folder, ODD_NAMES)
+    host_files.edit(shell, folder, host_files.on_names("rm", ODD_NAMES))
 
     assert set(listed) == {*target, "sub/other"}
     assert {entry.kind for entry in map(listed.__getitem__, ODD_NAMES)} == {"f"}
     assert (listed["link"].kind, listed["link"].link) == ("l", "nowhere")
     assert listed["sub/other"].size == len("'sub/other'")
-    assert digests == {name: sha256(here / name) for name in ODD_NAMES}
-    assert {path.name for path in Path(there).iterdir()} == {"sub", "link"}
+    assert digests == {name: sha256(source / name) for name in ODD_NAMES}
+    assert {path.name for path in Path(folder).iterdir()} == {"sub", "link"}
 
 
 def test_a_folder_that_is_not_there_is_empty_and_a_file_is_none(

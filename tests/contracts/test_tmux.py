@@ -41,9 +41,9 @@ WAIT = ["sleep", "1000.5"]
 def shell(request: pytest.FixtureRequest, tools: None) -> Iterator[Shell | None]:
     if request.param == "over SSH":
         server: Sshd = request.getfixturevalue("sshd")
-        there = SshShell(server.machine())
-        yield there
-        there.close()
+        ssh = SshShell(server.machine())
+        yield ssh
+        ssh.close()
         return
     yield None if request.param == "here" else LocalShell()
 
@@ -140,9 +140,9 @@ def test_no_name_of_a_folder_is_run(tmux: Tmux, tmp_path: Path, name: str) -> No
 def test_what_is_escaped_is_expanded_to_itself(name: str, tools: None) -> None:
     """By tmux itself; `%` is for strftime, and only in a status line."""
     run("tmux", "new-session", "-d", "-s", "probe", "sleep", "1000.5")
-    shown = run("tmux", "display-message", "-p", "-t", "=probe:", escaped(name)).stdout
+    output = run("tmux", "display-message", "-p", "-t", "=probe:", escaped(name)).stdout
 
-    assert shown.removesuffix("\n") == name or "%" in name
+    assert output.removesuffix("\n") == name or "%" in name
     assert sessions() == ["probe"]
 
 
@@ -150,19 +150,19 @@ def test_a_server_that_ends_with_its_last_session_is_asked_again(
     tools: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = shutil.which("tmux")
-    asked = tmp_path / "asked"
+    mark = tmp_path / "asked"
     tmux = tmp_path / "bin" / "tmux"
     tmux.parent.mkdir()
     tmux.write_text(
-        f'#!/bin/sh\n[ -e {asked} ] && exec {real} "$@"\n'
-        f"touch {asked}; echo server exited unexpectedly >&2; exit 1\n"
+        f'#!/bin/sh\n[ -e {mark} ] && exec {real} "$@"\n'
+        f"touch {mark}; echo server exited unexpectedly >&2; exit 1\n"
     )
     tmux.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmux.parent}:{os.environ['PATH']}")
     server = Tmux("h", LocalShell())
 
     server.start("mine", str(tmp_path), WAIT)
-    assert asked.exists()
+    assert mark.exists()
     assert server.folder_of("mine") == str(tmp_path)
     server.kill("mine")
 

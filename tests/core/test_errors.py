@@ -25,24 +25,24 @@ CLASSES = {
 }
 
 
-def drawn() -> dict[str, str]:
+def read_drawing() -> dict[str, str]:
     """Read the parent of each class from the drawing in the module's docstring."""
     parents: dict[str, str] = {}
-    above = ["Exception"]
+    ancestors = ["Exception"]
     for line in (errors.__doc__ or "").splitlines()[1:]:
         match = re.match(r"([│├└─ ]*)([A-Z]\w+)", line)
         if match:
             depth = len(match[1]) // 4
-            del above[depth + 1 :]
-            parents[match[2]] = above[-1]
-            above.append(match[2])
+            del ancestors[depth + 1 :]
+            parents[match[2]] = ancestors[-1]
+            ancestors.append(match[2])
     return parents
 
 
 def test_the_docstring_draws_exactly_the_classes_there_are() -> None:
     bases = {name: kind.__bases__[0].__name__ for name, kind in CLASSES.items()}  # its own tree
 
-    assert drawn() == bases
+    assert read_drawing() == bases
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
@@ -122,14 +122,14 @@ def test_a_line_with_control_characters_cannot_disturb_a_terminal() -> None:
 
 
 def test_failures_of_several_hosts_are_one_cluster_error_that_lists_them() -> None:
-    each = [ShellError("0.mpi.x: broke.", remedy="Mend it."), ClusterError("1.mpi.x: broke.")]
+    failures = [ShellError("0.mpi.x: broke.", remedy="Mend it."), ClusterError("1.mpi.x: broke.")]
 
-    with pytest.raises(ClusterError) as caught:
-        raise HostErrors("2 of 3 hosts failed", each)
+    with pytest.raises(ClusterError) as error:
+        raise HostErrors("2 of 3 hosts failed", failures)
 
-    assert isinstance(caught.value, HostErrors)
-    assert list(caught.value.exceptions) == each
-    assert str(caught.value).splitlines() == [
+    assert isinstance(error.value, HostErrors)
+    assert list(error.value.exceptions) == failures
+    assert str(error.value).splitlines() == [
         "2 of 3 hosts failed.",
         "- 0.mpi.x: broke.",
         "Mend it.",
@@ -138,12 +138,12 @@ def test_failures_of_several_hosts_are_one_cluster_error_that_lists_them() -> No
 
 
 def test_a_handler_of_one_kind_sees_the_failures_of_that_kind() -> None:
-    seen = []
+    messages = []
     try:
         raise HostErrors("2 hosts failed", [ShellError("a"), SpecError("b")])
     except* ShellError as broken:
-        seen.append([error.args[0] for error in broken.exceptions])
+        messages.append([error.args[0] for error in broken.exceptions])
     except* SpecError as refused:
-        seen.append([error.args[0] for error in refused.exceptions])
+        messages.append([error.args[0] for error in refused.exceptions])
 
-    assert seen == [["a"], ["b"]]
+    assert messages == [["a"], ["b"]]

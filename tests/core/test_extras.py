@@ -25,21 +25,21 @@ OPTIONAL = ("boto3", "botocore", "google", "matplotlib", "obstore", "fsspec", "s
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-def needed_by(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
+def needed_by(name: str, distributions: dict[str, Distribution]) -> dict[str, Distribution]:
     """Collect what a distribution needs, and what those need, without extras."""
     for text in distribution(name).requires or ():
         requirement = Requirement(text)
         applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        if applies and requirement.name not in found:
-            found[requirement.name] = distribution(requirement.name)
-            needed_by(requirement.name, found)
-    return found
+        if applies and requirement.name not in distributions:
+            distributions[requirement.name] = distribution(requirement.name)
+            needed_by(requirement.name, distributions)
+    return distributions
 
 
-def packages(of: Distribution) -> Iterator[Path]:
+def packages(package: Distribution) -> Iterator[Path]:
     """Yield the top-level entries of a distribution in its folder."""
-    names = {path.parts[0] for path in of.files or () if not path.parts[0].startswith("..")}
-    yield from (Path(str(of.locate_file(name))) for name in names - {"__pycache__"})
+    names = {path.parts[0] for path in package.files or () if not path.parts[0].startswith("..")}
+    yield from (Path(str(package.locate_file(name))) for name in names - {"__pycache__"})
 
 
 @pytest.fixture(scope="session")
@@ -102,8 +102,8 @@ def test_clusters_are_listed_where_a_cloud_cannot_be_asked(
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "mine")
 
-    done = in_bare(bare, "ls")
-    snapshot(f"{done.stdout}{done.stderr}".replace(str(bare), "BARE"))
+    result = in_bare(bare, "ls")
+    snapshot(f"{result.stdout}{result.stderr}".replace(str(bare), "BARE"))
 
 
 def test_a_report_without_matplotlib_comes_without_plots_and_says_so(
@@ -112,23 +112,23 @@ def test_a_report_without_matplotlib_comes_without_plots_and_says_so(
     command("import", LOG, "--name", "osu")
     command("report", "osu", "-o", "with.html")
 
-    done = in_bare(bare, "report", "osu", "-o", "without.html")
-    snapshot(done.stderr.replace(str(bare), "BARE"))
-    drawn, bare_page = (home / "with.html").read_text(), (home / "without.html").read_text()
-    assert "<svg" in drawn
+    result = in_bare(bare, "report", "osu", "-o", "without.html")
+    snapshot(result.stderr.replace(str(bare), "BARE"))
+    page, bare_page = (home / "with.html").read_text(), (home / "without.html").read_text()
+    assert "<svg" in page
     assert "<svg" not in bare_page
     assert "matplotlib" in bare_page
-    assert re.findall(r"<td.*?</td>", drawn) == re.findall(r"<td.*?</td>", bare_page)
+    assert re.findall(r"<td.*?</td>", page) == re.findall(r"<td.*?</td>", bare_page)
 
 
 @pytest.mark.quick(False)  # seconds
 def test_the_command_keeps_this_project_and_adds_what_the_extra_needs(bare: Path) -> None:
     """The words that a message prints, given to the pip of the environment, which asks no index."""
     words = shlex.split(extras.install_command("plot").replace("-m pip", "-Im pip"))
-    done = run(*words, "--dry-run", "--no-index", "--no-build-isolation")
+    result = run(*words, "--dry-run", "--no-index", "--no-build-isolation")
 
-    assert f"Requirement already satisfied: {words[-1]}" in done.stdout
-    assert "Requirement already satisfied: matplotlib" in done.stdout
+    assert f"Requirement already satisfied: {words[-1]}" in result.stdout
+    assert "Requirement already satisfied: matplotlib" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_the_foreign_package_of_the_old_name_is_found(
     assert version_of_library(extras.FOREIGN) == ""
     assert doctor.foreign_package() == ()
 
-    about = tmp_path / "cluster-1.4.1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cluster\nVersion: 1.4.1\n")
+    folder = tmp_path / "cluster-1.4.1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: cluster\nVersion: 1.4.1\n")
     monkeypatch.syspath_prepend(tmp_path)
     [check] = doctor.foreign_package()
     assert not check.ok
@@ -187,12 +187,12 @@ def test_the_foreign_package_of_the_old_name_is_found(
 
 def test_the_names_are_those_of_the_project() -> None:
     """Messages name the distribution and extras that there are; `all` has the small ones."""
-    known = PYPROJECT["project"]["optional-dependencies"]
+    dependencies = PYPROJECT["project"]["optional-dependencies"]
     texts = [path.read_text() for path in (ROOT / "cluster").rglob("*.py")]
     required = re.findall(r'require\(\s*"[\w.]+", "(\w+)"', "\n".join(texts))
 
     assert PYPROJECT["project"]["name"] == extras.DISTRIBUTION
     assert set(required) >= {"aws", "gcp", "plot"}
-    assert set(required) <= set(known)
-    assert known["all"] == ["cluster-ruler[aws,frames,gcp,plot,stores]"]
-    assert set(known) == {"aws", "frames", "gcp", "plot", "stores", "training", "all", "dev"}
+    assert set(required) <= set(dependencies)
+    assert dependencies["all"] == ["cluster-ruler[aws,frames,gcp,plot,stores]"]
+    assert set(dependencies) == {"aws", "frames", "gcp", "plot", "stores", "training", "all", "dev"}

@@ -18,9 +18,9 @@ def fabric(text: str, oversubscription: float = 1.0) -> Fabric:
     [("leafspine:32x32", 1024, 1, 32), ("fattree:16", 1024, 1, 8), ("rail:8x16x8", 128, 8, 16)],
 )
 def test_a_fabric_has_room(text: str, size: int, nics: int, spines: int) -> None:
-    made = fabric(text)
+    network = fabric(text)
 
-    assert (made.size, made.nics, made.spines) == (size, nics, spines)
+    assert (network.size, network.nics, network.spines) == (size, nics, spines)
 
 
 def test_a_thin_fabric_has_fewer_spines() -> None:
@@ -56,7 +56,7 @@ def test_faults_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("fire:7", "is not KIND:NUMBER"),
         ("link:3:1=0.2", r"is not link:LEAF-SPINE=SHARE(.|\n)*link:3-5=0.4"),
@@ -73,6 +73,6 @@ def test_faults_are_read() -> None:
         ("nic:3.1=0.4", "does not exist"),
     ],
 )
-def test_a_fault_that_is_none_is_refused(text: str, said: str) -> None:
-    with pytest.raises(SpecError, match=said):
+def test_a_fault_that_is_none_is_refused(text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         parse_faults(text, LEAFSPINE, 32)

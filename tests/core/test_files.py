@@ -29,7 +29,7 @@ def test_a_full_disk_keeps_the_page_that_was_there(snapshot: Snapshot, home: Pat
     """A page is larger than this disk; nothing of it stays, and the old one does."""
     saved("some")
     (home / "small").mkdir()
-    done = subprocess.run(
+    result = subprocess.run(
         ["unshare", "-m", "sh", "-c", FULL, "sh", COMMAND, "report", "some"],
         capture_output=True,
         text=True,
@@ -37,9 +37,9 @@ def test_a_full_disk_keeps_the_page_that_was_there(snapshot: Snapshot, home: Pat
         timeout=PATIENCE,
     )
 
-    assert done.stdout.splitlines() == ["2", "page.html", "older"]
+    assert result.stdout.splitlines() == ["2", "page.html", "older"]
     # Matplotlib says it where that takes more than 5 s
-    lines = done.stderr.splitlines(keepends=True)
+    lines = result.stderr.splitlines(keepends=True)
     snapshot("".join(line for line in lines if "building the font cache" not in line))
 
 

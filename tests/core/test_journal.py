@@ -128,13 +128,13 @@ def test_nobody_else_may_look(state: Path) -> None:
     assert (state / "mine").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("lost", [1, 5])
-def test_the_journal_goes_on_after_a_last_line_that_was_cut_off(lost: int) -> None:
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_journal_goes_on_after_a_last_line_that_was_cut_off(count: int) -> None:
     """What a crash left must not swallow the next entry, nor make the cluster unreadable."""
     book = journal.for_cluster("mine")
     book.append(INTENDED)
     book.append(CREATED)
-    book.path.write_bytes(book.path.read_bytes()[:-lost])
+    book.path.write_bytes(book.path.read_bytes()[:-count])
 
     assert book.entries() == (INTENDED,)
     book.append(STARTED)
@@ -188,8 +188,8 @@ def test_forget_removes_everything_of_one_cluster(state: Path) -> None:
 
 def test_names_are_the_newest_first(state: Path) -> None:
     """By the last launch, whatever was touched since; one that cannot be read comes last."""
-    for name, at in (("b", 100.0), ("c", 50.0), ("a", 200.0), ("c", 300.0)):
-        journal.for_cluster(name).append(msgspec.structs.replace(INTENDED, at=at))
+    for name, time in (("b", 100.0), ("c", 50.0), ("a", 200.0), ("c", 300.0)):
+        journal.for_cluster(name).append(msgspec.structs.replace(INTENDED, at=time))
     journal.for_cluster("b").append(STARTED)
     (state / "broken").mkdir()
     (state / "broken" / "journal.jsonl").write_text("?\n")
@@ -230,9 +230,9 @@ def test_a_state_folder_that_cannot_be_written(snapshot: Snapshot, state: Path) 
     state.parent.mkdir()
     state.write_text("")
 
-    with snapshot.raises(ClusterError) as caught:
+    with snapshot.raises(ClusterError) as error:
         journal.for_cluster("mine").append(INTENDED)
-    assert str(state) in caught.value.what
+    assert str(state) in error.value.what
 
 
 def test_a_state_folder_that_cannot_be_read(state: Path) -> None:

@@ -9,7 +9,7 @@ from cluster.core.state import files
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 16])
 @pytest.mark.parametrize(
-    ("before", "kept"),
+    ("before", "lines"),
     [
         (b"", b""),
         (b"whole\n", b"whole\n"),
@@ -20,19 +20,19 @@ from cluster.core.state import files
     ],
 )
 def test_a_cut_off_line_makes_room(
-    tmp_path: Path, before: bytes, kept: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, before: bytes, lines: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "CHUNK", chunk)
     path = tmp_path / "file"
     path.write_bytes(before)
     files.append(path, b"new\n", sync=True)
 
-    assert path.read_bytes() == kept + b"new\n"
+    assert path.read_bytes() == lines + b"new\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "lines"),
     [(b"", []), (b"a\nb\n", [b"a", b"b"]), (b"a\nb", [b"a"]), (b"a", []), (b"\n\n", [b"", b""])],
 )
-def test_whole_lines(text: bytes, found: list[bytes]) -> None:
-    assert files.complete_lines(text) == found
+def test_whole_lines(text: bytes, lines: list[bytes]) -> None:
+    assert files.complete_lines(text) == lines

@@ -102,11 +102,11 @@ def test_good_names(name: str) -> None:
 )
 def test_bad_names_are_refused_with_the_rule(name: str) -> None:
     """Nothing that a shell, tmux, a path or a cloud could take for something else is a name."""
-    with pytest.raises(SpecError, match=re.escape(repr(name))) as caught:
+    with pytest.raises(SpecError, match=re.escape(repr(name))) as error:
         ClusterSpec(name=name)
 
-    assert "29" in caught.value.means
-    assert "mpi_test" in caught.value.remedy
+    assert "29" in error.value.means
+    assert "mpi_test" in error.value.remedy
 
 
 @pytest.mark.parametrize("count", [1, 2, 100_000])
@@ -172,9 +172,9 @@ def test_these_words_are_in_files_that_exist(kind: object, words: list[str]) -> 
 
 
 def test_specs_do_not_share_their_options() -> None:
-    one, other = ClusterSpec(name="a"), ClusterSpec(name="b")
+    first, second = ClusterSpec(name="a"), ClusterSpec(name="b")
 
-    assert one.options is not other.options
+    assert first.options is not second.options
 
 
 @pytest.mark.parametrize("kind", VALUES)

@@ -33,7 +33,7 @@ def _found_again() -> None:
 
 
 @pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of reports of one's own."""
     folder = tmp_path / "plugins" / "reports"
     folder.mkdir(parents=True)
@@ -77,15 +77,15 @@ def test_names_import_none_of_the_plugins_that_come_with_the_package() -> None:
         "    and m.startswith(('cluster.providers.', 'cluster.reports.formats.'))])\n"
     )
     expected = len(plugins.names(Provider)) + len(plugins.names(Report))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
 
-    assert done.stdout == f"{expected} []\n"
+    assert result.stdout == f"{expected} []\n"
 
 
-def test_names_do_not_import(mine: Path) -> None:
-    (mine / "explosive.py").write_text("raise RuntimeError('imported')\n")
+def test_names_do_not_import(reports: Path) -> None:
+    (reports / "explosive.py").write_text("raise RuntimeError('imported')\n")
 
     assert "explosive" in plugins.names(Report)
     assert plugins.load(Report, "csv").name == "csv"
@@ -107,8 +107,8 @@ def test_an_unknown_name_is_answered_with_what_exists(snapshot: Snapshot, name: 
         plugins.load(Report, name)
 
 
-def test_a_folder_of_ones_own(mine: Path) -> None:
-    (mine / "shout.py").write_text(IMPORT + CLASS.format(name="Shout"))
+def test_a_folder_of_ones_own(reports: Path) -> None:
+    (reports / "shout.py").write_text(IMPORT + CLASS.format(name="Shout"))
     report = plugins.load(Report, "shout")
 
     assert report.render(()) == "Shout"
@@ -117,17 +117,17 @@ def test_a_folder_of_ones_own(mine: Path) -> None:
     assert "shout" not in plugins.names(Provider)
 
 
-def test_a_folder_of_ones_own_is_added_once(mine: Path) -> None:
+def test_a_folder_of_ones_own_is_added_once(reports: Path) -> None:
     for _ in range(3):
         plugins.names(Report)
 
-    assert list(importlib.import_module(Report.folder).__path__).count(str(mine)) == 1
+    assert list(importlib.import_module(Report.folder).__path__).count(str(reports)) == 1
 
 
 def test_a_relative_folder_of_ones_own(
-    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (mine / "shout.py").write_text(IMPORT + CLASS.format(name="Shout"))
+    (reports / "shout.py").write_text(IMPORT + CLASS.format(name="Shout"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLUSTER_PLUGINS", "plugins")
     assert "shout" in plugins.names(Report)
@@ -145,16 +145,16 @@ def test_a_folder_that_is_not_there_adds_nothing(
     assert plugins.names(Report) == before
 
 
-def test_a_name_that_comes_twice_is_listed_once_and_means_ours(mine: Path) -> None:
-    (mine / "csv.py").write_text("raise RuntimeError('imported')\n")
+def test_a_name_that_comes_twice_is_listed_once_and_means_ours(reports: Path) -> None:
+    (reports / "csv.py").write_text("raise RuntimeError('imported')\n")
 
     assert plugins.names(Report).count("csv") == 1
     assert type(plugins.load(Report, "csv")).__name__ == "Csv"
 
 
-def test_what_is_no_python_file_is_no_plugin(mine: Path) -> None:
-    (mine / "README.md").write_text("")
-    (mine / "data").mkdir()
+def test_what_is_no_python_file_is_no_plugin(reports: Path) -> None:
+    (reports / "README.md").write_text("")
+    (reports / "data").mkdir()
 
     assert not {"README", "data"} & set(plugins.names(Report))
 
@@ -170,15 +170,15 @@ def test_what_is_no_python_file_is_no_plugin(mine: Path) -> None:
     ],
     ids=["empty", "another class", "the interface", "an imported plug-in", "two"],
 )
-def test_a_file_without_exactly_one_class_is_refused(mine: Path, text: str, count: int) -> None:
-    (mine / "odd.py").write_text(text)
+def test_a_file_without_exactly_one_class_is_refused(reports: Path, text: str, count: int) -> None:
+    (reports / "odd.py").write_text(text)
 
     with pytest.raises(SpecError, match=f"odd.* {count} "):
         plugins.load(Report, "odd")
 
 
-def test_helpers_beside_the_one_class_are_fine(mine: Path) -> None:
-    (mine / "rich.py").write_text(
+def test_helpers_beside_the_one_class_are_fine(reports: Path) -> None:
+    (reports / "rich.py").write_text(
         f"from cluster.reports.formats.csv import Csv\n{IMPORT}class Other:\n    pass\n"
         + CLASS.format(name="One")
     )
@@ -186,8 +186,8 @@ def test_helpers_beside_the_one_class_are_fine(mine: Path) -> None:
     assert plugins.load(Report, "rich").render(()) == "One"
 
 
-def test_one_class_with_two_names_is_one_class(mine: Path) -> None:
-    (mine / "alias.py").write_text(f"{IMPORT}{CLASS.format(name='One')}\nOld = One\n")
+def test_one_class_with_two_names_is_one_class(reports: Path) -> None:
+    (reports / "alias.py").write_text(f"{IMPORT}{CLASS.format(name='One')}\nOld = One\n")
 
     assert plugins.load(Report, "alias").render(()) == "One"
 
@@ -197,11 +197,11 @@ def test_importing_cluster_installs_no_hook() -> None:
     program = (
         "import sys; before = [*sys.meta_path]; import cluster; print(sys.meta_path == before)"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
 
-    assert done.stdout == "True\n"
+    assert result.stdout == "True\n"
 
 
 def test_a_module_that_never_was_is_not_found() -> None:
@@ -230,7 +230,7 @@ def test_a_folder_of_ones_own_is_refused_as_a_benchmark(
         "class Mine(Benchmark):\n    def measure(self, rank, params): ...\n"
     )
     monkeypatch.setenv("CLUSTER_PLUGINS", str(tmp_path))
-    mine = plugins.load(Benchmark, "mine")
+    benchmark = plugins.load(Benchmark, "mine")
 
     with snapshot.raises(SpecError):
-        _ = mine.source
+        _ = benchmark.source

@@ -14,9 +14,9 @@ SCRIPTS = [path for path in (ROOT / "cluster").rglob("*.sh") if path.parent.name
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_is_one_of_the_shell(path: Path) -> None:
     shell = "bash" if "bash" in path.read_text().partition("\n")[0] else "sh"
-    done = subprocess.run([shell, "-n", path], capture_output=True, text=True, check=False)
+    result = subprocess.run([shell, "-n", path], capture_output=True, text=True, check=False)
 
-    assert done.stderr == ""
+    assert result.stderr == ""
 
 
 def test_values_come_before_the_first_command(tmp_path: Path) -> None:

@@ -35,16 +35,16 @@ SOMETHING: dict[str, Any] = {
 
 
 def test_launch_takes_every_option_with_its_default() -> None:
-    taken = inspect.signature(cluster.launch).parameters
-    asked = inspect.signature(SpecOptions).parameters
+    parameters = inspect.signature(cluster.launch).parameters
+    fields = inspect.signature(SpecOptions).parameters
 
-    own = {
+    defaults = {
         "hosts": None,
         "options": None,
         "groups": None,
     }  # the provider's default; a dictionary would be shared
 
-    assert list(taken) == [
+    assert list(parameters) == [
         "name",
         *(field.name for field in FIELDS),
         "setup",
@@ -54,9 +54,9 @@ def test_launch_takes_every_option_with_its_default() -> None:
     ]
     assert {
         n: p.default
-        for n, p in taken.items()
+        for n, p in parameters.items()
         if n not in ("name", "setup", "prove", "keep", "replace")
-    } == {n: p.default for n, p in asked.items()} | own
+    } == {n: p.default for n, p in fields.items()} | defaults
     assert cluster.launch.__doc__ is not None
     assert all(f"{n}: {text}" in cluster.launch.__doc__ for n, text in help_of(SpecOptions).items()
                if n != "hosts")  # fmt: skip
@@ -89,7 +89,7 @@ def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("options", "message"),
     [
         ({"hosts": "many"}, "hosts='many' is not a valid option of launch."),
         ({"placement": 3}, "placement=3 is not a valid option of launch."),
@@ -97,10 +97,10 @@ def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:
         ({"provider": "moon"}, "There is no provider 'moon'."),
     ],
 )
-def test_a_wrong_option_is_refused_by_its_name(asked: dict[str, Any], said: str) -> None:
+def test_a_wrong_option_is_refused_by_its_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as refused:
-        cluster.launch("mine", **asked)
-    assert str(refused.value).startswith(said)
+        cluster.launch("mine", **options)
+    assert str(refused.value).startswith(message)
     with pytest.raises(TypeError, match="'host'"):
         cluster.launch("mine", host=2)  # type: ignore[call-arg]
 
@@ -117,7 +117,7 @@ def test_a_wrong_option_is_refused_by_its_name(asked: dict[str, Any], said: str)
 def test_hosts_that_cannot_end_by_themselves_are_no_idle_ones(
     snapshot: Snapshot, provider: str, remedy: str
 ) -> None:
-    with snapshot.raises(SpecError) as caught:
+    with snapshot.raises(SpecError) as error:
         plan_spec(ClusterSpec(name="a", provider=provider, idle=600.0))
 
-    assert remedy in f"{caught.value.what} {caught.value.remedy}"
+    assert remedy in f"{error.value.what} {error.value.remedy}"

@@ -56,10 +56,10 @@ def test_a_decimal_fraction_is_exact(text: str, size: int) -> None:
     ["", " ", "B", "-1", "+1", "1e3", "0x10", "8;rm", "8 8", "1.", ".5", "1,5", "8kb", "8PB", "8b"],
 )
 def test_what_is_not_a_size_is_quoted_with_examples_of_what_is(text: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(repr(text))) as caught:
+    with pytest.raises(SpecError, match=re.escape(repr(text))) as error:
         parse_size(text)
 
-    assert "64KiB" in caught.value.remedy
+    assert "64KiB" in error.value.remedy
 
 
 @pytest.mark.parametrize("text", ["1.3B", "0.0001kB", "1.5"])
