@@ -27,11 +27,11 @@ KERNELS = [pytest.param("c", marks=OF_C), "python"]
 
 
 def test_every_transport_and_loop_has_definitions_of_its_own() -> None:
-    found = [timed(of, transport) for of in OPERATIONS for transport in get_args(Transport)]
-    found += [timed_in_c(timed(of)) for of in OPERATIONS]
+    definitions = [timed(op, transport) for op in OPERATIONS for transport in get_args(Transport)]
+    definitions += [timed_in_c(timed(op)) for op in OPERATIONS]
 
-    assert len({definition.id for definition in found}) == len(OPERATIONS) * 5
-    assert {definition.aggregation for definition in found} == {"slowest rank"}
+    assert len({definition.id for definition in definitions}) == len(OPERATIONS) * 5
+    assert {definition.aggregation for definition in definitions} == {"slowest rank"}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_sizes_are_those_that_can_be_divided(name: str, size: int, ranks: int, r
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"operations": "scan"}, "There are: allreduce, allgather, reduce_scatter, bcast"),
         ({"operations": []}, "There are no operations"),
@@ -63,10 +63,10 @@ def test_sizes_are_those_that_can_be_divided(name: str, size: int, ranks: int, r
         ({"transport": "gloo", "kernel": "c"}, "torch and NCCL have no loops in C"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:
+def test_what_cannot_be_measured_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(cluster.SpecError) as refused:
         Collectives().check(convert(options, CollectivesParams, "parameter"), 2)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_one_rank_is_refused(snapshot: Snapshot) -> None:
@@ -79,7 +79,7 @@ def test_one_rank_is_refused(snapshot: Snapshot) -> None:
 def test_all_operations_over_three_ranks(kernel: str) -> None:
     """Each result is checked on each rank; odd numbers of ranks divide no power of two."""
     with cluster.launch("coll", hosts=3) as c:
-        found = c.bench(
+        run = c.bench(
             "collectives",
             operations=list(NAMED),
             sizes=[8, 100_000],
@@ -89,20 +89,20 @@ def test_all_operations_over_three_ranks(kernel: str) -> None:
         )
 
     shapes = {
-        (m.metric, m.params.get("size"), m.params["ranks"], m.bytes) for m in found.measurements
+        (m.metric, m.params.get("size"), m.params["ranks"], m.bytes) for m in run.measurements
     }
     assert shapes == {
-        (of.name, size or None, 3, size)
-        for of in OPERATIONS
-        for size in ([0] if of.name == "barrier" else [of.real(8, 3), of.real(100_000, 3)])
+        (op.name, size or None, 3, size)
+        for op in OPERATIONS
+        for size in ([0] if op.name == "barrier" else [op.real(8, 3), op.real(100_000, 3)])
     }
-    assert {(m.metric, m.rank) for m in found.measurements} == {
-        (of.name, rank) for of in OPERATIONS for rank in range(3)
+    assert {(m.metric, m.rank) for m in run.measurements} == {
+        (op.name, rank) for op in OPERATIONS for rank in range(3)
     }
-    assert {len(m.values) for m in found.measurements} == {7}
-    kinds = {found.record.definitions[m.definition].kernel for m in found.measurements}
+    assert {len(m.values) for m in run.measurements} == {7}
+    kinds = {run.record.definitions[m.definition].kernel for m in run.measurements}
     assert kinds == {"C" if kernel == "c" else ""}
-    by_metric = {(s.metric, s.params.get("size")): s for s in found.summary()}
+    by_metric = {(s.metric, s.params.get("size")): s for s in run.summary()}
     time, bus = by_metric["allreduce", 100_000], by_metric["allreduce_busbw", 100_000]
     assert bus.median == pytest.approx(100_000 / time.median * 4 / 3)
 
@@ -110,10 +110,10 @@ def test_all_operations_over_three_ranks(kernel: str) -> None:
 @pytest.mark.usefixtures("tools")
 def test_until_precise_agrees_on_all_ranks() -> None:
     with cluster.launch("agree", hosts=2) as c:
-        found = c.bench("collectives", sizes=[8], until_precise=True, max_iterations=400, warm_up=5)
+        run = c.bench("collectives", sizes=[8], until_precise=True, max_iterations=400, warm_up=5)
 
-    assert len({len(m.values) for m in found.measurements}) == 1
-    assert 20 <= found.summary()[0].n <= 400
+    assert len({len(m.values) for m in run.measurements}) == 1
+    assert 20 <= run.summary()[0].n <= 400
 
 
 WRONG = {
@@ -156,8 +156,8 @@ def test_a_wrong_byte_fails_the_run(
     monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
 
     words = (f"--operations={name}", "--sizes=2000", "--iters=10", f"--kernel={kernel}")
-    said = command("bench", "altered", *words, status=1).stderr
-    assert f"WrongDataError: {name} 2 kB" in said
+    output = command("bench", "altered", *words, status=1).stderr
+    assert f"WrongDataError: {name} 2 kB" in output
 
 
 @OF_C
@@ -167,21 +167,21 @@ def test_each_operation_of_c_is_the_one_that_is_named() -> None:
     source = (Path(kernels.__file__).parent / "collectives.c").read_text()
     [names] = re.findall(r"enum operation \{ ([A-Z_, ]+) \};", source)
 
-    assert names.lower().split(", ") == [of.name for of in OPERATIONS]
+    assert names.lower().split(", ") == [op.name for op in OPERATIONS]
 
 
 def has_torch() -> bool:
-    done = run(sys.executable, "-c", "import torch.distributed", status=None)
-    return done.returncode == 0
+    result = run(sys.executable, "-c", "import torch.distributed", status=None)
+    return result.returncode == 0
 
 
 @pytest.mark.usefixtures("tools")
 def test_torch_is_asked_for_where_it_is_missing() -> None:
     if has_torch():
         pytest.skip("torch is here")
-    said = command("bench", "collectives", "--transport=gloo", "--sizes=8", status=1).stderr
-    assert "torch" in said
-    assert "Traceback" not in said
+    output = command("bench", "collectives", "--transport=gloo", "--sizes=8", status=1).stderr
+    assert "torch" in output
+    assert "Traceback" not in output
     assert "torch" in answer("show", "collectives")["reason"]
 
 
@@ -190,26 +190,26 @@ def test_all_operations_by_torch() -> None:
     if not has_torch():
         pytest.skip("torch is not here: pip install torch")
     with cluster.launch("gloo", hosts=2) as c:
-        found = c.bench(
+        run = c.bench(
             "collectives", operations=list(NAMED), transport="gloo", sizes=[8, 4096], iterations=6
         )
 
-    assert {m.metric for m in found.measurements} == set(NAMED)
-    assert [m for m in found.record.definitions.values() if "gloo" not in m.what] == []
-    assert re.match(r"torch \d.* gloo", str(found.record.notes[-1]))
+    assert {m.metric for m in run.measurements} == set(NAMED)
+    assert [m for m in run.record.definitions.values() if "gloo" not in m.what] == []
+    assert re.match(r"torch \d.* gloo", str(run.record.notes[-1]))
 
 
 @pytest.mark.usefixtures("tools")
 def test_the_launcher_of_allreduce() -> None:
     script = str(ROOT / "launchers" / "launch_allreduce.py")
-    done = run_script(script, "--run-local", "--data-mb=1", "--iters=6")
+    result = run_script(script, "--run-local", "--data-mb=1", "--iters=6")
 
-    assert "tmux a -t allreduce\n" in done.stdout
-    assert re.search(r"allreduce_busbw +1 MB, ranks 2 +6 ", done.stdout)
-    shown: dict[str, Any] = answer("show", "allreduce")
-    assert [s["metric"] for s in shown["summaries"]] == [
+    assert "tmux a -t allreduce\n" in result.stdout
+    assert re.search(r"allreduce_busbw +1 MB, ranks 2 +6 ", result.stdout)
+    report: dict[str, Any] = answer("show", "allreduce")
+    assert [s["metric"] for s in report["summaries"]] == [
         *("allreduce", "allreduce_algbw", "allreduce_busbw")
     ]
     run_script(script, "--run-local", "--transport=pigeon", status=2)
-    assert msgspec.json.encode(shown)
-    assert os.environ["CLUSTER_RUNS"] in shown["run"]
+    assert msgspec.json.encode(report)
+    assert os.environ["CLUSTER_RUNS"] in report["run"]

@@ -26,11 +26,11 @@ class Recorder:
         self.notes: list[str] = []
 
     def begin(
-        self, own: Definition, point: dict[str, Scalar], *, size: int = 0, unit: str = "s"
+        self, definition: Definition, point: dict[str, Scalar], *, size: int = 0, unit: str = "s"
     ) -> list[float]:
         values: list[float] = []
-        assert unit in ("s", own.unit)
-        self.series.append((own.metric, point, size, values))
+        assert unit in ("s", definition.unit)
+        self.series.append((definition.metric, point, size, values))
         return values
 
     def end(self) -> None:
@@ -104,7 +104,7 @@ PARAMS = GpuParams(sizes=Sizes.parse("4,8MiB"), kernels=5)
 def test_every_way_of_every_gpu_is_recorded_with_its_bytes() -> None:
     rank = Recorder()
     host.measure_host(rank, PARAMS)  # type: ignore[arg-type]
-    found = {
+    sizes = {
         (metric, point["gpu"], point.get("to"), point.get("memory"), point.get("size")): size
         for metric, point, size, _ in rank.series
     }
@@ -112,13 +112,13 @@ def test_every_way_of_every_gpu_is_recorded_with_its_bytes() -> None:
     for gpu in (0, 1):
         for size in (4, 8 << 20):
             for memory in ("pinned", "pageable"):
-                assert found["host_to_gpu", gpu, None, memory, size] == size
-                assert found["gpu_to_host", gpu, None, memory, size] == size
-            assert found["host_and_gpu", gpu, None, "pinned", size] == 2 * size
-            assert found["gpu_memory_copy", gpu, None, None, size] == 2 * size
-            assert found["gpu_to_gpu", gpu, 1 - gpu, None, size] == size
+                assert sizes["host_to_gpu", gpu, None, memory, size] == size
+                assert sizes["gpu_to_host", gpu, None, memory, size] == size
+            assert sizes["host_and_gpu", gpu, None, "pinned", size] == 2 * size
+            assert sizes["gpu_memory_copy", gpu, None, None, size] == 2 * size
+            assert sizes["gpu_to_gpu", gpu, 1 - gpu, None, size] == size
         for metric in ("kernel_launch", "kernel_round_trip", "event_gap"):
-            assert (metric, gpu, None, None, None) in found
+            assert (metric, gpu, None, None, None) in sizes
     assert [p["p2p"] for m, p, *_ in rank.series if m == "gpu_to_gpu"] == ["on"] * 2 + ["off"] * 2
     assert [v for m, _, _, v in rank.series if m == "gpu_memory_peak"] == [[4.8128e12]] * 2
     assert {p["numa"] for m, p, *_ in rank.series if m == "host_to_gpu"}
@@ -165,7 +165,7 @@ def test_a_host_without_a_gpu_is_refused_before_anything_is_installed(
     """An index that answers nothing shows that nothing was asked of one."""
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
     monkeypatch.setattr("cluster.agent.commands.find_program", lambda _: None)
-    said = command("bench", *words, "--run-local", "--hosts=1", status=2).stderr
+    output = command("bench", *words, "--run-local", "--hosts=1", status=2).stderr
 
-    assert instead in said
-    assert "installed" not in said
+    assert instead in output
+    assert "installed" not in output

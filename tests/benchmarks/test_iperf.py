@@ -62,18 +62,18 @@ def iperf3(tools: None) -> None:
         pytest.skip("iperf3 is missing: apt-get install iperf3")
 
 
-def mine() -> list[int]:
+def iperf_processes() -> list[int]:
     """List the iperf3 processes of this test: those that run in a folder of its own."""
-    ours = Path(os.environ["CLUSTER_STATE"])
-    found = []
+    state = Path(os.environ["CLUSTER_STATE"])
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            inside = (path / "cwd").readlink().is_relative_to(ours)
+            inside = (path / "cwd").readlink().is_relative_to(state)
             if inside and (path / "comm").read_text() == "iperf3\n":
-                found.append(int(path.name))
+                pids.append(int(path.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 @pytest.mark.parametrize("definition", [FORWARD, REVERSE])
@@ -86,7 +86,7 @@ def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"metrics": "sideways"}, "iperf has no metric 'sideways'.\nThere are: forward, reverse"),
         ({"metrics": []}, "There are no metrics"),
@@ -102,16 +102,16 @@ def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
         ({"pair": (1, 1)}, 'pair="1,1" does not name two of the 2'),
     ],
 )
-def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:
+def test_what_cannot_be_measured_is_refused(options: dict[str, object], message: str) -> None:
     """Before it starts: iperf3 would take 0 seconds for "for ever"."""
     with pytest.raises(cluster.SpecError) as refused:
         Iperf().check(convert(options, IperfParams, "parameter"), 2)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
-@pytest.mark.parametrize(("given", "streams"), [(2, (2,)), ("1,8", (1, 8)), ([4], (4,))])
-def test_streams_are_one_number_or_several(given: object, streams: tuple[int, ...]) -> None:
-    params = convert({"streams": given}, IperfParams, "parameter")
+@pytest.mark.parametrize(("value", "streams"), [(2, (2,)), ("1,8", (1, 8)), ([4], (4,))])
+def test_streams_are_one_number_or_several(value: object, streams: tuple[int, ...]) -> None:
+    params = convert({"streams": value}, IperfParams, "parameter")
 
     Iperf().check(params, 2)
     assert params.streams == streams
@@ -122,15 +122,15 @@ def test_the_receivers_figure_is_taken_not_the_senders() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "message"),
     [
         ({}, "nothing arrived"),
         ({"sum_received": {"bytes": 0, "seconds": 2.0}}, "nothing arrived"),
         ({"sum_received": {"bytes": 8, "seconds": 0}}, "nothing arrived"),
     ],
 )
-def test_nothing_is_not_a_value(end: dict[str, object], said: str) -> None:
-    with pytest.raises(ClusterError, match=said):
+def test_nothing_is_not_a_value(end: dict[str, object], message: str) -> None:
+    with pytest.raises(ClusterError, match=message):
         read_result(json.dumps({**DOCUMENT, "end": end}))
 
 
@@ -150,10 +150,10 @@ def test_a_whole_document_of_a_client_that_failed_is_no_value(snapshot: Snapshot
 
 @pytest.mark.parametrize("text", ["", "iperf3: unrecognized option\nusage", '{"end": {"sum_rec'])
 def test_what_is_not_json_is_said_with_its_first_line(text: str) -> None:
-    with pytest.raises(ParseError) as caught:
+    with pytest.raises(ParseError) as error:
         read_result(text, 1)
-    assert "status 1" in caught.value.what
-    assert caught.value.line == text.partition("\n")[0]
+    assert "status 1" in error.value.what
+    assert error.value.line == text.partition("\n")[0]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_what_is_not_json_is_said_with_its_first_line(text: str) -> None:
     ],
 )
 def test_streams_that_share_a_thread_are_noted(version: str, streams: str, *, noted: bool) -> None:
-    here = msgspec.structs.replace(host_facts(), host="h1", programs={"iperf3": version})
+    facts = msgspec.structs.replace(host_facts(), host="h1", programs={"iperf3": version})
     params = convert({"streams": streams}, IperfParams, "parameter")
-    notes = Iperf().notes(params, (here,))
+    notes = Iperf().notes(params, (facts,))
 
     assert len(notes) == int(noted)
     assert all(f"{version} on h1 " in note for note in notes)
@@ -202,15 +202,15 @@ def test_both_directions_and_every_word_of_iperf3_is_kept() -> None:
             assert value == total["bytes"] / total["seconds"]
             assert value == pytest.approx(total["bits_per_second"] / 8, rel=0.01)
     assert run.record.environment[0].programs["iperf3"].startswith("iperf 3.")
-    assert mine() == []
+    assert iperf_processes() == []
 
 
 @pytest.mark.usefixtures("iperf3")
 def test_any_two_ranks_may_be_the_pair_and_their_lines_are_for_people() -> None:
     words = ("--pair=2,1", "--metrics=forward", "--seconds=1", "--omit=0", "--iterations=1")
-    shown = command("bench", "iperf", "--hosts=3", *words, "--no-keep").stdout
+    output = command("bench", "iperf", "--hosts=3", *words, "--no-keep").stdout
 
-    assert re.search(r"^Process 2 forward, 1 stream\(s\): [\d.]+ [GM]B/s$", shown, re.MULTILINE)
+    assert re.search(r"^Process 2 forward, 1 stream\(s\): [\d.]+ [GM]B/s$", output, re.MULTILINE)
     [m] = [
         json.loads(line)
         for path in runs_folder().glob("iperf/*/measurements.jsonl")
@@ -240,7 +240,7 @@ def test_a_server_that_cannot_be_fails_the_run_at_once(monkeypatch: pytest.Monke
     ):
         c.bench("iperf")
 
-    assert mine() == []
+    assert iperf_processes() == []
 
 
 @pytest.mark.usefixtures("tools")
@@ -249,9 +249,9 @@ def test_a_missing_iperf3_is_refused_before_anything_starts(
 ) -> None:
     tools = ("bash", "tmux", "sh", "cat", "cut", "grep", "sleep", "sort", "tr")
     monkeypatch.setenv("PATH", path_of(home / "bin", *tools))
-    done = command("bench", "iperf", status=2)
+    result = command("bench", "iperf", status=2)
 
-    assert "sudo apt-get install iperf3" in done.stderr
+    assert "sudo apt-get install iperf3" in result.stderr
     assert not list(runs_folder().glob("*/*"))
 
 
@@ -261,7 +261,7 @@ def measuring(iperf3: None) -> Iterator[Background]:
     words = ("--metrics=forward", "--seconds=2", "--omit=0", "--iterations=100")
     with Background("bench", "iperf", *words, "measuring") as background:
         background.wait_for("Process 0 forward")
-        until(lambda: len(mine()) == 2, "a client and a server run")
+        until(lambda: len(iperf_processes()) == 2, "a client and a server run")
         yield background
 
 
@@ -275,7 +275,7 @@ def test_ctrl_c_leaves_no_iperf3_and_keeps_the_values(measuring: Background) -> 
     status, _ = measuring.end()
 
     assert status == 130
-    assert mine() == []
+    assert iperf_processes() == []
     [m] = measured()
     assert m["values"]
     assert not m["complete"]
@@ -290,15 +290,15 @@ def test_a_rank_that_is_killed_takes_its_iperf3_along(measuring: Background, ran
 
     assert status == 1
     assert "SIGKILL" in stderr
-    until(lambda: not mine(), "no iperf3 is left")
+    until(lambda: not iperf_processes(), "no iperf3 is left")
 
 
 def rank_process(number: int) -> int:
     """Find a rank of this test by its environment, which its iperf3 does not have."""
-    ours = Path(os.environ["CLUSTER_STATE"])
+    state = Path(os.environ["CLUSTER_STATE"])
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            inside = (path / "cwd").readlink().is_relative_to(ours)
+            inside = (path / "cwd").readlink().is_relative_to(state)
             variables = (path / "environ").read_bytes().split(b"\0")
         except OSError:
             continue

@@ -119,28 +119,28 @@ def play(program: str = PLAYED, *, harm: str = "", ranks: int = 3, status: int =
 
 def measured() -> list[Measurement]:
     lines = [path.read_text().splitlines() for path in sorted(Path().glob("measurements.*.jsonl"))]
-    return [msgspec.json.decode(line, type=Measurement) for of in lines for line in of]
+    return [msgspec.json.decode(line, type=Measurement) for part in lines for line in part]
 
 
 def check_all_measured(ranks: int) -> None:
-    found = measured()
-    assert {(m.metric, m.rank, m.definition) for m in found} == {
+    measurements = measured()
+    assert {(m.metric, m.rank, m.definition) for m in measurements} == {
         (name, rank, timed(NAMED[name], "nccl4py").id)
         for name in OPERATIONS
         for rank in range(ranks)
     }
-    assert len(found) == len(OPERATIONS) * ranks * 2
-    assert {len(m.values) for m in found} == {5}
+    assert len(measurements) == len(OPERATIONS) * ranks * 2
+    assert {len(m.values) for m in measurements} == {5}
 
 
 @pytest.mark.usefixtures("tools")
 def test_every_operation_is_called_as_nccl4py_wants_it_and_its_result_is_checked(
     snapshot: Snapshot,
 ) -> None:
-    done = play(harm="nccl4py.Library.there = 3")
+    result = play(harm="nccl4py.Library.there = 3")
 
     check_all_measured(3)
-    assert done.stdout.count("destroyed") == 3
+    assert result.stdout.count("destroyed") == 3
     snapshot(Path(NOTES_FILE).read_text())
 
 
@@ -149,16 +149,16 @@ def test_the_real_nccl4py_accepts_every_call() -> None:
     """Its Python resolves the arrays and compares counts and types; MPI plays NCCL below it."""
     for module in ("nccl.core", "torch"):
         pytest.importorskip(module, reason="not here: pip install torch nccl4py cuda-bindings")
-    done = play(REAL)
+    result = play(REAL)
 
     check_all_measured(3)
-    assert done.stdout.count("destroyed") == 3
+    assert result.stdout.count("destroyed") == 3
     assert "2.30.3" in Path(NOTES_FILE).read_text()
 
 
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "message"),
     [
         ("nccl4py.Communicator._queue = lambda self, do: None", "arrived as"),
         ("nccl4py.Library.there = 1", "has 1 GPU(s) for 2 ranks"),
@@ -166,10 +166,10 @@ def test_the_real_nccl4py_accepts_every_call() -> None:
         ("nccl4py.buffers.LIBRARIES = ()", "Neither torch nor CuPy is installed"),
     ],
 )
-def test_a_result_that_never_came_and_missing_gpus_end_the_run(harm: str, said: str) -> None:
-    done = play(harm=harm, ranks=2, status=1)
+def test_a_result_that_never_came_and_missing_gpus_end_the_run(harm: str, message: str) -> None:
+    result = play(harm=harm, ranks=2, status=1)
 
-    assert said in done.stdout + done.stderr
+    assert message in result.stdout + result.stderr
     assert measured() == []
 
 
@@ -186,23 +186,23 @@ def test_the_stand_in_has_the_signatures_of_the_real_one(name: str) -> None:
     real = pytest.importorskip("nccl.core", reason="nccl4py is not here: pip install nccl4py")
 
     def parameters(module: Any) -> list[tuple[str, Any, Any]]:
-        at = module
+        member = module
         for part in name.split("."):
-            at = getattr(at, part)
-        return [(p.name, p.kind, p.default) for p in inspect.signature(at).parameters.values()]
+            member = getattr(member, part)
+        return [(p.name, p.kind, p.default) for p in inspect.signature(member).parameters.values()]
 
     assert parameters(nccl4py) == parameters(real)
     assert int(real.SUM) == int(nccl4py.NcclRedOp.SUM)
 
 
 def test_nccl_has_no_barrier_and_no_loops_in_c() -> None:
-    for options, said in (
+    for options, message in (
         ({"operations": ["allreduce", "barrier"]}, "NCCL has no barrier"),
         ({"kernel": "c"}, "have no loops in C"),
     ):
-        given = {"transport": "nccl4py", **options}
-        with pytest.raises(cluster.SpecError, match=said):
-            Collectives().check(convert(given, CollectivesParams, "parameter"), 2)
+        params = {"transport": "nccl4py", **options}
+        with pytest.raises(cluster.SpecError, match=message):
+            Collectives().check(convert(params, CollectivesParams, "parameter"), 2)
 
 
 @pytest.mark.parametrize("transport", ["nccl", "nccl4py"])
@@ -210,9 +210,9 @@ def test_a_host_without_gpus_is_refused_before_anything_starts(
     transport: str, tools: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster.agent.commands.find_program", lambda _: None)
-    said = command("bench", "collectives", f"--transport={transport}", status=2).stderr
+    output = command("bench", "collectives", f"--transport={transport}", status=2).stderr
 
-    assert "--transport mpi" in said
+    assert "--transport mpi" in output
 
 
 def core(version: Any) -> ModuleType:
@@ -230,9 +230,9 @@ def test_what_is_missing_is_named_with_what_to_type(
         outer.core = module  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "nccl", outer)
         monkeypatch.setitem(sys.modules, "nccl.core", module)
-        with pytest.raises(ClusterError) as told:
+        with pytest.raises(ClusterError) as error:
             groups.require_nccl4py()
-        return str(told.value).replace(platform.node(), "HOST")
+        return str(error.value).replace(platform.node(), "HOST")
 
     snapshot(refusal(None, None))
     snapshot(refusal(object(), None))  # None: importing it raises

@@ -55,16 +55,16 @@ def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
 
 
 def test_a_difference_is_found_wherever_it_is() -> None:
-    sent = np.arange(3_000_000, dtype=np.uint64).astype(np.uint8)
-    assert first_difference(sent.copy(), sent) is None
+    data = np.arange(3_000_000, dtype=np.uint64).astype(np.uint8)
+    assert first_difference(data.copy(), data) is None
     for offset in (0, 1, 2**20 - 1, 2**20, 2_999_999):
-        arrived = sent.copy()
+        arrived = data.copy()
         arrived[offset] ^= 1
-        assert first_difference(arrived, sent) == offset
+        assert first_difference(arrived, data) == offset
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"metrics": "speed"}, "There are: oneway_time, oneway_bandwidth, latency, bandwidth"),
         ({"metrics": []}, "There are no metrics"),
@@ -75,10 +75,10 @@ def test_a_difference_is_found_wherever_it_is() -> None:
         ({"iterations": "many"}, 'iterations="many" is not valid.\nIt must be a whole number'),
     ],
 )
-def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:
+def test_what_cannot_be_measured_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(cluster.SpecError) as refused:
         P2P().check(convert(options, P2PParams, "parameter"), 2)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.usefixtures("tools")
@@ -86,10 +86,10 @@ def test_counts_are_those_of_osu_unless_said_otherwise() -> None:
     """10000 and 1000 round trips, 100 and 20 windows, or what 2 s allow; fewer above 8192 B."""
     with cluster.launch("osu", hosts=2) as c:
         metrics = ["latency", "bandwidth", "bidirectional"]
-        found = c.bench("p2p", metrics=metrics, sizes=[8192, 8193])
-        own = c.bench("p2p", metrics=metrics, sizes=[8], iterations=7, warm_up=0, window=3)
+        run = c.bench("p2p", metrics=metrics, sizes=[8192, 8193])
+        custom_run = c.bench("p2p", metrics=metrics, sizes=[8], iterations=7, warm_up=0, window=3)
 
-    counts = {(m.metric, m.params["size"], m.rank): len(m.values) for m in found.measurements}
+    counts = {(m.metric, m.params["size"], m.rank): len(m.values) for m in run.measurements}
     most = {
         ("latency", 8192, 0): 10_000,
         ("latency", 8193, 0): 1_000,
@@ -102,13 +102,13 @@ def test_counts_are_those_of_osu_unless_said_otherwise() -> None:
     }
     assert counts.keys() == most.keys()
     assert all(10 <= counts[cell] <= most[cell] for cell in most)
-    assert {m.metric: m.bytes for m in own.measurements} == {
+    assert {m.metric: m.bytes for m in custom_run.measurements} == {
         "latency": 8,
         "bandwidth": 8 * 3,
         "bidirectional": 2 * 8 * 3,
     }
-    assert {len(m.values) for m in own.measurements} == {7}
-    assert [s.metric for s in own.summary()] == metrics
+    assert {len(m.values) for m in custom_run.measurements} == {7}
+    assert [s.metric for s in custom_run.summary()] == metrics
 
 
 def looks() -> Iterator[int]:
@@ -144,9 +144,9 @@ def test_any_two_ranks_may_be_the_pair() -> None:
     """The founding program hangs with more than two ranks; here the others sleep."""
     with cluster.launch("pair", hosts=3) as c:
         metrics = ["oneway_time", "latency"]
-        found = c.bench("p2p", metrics=metrics, sizes=[1000], pair=(2, 1), iterations=6)
+        run = c.bench("p2p", metrics=metrics, sizes=[1000], pair=(2, 1), iterations=6)
 
-    assert {(m.metric, m.rank) for m in found.measurements} == {
+    assert {(m.metric, m.rank) for m in run.measurements} == {
         ("oneway_time", 2),
         ("oneway_time", 1),
         ("latency", 2),
@@ -157,14 +157,14 @@ def test_any_two_ranks_may_be_the_pair() -> None:
 def test_latency_is_half_of_a_round_trip_and_bandwidth_grows() -> None:
     """Physics that holds on any machine, at the best of many values whatever else it runs."""
     with cluster.launch("physics", hosts=2) as c:
-        found = c.bench("p2p", metrics=["latency", "bandwidth"], sizes=[8, 2**20])
+        run = c.bench("p2p", metrics=["latency", "bandwidth"], sizes=[8, 2**20])
 
-    best = {(m.metric, m.params["size"]): min(m.values) for m in found.measurements}
+    best = {(m.metric, m.params["size"]): min(m.values) for m in run.measurements}
     small, large = best["latency", 8], best["latency", 2**20]
     rates = {
         m.params["size"]: (m.bytes or 0)
         / min(m.values)  # windows are shorter if they take too long
-        for m in found.measurements
+        for m in run.measurements
         if m.metric == "bandwidth"
     }
     slow, fast = rates[8], rates[2**20]
@@ -179,18 +179,18 @@ def test_memory_is_copied_beside_and_bounds_the_messages_of_one_host(kernel: str
     """Copies of each size that is large enough; nothing passes them."""
     with cluster.launch("memory", hosts=2) as c:
         metrics = ["memory_copy", "bandwidth", "latency"]
-        found = c.bench("p2p", metrics=metrics, sizes=[8, 2**20], iterations=6, kernel=kernel)
+        run = c.bench("p2p", metrics=metrics, sizes=[8, 2**20], iterations=6, kernel=kernel)
 
-    by_metric = {(s.metric, s.params["size"]): s for s in found.summary()}
+    by_metric = {(s.metric, s.params["size"]): s for s in run.summary()}
     copy = by_metric["memory_copy", 2**20]
-    assert {(m.rank, m.bytes) for m in found.measurements if m.metric == "memory_copy"} == {
+    assert {(m.rank, m.bytes) for m in run.measurements if m.metric == "memory_copy"} == {
         (0, 4 * 2**20)
     }
     assert copy.bound is None
     for size in (8, 2**20):
-        of = by_metric["bandwidth", size]
-        assert (of.bound or 0) >= copy.median
-        assert 0 < (of.share or 0) < 1
+        summary = by_metric["bandwidth", size]
+        assert (summary.bound or 0) >= copy.median
+        assert 0 < (summary.share or 0) < 1
         assert by_metric["latency", size].bound is None
 
 

@@ -20,8 +20,8 @@ SMALL = ("--rounds=2", "--steps=4", "--warm-up=4", "--samples=2048")
 
 
 def has_torch() -> bool:
-    done = run(sys.executable, "-c", "import torch.distributed, sklearn", status=None)
-    return done.returncode == 0
+    result = run(sys.executable, "-c", "import torch.distributed, sklearn", status=None)
+    return result.returncode == 0
 
 
 def real_torch() -> None:
@@ -50,7 +50,7 @@ def test_refuses_data_that_cannot_be_divided(params: Mapping[str, Any], words: s
 def test_torch_for_a_processor_is_wanted_and_a_client_only_for_a_store() -> None:
     in_memory = Training().libraries(TrainingParams())
 
-    assert [one.partition("==")[0] for one in in_memory] == ["torch", "scikit-learn"]
+    assert [name.partition("==")[0] for name in in_memory] == ["torch", "scikit-learn"]
     assert in_memory[0].endswith("+cpu")
     assert "obstore" in Training().libraries(TrainingParams(source="s3://b/p"))
 
@@ -66,9 +66,9 @@ def test_an_index_without_torch_is_told_with_what_to_type(
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    said = command("bench", "training", "--run-local", "--hosts=1", status=2).stderr
+    output = command("bench", "training", "--run-local", "--hosts=1", status=2).stderr
 
-    assert "install 'cluster-ruler[training]'" in said
+    assert "install 'cluster-ruler[training]'" in output
 
 
 @pytest.mark.usefixtures("tools")
@@ -79,14 +79,14 @@ def test_parts_of_a_step_add_up_to_it() -> None:
     parts: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(dict)
     [folder] = runs_folder().glob("training/*-training")
     for line in (folder / "measurements.jsonl").read_text().splitlines():
-        one = json.loads(line)
-        if "data" in one["params"] and one["unit"] == "s":
-            parts[one["params"]["data"], one["rank"]][one["metric"]] = one["values"]
+        row = json.loads(line)
+        if "data" in row["params"] and row["unit"] == "s":
+            parts[row["params"]["data"], row["rank"]][row["metric"]] = row["values"]
 
     assert set(parts) == {(data, rank) for data in ("resident", "memory") for rank in (0, 1)}
-    for own in parts.values():
-        steps = own.pop("step_time")
-        sums = [sum(step) for step in zip(*own.values(), strict=True)]
+    for times in parts.values():
+        steps = times.pop("step_time")
+        sums = [sum(step) for step in zip(*times.values(), strict=True)]
         assert median(s / t for s, t in zip(sums, steps, strict=True)) == pytest.approx(1, abs=0.01)
 
 
@@ -94,12 +94,12 @@ def test_parts_of_a_step_add_up_to_it() -> None:
 def test_one_and_two_ranks_learn_the_same_and_to_97_percent() -> None:
     """Real training, of seconds: the same loss shows that gradients are exchanged rightly."""
     real_torch()
-    found = {}
+    medians = {}
     for ranks in ("1", "2"):
         words = ("--name", f"t{ranks}", "--hosts", ranks, *SMALL, "--target=0.97", "--seeds=1")
         command("bench", "training", "--run-local", *words)
-        shown = answer("show", f"t{ranks}")["summaries"]
-        found[ranks] = {one["metric"]: one["median"] for one in shown}
+        summaries = answer("show", f"t{ranks}")["summaries"]
+        medians[ranks] = {summary["metric"]: summary["median"] for summary in summaries}
 
-    assert found["1"]["final_accuracy"] >= 97
-    assert found["1"]["final_loss"] == pytest.approx(found["2"]["final_loss"], abs=1e-3)
+    assert medians["1"]["final_accuracy"] >= 97
+    assert medians["1"]["final_loss"] == pytest.approx(medians["2"]["final_loss"], abs=1e-3)

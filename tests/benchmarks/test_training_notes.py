@@ -14,7 +14,7 @@ FEW = 1024  # samples
 MANY = 10**12
 
 
-def said(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
+def add_notes(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
     notes: list[str] = []
     monkeypatch.setattr(rounds, "place_on_host", lambda _: (0, 2))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
@@ -34,8 +34,8 @@ def said(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
 def test_more_workers_than_cores_are_told(
     monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
 ) -> None:
-    snapshot(said(monkeypatch, disk=False, workers=3))
-    snapshot(said(monkeypatch, disk=False, workers=0))
+    snapshot(add_notes(monkeypatch, disk=False, workers=3))
+    snapshot(add_notes(monkeypatch, disk=False, workers=0))
 
 
 def test_data_that_fit_in_memory_prove_nothing_about_a_store(
@@ -43,9 +43,9 @@ def test_data_that_fit_in_memory_prove_nothing_about_a_store(
 ) -> None:
     words = "fit in memory: a program that keeps them would read them once"
 
-    assert words in said(monkeypatch, disk=True, source="disk", samples=FEW, workers=0)
-    assert words not in said(monkeypatch, disk=True, source="disk", samples=MANY, workers=0)
-    assert words not in said(monkeypatch, disk=False, samples=FEW, workers=0)
+    assert words in add_notes(monkeypatch, disk=True, source="disk", samples=FEW, workers=0)
+    assert words not in add_notes(monkeypatch, disk=True, source="disk", samples=MANY, workers=0)
+    assert words not in add_notes(monkeypatch, disk=False, samples=FEW, workers=0)
 
 
 def test_each_round_goes_on_with_the_shards_where_the_one_before_ended() -> None:

@@ -82,7 +82,7 @@ def test_copies_leave_the_cores_as_they_were() -> None:
 
 def test_copies_between_gpus_wait_for_both() -> None:
     """PyTorch and GPUs cannot be here: a double that knows only these calls, and their order."""
-    said: list[str] = []
+    calls: list[str] = []
 
     class Array:
         def __init__(self, device: str) -> None:
@@ -90,7 +90,7 @@ def test_copies_between_gpus_wait_for_both() -> None:
 
         def copy_(self, other: Array, *, non_blocking: bool) -> None:
             assert non_blocking
-            said.append(f"{other.device} to {self.device}")
+            calls.append(f"{other.device} to {self.device}")
 
         def cpu(self) -> Array:
             return self
@@ -99,13 +99,13 @@ def test_copies_between_gpus_wait_for_both() -> None:
         assert (size, dtype) in (((64,), "uint8"), (64, "uint8"))
         return Array(device)
 
-    cuda = SimpleNamespace(synchronize=lambda gpu: said.append(f"wait {gpu}"))
+    cuda = SimpleNamespace(synchronize=lambda gpu: calls.append(f"wait {gpu}"))
     torch = SimpleNamespace(
         full=make, zeros=make, uint8="uint8", cuda=cuda, equal=lambda *pair: len(pair) == 2
     )
 
     assert len(CudaCopies(torch, 0, 64).to_peer(1, 2)) == 2
-    assert said[:5] == ["wait 0", "wait 1", "cuda:0 to cuda:1", "wait 0", "wait 1"]
+    assert calls[:5] == ["wait 0", "wait 1", "cuda:0 to cuda:1", "wait 0", "wait 1"]
 
 
 @pytest.mark.usefixtures("tools")
@@ -155,5 +155,5 @@ def judged(slow: dict[tuple[int, int], float], hosts: int = 2) -> Any:
 def test_nodes_of_several_hosts_are_named_with_their_host() -> None:
     verdict = judged({(4 + a, 4 + 3): 0.6 for a in range(4)})
 
-    assert [one.place.device for one in verdict.blamed] == ["h1/NUMA3"]
+    assert [suspect.place.device for suspect in verdict.blamed] == ["h1/NUMA3"]
     assert judged({}).verdict == "HEALTHY"

@@ -38,7 +38,7 @@ class Pretend:
     module = "numpy"
     waited = 0
     made = []
-    count = staticmethod(lambda: {there})
+    count = staticmethod(lambda: {gpus})
     def __init__(self, number): self.number = number
     def put(self, bytes_): return bytes_.copy()
     def zeros(self, size):
@@ -66,26 +66,26 @@ FACTS = plain_facts(
 )
 
 
-def pretend(*, there: int = 2, harm: str = "", built: str = "true", status: int = 0) -> Any:
-    program = PRETEND.format(there=there, harm=harm or "pass", built=built)
-    metrics = [of.metric for of in METRICS]
+def pretend(*, gpus: int = 2, harm: str = "", built: str = "true", status: int = 0) -> Any:
+    program = PRETEND.format(gpus=gpus, harm=harm or "pass", built=built)
+    metrics = [d.metric for d in METRICS]
     params = {"metrics": metrics, "sizes": [8, 70_000], "iterations": 5, "warm_up": 1, "window": 3}
     return on_ranks(program, json.dumps({**params, "buffer": "cuda"}), status=status)
 
 
 def measured() -> list[Measurement]:
     lines = [path.read_text().splitlines() for path in sorted(Path().glob("measurements.*.jsonl"))]
-    return [msgspec.json.decode(line, type=Measurement) for of in lines for line in of]
+    return [msgspec.json.decode(line, type=Measurement) for part in lines for line in part]
 
 
 def test_buffers_have_definitions_of_their_own_and_those_of_before_keep_theirs() -> None:
     assert ONEWAY.id == "p2p.oneway_time-7387dc59"  # as runs that exist have it
     assert LATENCY.id == "p2p.latency-e8030b41"
     for definition in METRICS:
-        own = on_gpus(definition)
-        assert own.id != definition.id
-        assert own.buffer == "cuda"
-        assert "cudaDeviceSynchronize" in own.what
+        variant = on_gpus(definition)
+        assert variant.id != definition.id
+        assert variant.buffer == "cuda"
+        assert "cudaDeviceSynchronize" in variant.what
     params = convert({"buffer": "cuda"}, P2PParams, "parameter")
     assert P2P().recorded(params) == (on_gpus(LATENCY), on_gpus(BANDWIDTH))
     assert ["memory_copy" in note for note in P2P().notes(params, ())] == [True]
@@ -94,20 +94,20 @@ def test_buffers_have_definitions_of_their_own_and_those_of_before_keep_theirs()
 @pytest.mark.usefixtures("tools")
 def test_every_metric_over_real_mpi_by_addresses_alone() -> None:
     """Each exchange waits for the GPU on both sides, before and after it."""
-    said = pretend().stdout
+    output = pretend().stdout
 
-    found = measured()
-    cells = {(m.metric, m.params["size"], m.rank) for m in found}
-    both, first = (0, 1), (0,)
+    measurements = measured()
+    cells = {(m.metric, m.params["size"], m.rank) for m in measurements}
+    pair, first = (0, 1), (0,)
     assert cells == {
-        (of.metric, size, rank)
-        for of, ranks in zip(METRICS, (both, first, first, both), strict=True)
+        (d.metric, size, rank)
+        for d, ranks in zip(METRICS, (pair, first, first, pair), strict=True)
         for size in (8, 70_000)
         for rank in ranks
     }
-    assert {m.definition for m in found} == {on_gpus(of).id for of in METRICS}
-    assert {len(m.values) for m in found} == {5}
-    waits = [int(line.split()[1]) for line in said.splitlines() if line.startswith("waited")]
+    assert {m.definition for m in measurements} == {on_gpus(d).id for d in METRICS}
+    assert {len(m.values) for m in measurements} == {5}
+    waits = [int(line.split()[1]) for line in output.splitlines() if line.startswith("waited")]
     # 6 repetitions of three metrics, before and after each; 6 round trips of two moves; where they
     # end, once, and two moves that lead on: after all places that small ones have, and after each
     # large one. Once for each metric to clear, and for each of the two patterns.
@@ -121,34 +121,34 @@ def test_every_metric_over_real_mpi_by_addresses_alone() -> None:
 @pytest.mark.usefixtures("tools")
 def test_a_byte_that_a_gpu_lost_is_found() -> None:
     harm = "[array.__setitem__(5, 77) for array in self.made]"
-    said = pretend(harm=harm, status=1).stderr
+    output = pretend(harm=harm, status=1).stderr
 
-    assert "byte 5 arrived as 77" in said
+    assert "byte 5 arrived as 77" in output
 
 
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
-        ({"there": 1}, "has 1 GPU(s) for 2 ranks."),
-        ({"there": 0}, "has no GPU."),
+        ({"gpus": 1}, "has 1 GPU(s) for 2 ranks."),
+        ({"gpus": 0}, "has no GPU."),
         ({"built": "false"}, "was built without CUDA."),
     ],
 )
-def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) -> None:
+def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, message: str) -> None:
     """In an image, only they know; what they say becomes the reason of the run."""
-    done = pretend(**how, status=1)
+    result = pretend(**how, status=1)
 
     reason, advice = Path(REASON).read_text().split(ADVICE)
-    assert said in reason
-    assert advice.splitlines()[0] in done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert message in reason
+    assert advice.splitlines()[0] in result.stderr
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
     assert measured() == []
 
 
 @pytest.mark.parametrize(
-    ("changed", "wanted", "said"),
+    ("facts", "wanted", "message"),
     [
         ({"gpus": ()}, 1, "a has no GPU"),
         ({"gpus": ("Tesla T4",)}, 2, "a has 1 GPU(s) for 2 ranks"),
@@ -163,12 +163,12 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) 
     ],
 )
 def test_a_host_is_refused_with_what_to_type(
-    changed: dict[str, Any], wanted: int, said: str
+    facts: dict[str, Any], wanted: int, message: str
 ) -> None:
     check_host(FACTS, wanted)
     with pytest.raises(cluster.SpecError) as refused:
-        check_host(msgspec.structs.replace(FACTS, **changed), wanted)
-    assert said in str(refused.value)
+        check_host(msgspec.structs.replace(FACTS, **facts), wanted)
+    assert message in str(refused.value)
 
 
 def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anything(
@@ -185,27 +185,27 @@ def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anyth
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"buffer": "disk"}, "There are: cpu, cuda"),
         ({"buffer": "cuda", "kernel": "c"}, "the C loops have no GPU support"),
         ({"buffer": "cuda", "metrics": "memory_copy"}, "leaves nothing to measure"),
     ],
 )
-def test_what_buffers_do_not_go_with(options: dict[str, object], said: str) -> None:
+def test_what_buffers_do_not_go_with(options: dict[str, object], message: str) -> None:
     with pytest.raises(cluster.SpecError) as refused:
         P2P().check(convert(options, P2PParams, "parameter"), 2)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.usefixtures("tools")
 def test_a_host_without_a_gpu_is_refused_and_nothing_is_left() -> None:
     if host_facts().gpus:
         pytest.skip("there is a GPU here")
-    said = command("bench", "p2p", "--buffer=cuda", "--sizes=8", status=2).stderr
+    output = command("bench", "p2p", "--buffer=cuda", "--sizes=8", status=2).stderr
 
-    assert host_facts().host in said
-    assert "--buffer cpu" in said
+    assert host_facts().host in output
+    assert "--buffer cpu" in output
     assert answer("ls") == []
     assert not list(runs_folder().glob("*/*"))
 
@@ -216,8 +216,8 @@ def test_real_gpus() -> None:
         check_host(host_facts(), 2)
     except cluster.SpecError as error:
         pytest.skip(error.what)
-    metrics = [of.metric for of in METRICS]
+    metrics = [d.metric for d in METRICS]
     with cluster.launch("gpus", hosts=1, ranks_per_host=2) as c:
-        found = c.bench("p2p", metrics=metrics, sizes=[8, 2**20], buffer="cuda")
+        run = c.bench("p2p", metrics=metrics, sizes=[8, 2**20], buffer="cuda")
 
-    assert {m.definition for m in found.measurements} == {on_gpus(of).id for of in METRICS}
+    assert {m.definition for m in run.measurements} == {on_gpus(d).id for d in METRICS}

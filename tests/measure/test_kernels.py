@@ -27,9 +27,9 @@ def compiled(home: Path, name: str, source: str) -> Path:
     return target
 
 
-def only_definition(found: Run) -> Any:
-    [(key, definition)] = found.record.definitions.items()
-    assert {m.definition for m in found.measurements} == {key}
+def only_definition(run: Run) -> Any:
+    [(key, definition)] = run.record.definitions.items()
+    assert {m.definition for m in run.measurements} == {key}
     return definition
 
 
@@ -37,28 +37,28 @@ def test_a_metric_timed_in_c_has_a_definition_of_its_own() -> None:
     assert timed_in_c(LATENCY).id != LATENCY.id
     assert timed_in_c(LATENCY).kernel == "C"
     assert "clock_gettime" in timed_in_c(LATENCY).clock
-    both = (LATENCY, BANDWIDTH)
-    assert definitions_for(both, "python") == both
-    assert definitions_for(both, "c") == (timed_in_c(LATENCY), timed_in_c(BANDWIDTH))
-    assert definitions_for(both, "auto") == (timed_in_c(LATENCY), timed_in_c(BANDWIDTH), *both)
+    pair = (LATENCY, BANDWIDTH)
+    assert definitions_for(pair, "python") == pair
+    assert definitions_for(pair, "c") == (timed_in_c(LATENCY), timed_in_c(BANDWIDTH))
+    assert definitions_for(pair, "auto") == (timed_in_c(LATENCY), timed_in_c(BANDWIDTH), *pair)
 
 
 @pytest.mark.usefixtures("compiler")
 def test_c_runs_where_it_can_and_the_run_says_how_it_was_made() -> None:
     with cluster.launch("which", hosts=2) as c:
-        found = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
+        first = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
         again = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
         python = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20, kernel="python")
-        made = list(Path(c.machines[0].folder, kernels.FOLDER).glob("*.so"))
+        libraries = list(Path(c.machines[0].folder, kernels.FOLDER).glob("*.so"))
 
-    assert only_definition(found) == only_definition(again) == timed_in_c(LATENCY)
+    assert only_definition(first) == only_definition(again) == timed_in_c(LATENCY)
     assert only_definition(python) == LATENCY
-    assert len(made) == 1
-    for one in (found, again):
-        line, version, *_ = (one.folder / "raw" / "kernel.0.log").read_text().splitlines()
+    assert len(libraries) == 1
+    for result in (first, again):
+        line, version, *_ = (result.folder / "raw" / "kernel.0.log").read_text().splitlines()
         assert "mpicc -O2" in line
         assert version
-        assert one.record.notes == python.record.notes == ()
+        assert result.record.notes == python.record.notes == ()
 
 
 @pytest.mark.usefixtures("compiler")
@@ -67,11 +67,11 @@ def test_without_a_compiler_python_does_it_and_the_run_says_so(
 ) -> None:
     monkeypatch.setenv("OMPI_CC", "/nowhere/cc")
     words = ("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=20")
-    made = answer(*words)
-    record = json.loads((Path(made["run"]) / "run.json").read_text())
+    output = answer(*words)
+    record = json.loads((Path(output["run"]) / "run.json").read_text())
 
     assert list(record["definitions"]) == [LATENCY.id]
-    [note] = made["notes"]
+    [note] = output["notes"]
     assert "/nowhere/cc" in note
     refused = command(*words, "--kernel=c", status=1).stderr
     assert "--kernel python" in refused
@@ -159,8 +159,8 @@ def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
     )
     path = compiled(home, "elsewhere", elsewhere)
 
-    said = on_ranks(EXCHANGE.format(library=str(path)), status=3).stdout
-    assert "WrongDataError latency of 64 B: byte 0 " in said
+    output = on_ranks(EXCHANGE.format(library=str(path)), status=3).stdout
+    assert "WrongDataError latency of 64 B: byte 0 " in output
 
 
 @pytest.mark.usefixtures("tools")

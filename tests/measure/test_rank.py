@@ -34,9 +34,9 @@ signal.pause()  # until the thread that waits for SIGTERM ends the process
 
 
 def test_nothing_is_written_after_the_stop(home: Path) -> None:
-    done = run(sys.executable, "-c", PROGRAM, status=143, cwd=home)
+    result = run(sys.executable, "-c", PROGRAM, status=143, cwd=home)
 
-    assert done.stderr == ""
+    assert result.stderr == ""
     lines = (home / "measurements.0.jsonl").read_text().splitlines()
-    found = [(m["metric"], m["values"], m["complete"]) for m in map(json.loads, lines)]
-    assert found == [("oneway_time", [0.5], True), ("latency", [1.0, 2.0], False)]
+    measurements = [(m["metric"], m["values"], m["complete"]) for m in map(json.loads, lines)]
+    assert measurements == [("oneway_time", [0.5], True), ("latency", [1.0, 2.0], False)]

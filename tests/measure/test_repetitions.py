@@ -32,7 +32,7 @@ class Ranks:
         return 2
 
 
-def taken(
+def take_samples(
     series: Iterable[float], *, most: int = 2000, at_once: int = 7, other: bool = True
 ) -> tuple[int, int]:
     """Return how many values there are in the end, and how many repetitions there were."""
@@ -46,8 +46,8 @@ def taken(
 
     values: list[float] = []
     counts = Counts(warm_up=3, values=most, adaptive=True)
-    for done, _ in samples(repeat, counts, at_once, cast("Comm", Ranks(other=other)), values):
-        assert done == len(values)
+    for size, _ in samples(repeat, counts, at_once, cast("Comm", Ranks(other=other)), values):
+        assert size == len(values)
     return len(values), repetitions
 
 
@@ -68,10 +68,10 @@ def test_a_slow_link_gives_fewer_values_but_ten_at_least(
 
     monkeypatch.setattr("time.monotonic", lambda: now)
     counts = Repetitions().counts(100, 10_000)
-    found: list[float] = []
-    list(samples(repeat, counts, most, cast("Comm", Ranks(other=True)), found))
+    times: list[float] = []
+    list(samples(repeat, counts, most, cast("Comm", Ranks(other=True)), times))
 
-    assert len(found) == values
+    assert len(times) == values
     assert repetitions - values == (100 if seconds < 0.001 else 31 if seconds < 1 else 1)
 
 
@@ -89,23 +89,23 @@ def growth() -> Iterable[float]:
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 def test_what_is_constant_is_precise_as_soon_as_it_may_be(at_once: int) -> None:
-    assert taken(constant(), at_once=at_once) == (20, 23)
+    assert take_samples(constant(), at_once=at_once) == (20, 23)
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 def test_noise_goes_on_until_the_median_is_known(at_once: int) -> None:
     """The same, however many repetitions there are before anybody looks."""
-    n, repetitions = taken(noise_that_ends_at(40), at_once=at_once)
+    n, repetitions = take_samples(noise_that_ends_at(40), at_once=at_once)
 
     assert 40 < n < 200
     assert repetitions == n + 3
-    assert n == taken(noise_that_ends_at(40), at_once=3)[0]
+    assert n == take_samples(noise_that_ends_at(40), at_once=3)[0]
 
 
 @pytest.mark.parametrize("series", [growth, lambda: noise_that_ends_at(10_000)])
 def test_what_never_settles_goes_on_to_the_most(series: Callable[[], Iterable[float]]) -> None:
-    assert taken(series(), most=500) == (500, 503)
+    assert take_samples(series(), most=500) == (500, 503)
 
 
 def test_the_other_rank_must_agree() -> None:
-    assert taken(constant(), most=100, other=False) == (100, 103)
+    assert take_samples(constant(), most=100, other=False) == (100, 103)

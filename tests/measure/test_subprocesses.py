@@ -54,19 +54,19 @@ def test_its_words_are_its_own(home: Path) -> None:
 
 
 def test_what_is_late_is_killed(home: Path) -> None:
-    began = time.monotonic()
+    start = time.monotonic()
 
     assert sh("echo begun; exec sleep 4711.1", home / "out", within=1.0) is None
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - start < 20
     assert (home / "out").read_text() == "begun\n"
     assert processes("4711.1") == []
 
 
 def test_a_missing_program_is_named_with_the_command_that_installs_it(home: Path) -> None:
-    with pytest.raises(ClusterError, match="nosuchprogram") as caught:
+    with pytest.raises(ClusterError, match="nosuchprogram") as error:
         run_program(["nosuchprogram"], stdout=home / "out", within=1)
 
-    assert "sudo apt-get install nosuchprogram" in caught.value.remedy
+    assert "sudo apt-get install nosuchprogram" in error.value.remedy
 
 
 def test_it_does_not_take_itself_for_a_rank(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

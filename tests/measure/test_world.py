@@ -46,11 +46,11 @@ def test_the_wrong_pmi_is_named_with_the_right_one() -> None:
     with pytest.raises(ClusterError) as raised:
         check(0, 1, CLUSTER_ADDRESSES=",".join(["a"] * 8), PMI_FD="7", **STEP)
     with for_command_line():
-        said = str(raised.value)
+        message = str(raised.value)
 
-    assert re.search(r"^8 .* 3 .* 0 of 1", said)
-    assert "--mpi=pmi2" in said
-    assert "--starter srun:pmix" in said
+    assert re.search(r"^8 .* 3 .* 0 of 1", message)
+    assert "--mpi=pmi2" in message
+    assert "--starter srun:pmix" in message
 
 
 def test_aprun_without_addresses_is_checked_by_the_number_of_ranks(snapshot: Snapshot) -> None:
@@ -72,7 +72,7 @@ def test_the_right_world_and_one_that_nobody_described_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "offered", "chosen"),
+    ("library", "offered", "pmi"),
     [
         ("mpirun (Open MPI) 5.0.11", ("pmix", "none", "pmi2"), "pmix"),
         ("mpirun (Open MPI) 5.0.11", ("pmix_v3", "pmix_v4", "pmi2"), "pmix_v4"),
@@ -81,8 +81,8 @@ def test_the_right_world_and_one_that_nobody_described_pass() -> None:
         ("Intel(R) MPI Library for Linux", ("pmix", "pmi2"), "pmi2"),
     ],
 )
-def test_the_pmi_is_one_that_the_mpi_speaks(library: str, offered: list[str], chosen: str) -> None:
-    assert mpi.choose_pmi(library, offered) == chosen
+def test_the_pmi_is_one_that_the_mpi_speaks(library: str, offered: list[str], pmi: str) -> None:
+    assert mpi.choose_pmi(library, offered) == pmi
 
 
 def test_an_mpi_that_no_pmi_fits_is_refused_before_anything_starts() -> None:

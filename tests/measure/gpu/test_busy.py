@@ -27,30 +27,30 @@ class PercentRecorder:
         self.notes.append(line)
 
     def begin(
-        self, own: Definition, point: dict[str, str], *, unit: str, is_beside: bool
+        self, definition: Definition, point: dict[str, str], *, unit: str, is_beside: bool
     ) -> list[float]:
         assert unit == "%"
         assert is_beside
-        return self.series.setdefault((own.metric, point["data"]), [])
+        return self.series.setdefault((definition.metric, point["data"]), [])
 
 
 def used(
     monkeypatch: pytest.MonkeyPatch, model: str, size: int = 1
 ) -> tuple[PercentRecorder, Utilisation]:
     sampler = SimpleNamespace(between=lambda *_: [83.0, 85.0], close=lambda: None)
-    asked: list[str] = []
+    devices: list[str] = []
 
-    def sample(which: str) -> SimpleNamespace:
-        asked.append(which)
+    def sample(device: str) -> SimpleNamespace:
+        devices.append(device)
         return sampler
 
     monkeypatch.setattr(rounds, "BusySampler", sample)
     properties = SimpleNamespace(name=model, uuid="5e0b")
     torch: Any = SimpleNamespace(cuda=SimpleNamespace(get_device_properties=lambda _: properties))
     rank: Any = PercentRecorder(size)
-    found = Utilisation(rank, torch, "cuda:0", ("resident", "memory"))
-    assert asked == ["GPU-5e0b"]
-    return rank, found
+    utilisation = Utilisation(rank, torch, "cuda:0", ("resident", "memory"))
+    assert devices == ["GPU-5e0b"]
+    return rank, utilisation
 
 
 def test_the_driver_is_heard_and_what_is_no_number_is_left_out() -> None:
@@ -72,10 +72,10 @@ def test_without_the_driver_there_are_no_samples(monkeypatch: pytest.MonkeyPatch
 
 def test_a_processor_has_no_utilisation_and_says_why() -> None:
     rank: Any = PercentRecorder()
-    found = Utilisation(rank, None, "cpu", ("resident",))
-    found.trained("resident", 0, 1)
-    found.computed("resident", 1e4, 10**6)
-    found.close()
+    utilisation = Utilisation(rank, None, "cpu", ("resident",))
+    utilisation.trained("resident", 0, 1)
+    utilisation.computed("resident", 1e4, 10**6)
+    utilisation.close()
 
     assert rank.notes == [ON_CPU]
     assert rank.series == {}
@@ -84,9 +84,9 @@ def test_a_processor_has_no_utilisation_and_says_why() -> None:
 def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rank, found = used(monkeypatch, "NVIDIA H200", size=2)
-    found.trained("memory", 0, 1)
-    found.computed("memory", 1e6, 10**6)
+    rank, utilisation = used(monkeypatch, "NVIDIA H200", size=2)
+    utilisation.trained("memory", 0, 1)
+    utilisation.computed("memory", 1e6, 10**6)
 
     assert rank.series["gpu_busy", "memory"] == [83.0, 85.0]
     peak = 2 * 16896 * 1980e6
@@ -99,8 +99,8 @@ def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(
 def test_a_gpu_without_a_listed_peak_has_no_share_of_it(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rank, found = used(monkeypatch, "NVIDIA Unheard-of 1")
-    found.computed("memory", 1e6, 10**6)
+    rank, utilisation = used(monkeypatch, "NVIDIA Unheard-of 1")
+    utilisation.computed("memory", 1e6, 10**6)
 
     assert not any(metric == "model_flops_utilisation" for metric, _ in rank.series)
     snapshot(rank.notes[0])

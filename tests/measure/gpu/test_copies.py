@@ -63,9 +63,9 @@ class Event:
         self.cuda, self.at = cuda, 0.0
 
     def record(self, stream: Queue | None = None) -> None:
-        own = stream or self.cuda.stream
-        self.cuda.clocks[own] += RECORD
-        self.at = self.cuda.clocks[own]
+        queue = stream or self.cuda.stream
+        self.cuda.clocks[queue] += RECORD
+        self.at = self.cuda.clocks[queue]
 
     def synchronize(self) -> None:
         self.cuda.waited += 1
@@ -134,22 +134,22 @@ def torch(cuda: Cuda) -> Any:
         return Array(cuda, device, size)
 
     module = SimpleNamespace(cuda=cuda, uint8="uint8", empty=empty, full=full, zeros=zeros)
-    module.equal = lambda one, other: one.bytes == other.bytes
+    module.equal = lambda array, other: array.bytes == other.bytes
     return module
 
 
 @pytest.fixture(autouse=True)
 def streams(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `torch.cuda.stream(s)` be the context of a stream, while `.stream` stays the current."""
-    own = torch.cuda
-    current = own.stream
+    cuda = torch.cuda
+    current = cuda.stream
 
     class Namespace:
         def __getattr__(self, name: str) -> Any:
-            return own.use if name == "stream" else getattr(own, name)
+            return cuda.use if name == "stream" else getattr(cuda, name)
 
     monkeypatch.setattr(torch, "cuda", Namespace())
-    assert own.current_stream() is current
+    assert cuda.current_stream() is current
 
 
 def test_locked_memory_is_timed_by_the_clock_of_the_device(torch: Any, cuda: Cuda) -> None:

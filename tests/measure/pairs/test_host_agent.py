@@ -39,9 +39,9 @@ class Agent:
     def children(self) -> list[str]:
         """Return the states of its children: `S` sleeps, `Z` has ended and was not reaped."""
         pid = self.process.pid
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         states = []
-        for child in found:
+        for child in pids:
             with suppress(FileNotFoundError):  # it was reaped since
                 states.append(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2][1])
         return states
@@ -50,10 +50,10 @@ class Agent:
 @pytest.fixture
 def agent() -> Iterator[Agent]:
     """Run an agent; it ends with its standard input, which is closed afterwards."""
-    one = Agent()
-    with one.process:
-        yield one
-    assert one.process.returncode == 0
+    host_agent = Agent()
+    with host_agent.process:
+        yield host_agent
+    assert host_agent.process.returncode == 0
 
 
 def test_a_test_that_is_ended_leaves_no_process(agent: Agent) -> None:

@@ -22,13 +22,13 @@ PAIRS = [(0, 1)]
 
 
 def test_a_host_that_is_ready_late_takes_part_from_then_on(tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    late = ("sh", "-c", f'while [ ! -e {begun} ]; do sleep 0.05; done; exec "$@"', "late")
+    mark = tmp_path / "begun"
+    late = ("sh", "-c", f'while [ ! -e {mark} ]; do sleep 0.05; done; exec "$@"', "late")
     with HostLinks(["127.0.0.1"] * 2, "", [(), late], HURRY) as links:
         assert 1 in links.late
         assert links.ready_pairs(PAIRS, 2 * HURRY) == []
 
-        begun.touch()
+        mark.touch()
 
         assert links.ready_pairs(PAIRS, PATIENCE) == PAIRS
         assert (links.late, links.lost) == (set(), {})

@@ -33,9 +33,9 @@ class Link:
             self.now = min(SECONDS, (self._taken + SEGMENT) / RATE)
             waiting = self._arrived() - self._taken
         self._reads += 1
-        taken = min(len(buffer), waiting)
-        self._taken += taken
-        return taken
+        count = min(len(buffer), waiting)
+        self._taken += count
+        return count
 
     def getsockopt(self, *_option: int) -> bytes:
         before, after = self._stalls.get(self._reads, (0.0, 0.0))

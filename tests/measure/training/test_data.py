@@ -44,7 +44,7 @@ def stages(source: ShardSource, prepare: Callable[[Digits], Digits] = digits.pre
     return Stages(source, prepare, 16)
 
 
-def written(source: ShardSource, real: Digits) -> ShardSource:
+def write_shards(source: ShardSource, real: Digits) -> ShardSource:
     sources.write(source, real, DATASET)
     return source
 
@@ -59,9 +59,9 @@ def test_a_seed_gives_the_same_bytes_and_another_seed_others(real: Digits) -> No
 
 
 def test_samples_are_real_images_shifted_by_a_pixel_at_most(real: Digits) -> None:
-    found = digits.augmented(real, DATASET, 0)
+    samples = digits.augmented(real, DATASET, 0)
     padded = np.pad(real.images[:32], ((0, 0), (1, 1), (1, 1)))
-    for number, image in enumerate(found.images):
+    for number, image in enumerate(samples.images):
         errors = [
             np.abs(image - padded[number, y : y + 8, x : x + 8]).mean()
             for y in range(3)
@@ -69,19 +69,19 @@ def test_samples_are_real_images_shifted_by_a_pixel_at_most(real: Digits) -> Non
         ]
         assert min(errors) < 0.6  # the noise
 
-    assert (found.labels == real.labels[:32]).all()
+    assert (samples.labels == real.labels[:32]).all()
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_batches_come_in_the_order_of_the_shards_whatever_the_workers(
     real: Digits, workers: int
 ) -> None:
-    loader = Loader(stages(written(MemorySource(), real)), NAMES, workers)
-    found = [loader.next().samples for _ in range(8)]  # six are all: then the first again
+    loader = Loader(stages(write_shards(MemorySource(), real)), NAMES, workers)
+    batches = [loader.next().samples for _ in range(8)]  # six are all: then the first again
     loader.close()
-    alone = Loader(stages(written(MemorySource(), real)), NAMES, 0)
+    alone = Loader(stages(write_shards(MemorySource(), real)), NAMES, 0)
 
-    for samples in found:
+    for samples in batches:
         expected = alone.next().samples
         assert (samples.images == expected.images).all()
         assert (samples.labels == expected.labels).all()
@@ -141,7 +141,7 @@ def test_a_wait_for_the_source_is_a_fetch_and_one_for_decoding_is_preparation(
 
 def test_a_loader_ends_its_threads_also_when_nobody_takes_its_batches(real: Digits) -> None:
     before = threading.active_count()
-    loader = Loader(stages(written(MemorySource(), real)), NAMES, 2)
+    loader = Loader(stages(write_shards(MemorySource(), real)), NAMES, 2)
     loader.close()
 
     assert threading.active_count() == before
@@ -150,7 +150,7 @@ def test_a_loader_ends_its_threads_also_when_nobody_takes_its_batches(real: Digi
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("cut", [slice(0, 900), slice(0, 0)])
 def test_a_corrupt_shard_is_named(real: Digits, workers: int, cut: slice) -> None:
-    source = written(MemorySource(), real)
+    source = write_shards(MemorySource(), real)
     source.write(NAMES[1], source.fetch(NAMES[1])[cut])
     loader = Loader(stages(source), NAMES, workers)
     with pytest.raises(ClusterError, match=r"000001\.npz"):
@@ -159,7 +159,7 @@ def test_a_corrupt_shard_is_named(real: Digits, workers: int, cut: slice) -> Non
 
 
 def test_a_corrupt_shard_is_named_with_its_place(real: Digits, tmp_path: Path) -> None:
-    source = written(DiskSource(tmp_path), real)
+    source = write_shards(DiskSource(tmp_path), real)
     (tmp_path / NAMES[0]).write_bytes(b"no shard")
     with pytest.raises(ClusterError, match=f"{tmp_path}/000000.npz"):
         Loader(stages(source), NAMES, 0).next()
@@ -188,12 +188,12 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     previous = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, previous[1]))  # Python ignores SIGXFSZ
     try:
-        with pytest.raises(ClusterError, match=os.strerror(errno.EFBIG)) as told:
+        with pytest.raises(ClusterError, match=os.strerror(errno.EFBIG)) as error:
             source.write("x.npz", bytes(1000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, previous)
 
-    assert "samples=N" in str(told.value)
+    assert "samples=N" in str(error.value)
     assert not list(tmp_path.glob("x*"))
 
 
@@ -276,12 +276,12 @@ def test_wrong_credentials_are_told_at_once(
     store: StoreSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FaultyStore, "failures", [403] * 9)
-    with pytest.raises(ClusterError, match=r"s3://digits/a refuses") as told:
+    with pytest.raises(ClusterError, match=r"s3://digits/a refuses") as error:
         store.fetch("x")
 
     assert store.requests == 1
     assert store.address("x") == "s3://digits/a/x"
-    assert "~/.aws/credentials" in str(told.value)
+    assert "~/.aws/credentials" in str(error.value)
 
 
 def test_no_credentials_are_told_with_where_to_put_them(
@@ -320,7 +320,7 @@ def test_a_bucket_that_is_not_there_is_told(
 
 
 def test_a_shard_that_is_gone_is_named(real: Digits, tmp_path: Path) -> None:
-    source = written(DiskSource(tmp_path), real)
+    source = write_shards(DiskSource(tmp_path), real)
     (tmp_path / NAMES[1]).unlink()
 
     with pytest.raises(ClusterError, match=r"000001\.npz"):
