@@ -64,9 +64,9 @@ def test_sizes_are_those_that_can_be_divided(name: str, size: int, ranks: int, r
     ],
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(cluster.SpecError) as refused:
+    with pytest.raises(cluster.SpecError) as error:
         Collectives().check(convert(options, CollectivesParams, "parameter"), 2)
-    assert message in str(refused.value)
+    assert message in str(error.value)
 
 
 def test_one_rank_is_refused(snapshot: Snapshot) -> None:

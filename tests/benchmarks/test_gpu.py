@@ -153,19 +153,19 @@ def test_counts_that_cannot_be_are_refused(snapshot: Snapshot) -> None:
 
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize(
-    ("words", "instead"),
+    ("words", "advice"),
     [
         (("gpu",), "or name one: --provider ssh --option hosts=HOST"),
         (("training", "--device=cuda"), "or the processors: --device cpu"),
     ],
 )
 def test_a_host_without_a_gpu_is_refused_before_anything_is_installed(
-    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], instead: str
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], advice: str
 ) -> None:
     """An index that answers nothing shows that nothing was asked of one."""
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
     monkeypatch.setattr("cluster.agent.commands.find_program", lambda _: None)
     output = command("bench", *words, "--run-local", "--hosts=1", status=2).stderr
 
-    assert instead in output
+    assert advice in output
     assert "installed" not in output

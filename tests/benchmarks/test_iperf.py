@@ -68,8 +68,8 @@ def iperf_processes() -> list[int]:
     pids = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            inside = (path / "cwd").readlink().is_relative_to(state)
-            if inside and (path / "comm").read_text() == "iperf3\n":
+            is_ours = (path / "cwd").readlink().is_relative_to(state)
+            if is_ours and (path / "comm").read_text() == "iperf3\n":
                 pids.append(int(path.name))
         except OSError:
             continue
@@ -104,9 +104,9 @@ def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, object], message: str) -> None:
     """Before it starts: iperf3 would take 0 seconds for "for ever"."""
-    with pytest.raises(cluster.SpecError) as refused:
+    with pytest.raises(cluster.SpecError) as error:
         Iperf().check(convert(options, IperfParams, "parameter"), 2)
-    assert message in str(refused.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(("value", "streams"), [(2, (2,)), ("1,8", (1, 8)), ([4], (4,))])
@@ -265,7 +265,7 @@ def measuring(iperf3: None) -> Iterator[Background]:
         yield background
 
 
-def measured() -> list[dict[str, Any]]:
+def read_measurements() -> list[dict[str, Any]]:
     [path] = runs_folder().glob("measuring/*/measurements.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -276,7 +276,7 @@ def test_ctrl_c_leaves_no_iperf3_and_keeps_the_values(measuring: Background) -> 
 
     assert status == 130
     assert iperf_processes() == []
-    [m] = measured()
+    [m] = read_measurements()
     assert m["values"]
     assert not m["complete"]
 
@@ -298,11 +298,11 @@ def rank_process(number: int) -> int:
     state = Path(os.environ["CLUSTER_STATE"])
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            inside = (path / "cwd").readlink().is_relative_to(state)
+            is_ours = (path / "cwd").readlink().is_relative_to(state)
             variables = (path / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if inside and b"OMPI_COMM_WORLD_RANK=%d" % number in variables:
+        if is_ours and b"OMPI_COMM_WORLD_RANK=%d" % number in variables:
             return int(path.name)
     return 0
 

@@ -117,13 +117,13 @@ def play(program: str = PLAYED, *, harm: str = "", ranks: int = 3, status: int =
     return on_ranks(program.format(root=str(ROOT), harm=harm), words, ranks=ranks, status=status)
 
 
-def measured() -> list[Measurement]:
+def read_measurements() -> list[Measurement]:
     lines = [path.read_text().splitlines() for path in sorted(Path().glob("measurements.*.jsonl"))]
     return [msgspec.json.decode(line, type=Measurement) for part in lines for line in part]
 
 
 def check_all_measured(ranks: int) -> None:
-    measurements = measured()
+    measurements = read_measurements()
     assert {(m.metric, m.rank, m.definition) for m in measurements} == {
         (name, rank, timed(NAMED[name], "nccl4py").id)
         for name in OPERATIONS
@@ -170,7 +170,7 @@ def test_a_result_that_never_came_and_missing_gpus_end_the_run(harm: str, messag
     result = play(harm=harm, ranks=2, status=1)
 
     assert message in result.stdout + result.stderr
-    assert measured() == []
+    assert read_measurements() == []
 
 
 @pytest.mark.parametrize(

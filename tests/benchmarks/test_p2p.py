@@ -58,9 +58,9 @@ def test_a_difference_is_found_wherever_it_is() -> None:
     data = np.arange(3_000_000, dtype=np.uint64).astype(np.uint8)
     assert first_difference(data.copy(), data) is None
     for offset in (0, 1, 2**20 - 1, 2**20, 2_999_999):
-        arrived = data.copy()
-        arrived[offset] ^= 1
-        assert first_difference(arrived, data) == offset
+        copy = data.copy()
+        copy[offset] ^= 1
+        assert first_difference(copy, data) == offset
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_a_difference_is_found_wherever_it_is() -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(cluster.SpecError) as refused:
+    with pytest.raises(cluster.SpecError) as error:
         P2P().check(convert(options, P2PParams, "parameter"), 2)
-    assert message in str(refused.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.usefixtures("tools")
@@ -239,13 +239,13 @@ def test_the_end_of_a_message_that_does_not_arrive_is_noticed(
     """Whatever an untimed round trip has of it: each timed message differs from the one before."""
     size, cut = 1 << 16, 1 << 10
     patterns = pattern(size), inverse(pattern(size))
-    arrived: list[int] = []  # bytes of each message, timed and not in turn
+    sizes: list[int] = []  # bytes of each message, timed and not in turn
 
     def receive(piece: NDArray[np.uint8], *_: object) -> None:
-        timed, number = len(arrived) % 2 == 0, len(arrived) // 2
+        timed, number = len(sizes) % 2 == 0, len(sizes) // 2
         count = cut if timed and number == 3 else len(piece)
         piece[:count] = patterns[number % 2][:count]
-        arrived.append(count)
+        sizes.append(count)
 
     moves = SimpleNamespace(ready=list, send=lambda *_: None, receive=receive)
     memory = SimpleNamespace(check=check_data, clear=lambda _: None, moves=lambda _: moves)
@@ -259,4 +259,4 @@ def test_the_end_of_a_message_that_does_not_arrive_is_noticed(
     repeat(3)
     with snapshot.raises(WrongDataError):
         repeat(1)
-    assert arrived == [size, lead, size, lead, size, lead, cut]
+    assert sizes == [size, lead, size, lead, size, lead, cut]

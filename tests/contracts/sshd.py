@@ -78,9 +78,9 @@ class Sshd:
         For somebody else than root it is two processes, of which the second has the connection.
         """
         assert self.process is not None
-        serving = children(self.process.pid)
-        grandchildren = [process for child in serving for process in children(child)]
-        for process in [*serving, *filter(is_sshd, grandchildren)]:
+        processes = children(self.process.pid)
+        grandchildren = [process for child in processes for process in children(child)]
+        for process in [*processes, *filter(is_sshd, grandchildren)]:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 

@@ -219,14 +219,14 @@ def test_damage_is_survived(path: Path) -> None:
     chance = random.Random(path.name)
     lines = path.read_bytes().splitlines(keepends=True)
     for _ in range(tries(60)):
-        damaged = [line for line in lines if chance.random() > 0.1]
+        selection = [line for line in lines if chance.random() > 0.1]
         for _ in range(chance.randrange(6)):
-            index = chance.randrange(len(damaged) + 1)
-            torn = chance.choice(lines)
-            damaged.insert(index, torn[chance.randrange(len(torn) + 1) :])
+            index = chance.randrange(len(selection) + 1)
+            piece = chance.choice(lines)
+            selection.insert(index, piece[chance.randrange(len(piece) + 1) :])
         if chance.random() < 0.3:
-            chance.shuffle(damaged)
-        data = bytearray(b"".join(damaged))
+            chance.shuffle(selection)
+        data = bytearray(b"".join(selection))
         for _ in range(chance.randrange(8)):
             if data:
                 data[chance.randrange(len(data))] = chance.choice(b'\x00\xff{}[]"\\\x1b\r9-.e, \t')
@@ -243,9 +243,9 @@ def test_wide_columns_take_no_longer_than_narrow_ones(path: Path, wide: bytes) -
     lines = path.read_bytes().splitlines(keepends=True)[:200]
     data = b"".join(re.sub(rb"[ \t]{2,}", wide * 300, line) for line in lines)
 
-    for damaged in (data, data.replace(b".", b"x"), re.sub(rb"\w+(?=\n)", b"?", data)):
+    for variant in (data, data.replace(b".", b"x"), re.sub(rb"\w+(?=\n)", b"?", data)):
         with contextlib.suppress(ParseError):
-            read([damaged])
+            read([variant])
 
 
 @pytest.mark.parametrize(

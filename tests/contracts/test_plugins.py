@@ -56,7 +56,7 @@ def module_of(kind: type[Plugin], name: str) -> ModuleType:
     return importlib.import_module(f"{kind.folder}.{name}")
 
 
-def imported(source: str) -> Iterator[str]:
+def list_imports(source: str) -> Iterator[str]:
     """Name everything that a file imports, at its top or in a function."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -77,7 +77,7 @@ def documented(kind: type[Value]) -> list[str]:
     return names
 
 
-def required(kind: type[Value]) -> list[str]:
+def list_required(kind: type[Value]) -> list[str]:
     return [field.name for field in msgspec.structs.fields(kind) if field.required]
 
 
@@ -120,7 +120,7 @@ def test_the_plugin_has_the_name_of_its_file_or_folder(kind: type[Plugin], name:
 def test_no_file_of_it_imports_a_sibling(kind: type[Plugin], name: str) -> None:
     file = Path(str(module_of(kind, name).__file__))
     files = file.parent.rglob("*.py") if file.stem == "__init__" else [file]
-    imports = {word for path in files for word in imported(path.read_text())}
+    imports = {word for path in files for word in list_imports(path.read_text())}
     folder = kind.folder.rpartition(".")[2]
     packages = (f"{kind.folder}.", f"{folder}.", ".")
     siblings = {p + other for p in packages for other in plugins.names(kind) if other != name}
@@ -142,7 +142,7 @@ def test_a_provider_needs_no_options(name: str) -> None:
 
     assert issubclass(options, Value)
     assert options.__struct_config__.frozen
-    assert required(options) == []
+    assert list_required(options) == []
     assert documented(options) == list(options.__struct_fields__)
 
 
@@ -152,7 +152,7 @@ def test_a_benchmark_needs_no_parameters_and_documents_each(name: str) -> None:
 
     assert issubclass(params, Value)
     assert params.__struct_config__.frozen
-    assert required(params) == []
+    assert list_required(params) == []
     assert documented(params) == list(params.__struct_fields__)
 
 
@@ -222,9 +222,9 @@ def test_a_starter_runs_the_program_unchanged_on_every_host(name: str, layout: L
 @pytest.mark.parametrize("name", plugins.names(Starter))
 def test_a_starter_is_pure(name: str, layout: Layout) -> None:
     program = list(PROGRAM)
-    first, again = (plugins.load(Starter, name).argv(program, layout) for _ in range(2))
+    first, second = (plugins.load(Starter, name).argv(program, layout) for _ in range(2))
 
-    assert first == again
+    assert first == second
     assert program == PROGRAM
     assert all(isinstance(x, str) for x in sum(plugins.load(Starter, name).env(layout).items(), ()))
 

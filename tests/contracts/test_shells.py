@@ -316,14 +316,14 @@ def test_some_names_of_a_folder_go_there_and_are_listed(shell: Shell, tmp_path: 
 
     shell.put(source, folder, only=[*target, "vanished"])
     shell.put(source, folder, only=["sub", "sub/other"])
-    listed = list_tree(shell, folder).entries
+    entries = list_tree(shell, folder).entries
     digests = host_files.digests(shell, folder, ODD_NAMES)
     host_files.edit(shell, folder, host_files.on_names("rm", ODD_NAMES))
 
-    assert set(listed) == {*target, "sub/other"}
-    assert {entry.kind for entry in map(listed.__getitem__, ODD_NAMES)} == {"f"}
-    assert (listed["link"].kind, listed["link"].link) == ("l", "nowhere")
-    assert listed["sub/other"].size == len("'sub/other'")
+    assert set(entries) == {*target, "sub/other"}
+    assert {entry.kind for entry in map(entries.__getitem__, ODD_NAMES)} == {"f"}
+    assert (entries["link"].kind, entries["link"].link) == ("l", "nowhere")
+    assert entries["sub/other"].size == len("'sub/other'")
     assert digests == {name: sha256(source / name) for name in ODD_NAMES}
     assert {path.name for path in Path(folder).iterdir()} == {"sub", "link"}
 

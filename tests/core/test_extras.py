@@ -49,8 +49,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, with_pip=False, symlinks=True)
     [site] = folder.glob("lib/python*/site-packages")
     (site / "cluster").symlink_to(ROOT / "cluster")
-    for needed in needed_by("cluster-ruler", {}).values():
-        for path in packages(needed):
+    for package in needed_by("cluster-ruler", {}).values():
+        for path in packages(package):
             if not (site / path.name).exists():
                 (site / path.name).symlink_to(path)
     python = folder / "bin" / "python"
@@ -189,10 +189,10 @@ def test_the_names_are_those_of_the_project() -> None:
     """Messages name the distribution and extras that there are; `all` has the small ones."""
     dependencies = PYPROJECT["project"]["optional-dependencies"]
     texts = [path.read_text() for path in (ROOT / "cluster").rglob("*.py")]
-    required = re.findall(r'require\(\s*"[\w.]+", "(\w+)"', "\n".join(texts))
+    names = re.findall(r'require\(\s*"[\w.]+", "(\w+)"', "\n".join(texts))
 
     assert PYPROJECT["project"]["name"] == extras.DISTRIBUTION
-    assert set(required) >= {"aws", "gcp", "plot"}
-    assert set(required) <= set(dependencies)
+    assert set(names) >= {"aws", "gcp", "plot"}
+    assert set(names) <= set(dependencies)
     assert dependencies["all"] == ["cluster-ruler[aws,frames,gcp,plot,stores]"]
     assert set(dependencies) == {"aws", "frames", "gcp", "plot", "stores", "training", "all", "dev"}

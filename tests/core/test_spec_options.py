@@ -75,11 +75,11 @@ def test_every_option_is_a_flag_with_the_help_of_its_field(field: Any) -> None:
 
 def test_every_option_arrives_in_the_spec_from_python_and_from_the_command_line() -> None:
     assert set(SOMETHING) == {field.name for field in FIELDS}
-    wanted = ClusterSpec(name="mine", **SOMETHING)
+    spec = ClusterSpec(name="mine", **SOMETHING)
 
-    assert make_spec("mine", SOMETHING) == wanted
+    assert make_spec("mine", SOMETHING) == spec
     typed = {"options": ["rate=1gbit"], "groups": ["ps=1", "worker=2:c5.large"]}
-    assert flags.spec(name="mine", **{**SOMETHING, **typed}) == wanted
+    assert flags.spec(name="mine", **{**SOMETHING, **typed}) == spec
 
 
 def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:
@@ -98,9 +98,9 @@ def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:
     ],
 )
 def test_a_wrong_option_is_refused_by_its_name(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(SpecError) as refused:
+    with pytest.raises(SpecError) as error:
         cluster.launch("mine", **options)
-    assert str(refused.value).startswith(message)
+    assert str(error.value).startswith(message)
     with pytest.raises(TypeError, match="'host'"):
         cluster.launch("mine", host=2)  # type: ignore[call-arg]
 

@@ -94,10 +94,10 @@ def test_a_size_out_of_range_is_refused_with_the_range(snapshot: Snapshot, text:
     ],
 )
 def test_sizes(value: str | int | list[int], sizes: tuple[int, ...]) -> None:
-    parsed = Sizes.parse(value)
+    result = Sizes.parse(value)
 
-    assert isinstance(parsed, Sizes)
-    assert parsed == sizes
+    assert isinstance(result, Sizes)
+    assert result == sizes
 
 
 def test_the_whole_usual_range() -> None:

@@ -174,8 +174,8 @@ def test_the_command_answers_and_says_what_it_did_not_read(tmp_path: Path) -> No
     assert [straggler["rank"] for straggler in output["answer"]["cause"]["stragglers"]] == [2]
     assert len(output["unread"]) == 1
     assert json.dumps(output)
-    refused = command("hang", "--from", str(folder / "notes.txt"), status=2).stderr
-    assert "1 file" in refused
+    message = command("hang", "--from", str(folder / "notes.txt"), status=2).stderr
+    assert "1 file" in message
     assert "none" in command("hang", "--from", str(folder / "none"), status=2).stderr
     assert "--from" in command("hang", "--from", "--native", str(folder), status=2).stderr
 

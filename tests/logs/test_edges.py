@@ -189,12 +189,12 @@ def test_a_log_without_figures_is_not_empty(snapshot: Snapshot) -> None:
 def test_a_failure_before_the_last_line_of_a_test_is_fatal_and_one_behind_it_a_note(
     line: str,
 ) -> None:
-    during = read_log(HEAD + ROW + line + "\n" + FOOT)
-    behind = read_log(HEAD + ROW + FOOT + line + "\n")
+    failure = read_log(HEAD + ROW + line + "\n" + FOOT)
+    note = read_log(HEAD + ROW + FOOT + line + "\n")
 
-    assert any(result.failures for result in during.results), line
-    assert not any(result.failures for result in behind.results), line
-    assert any(result.notes for result in behind.results), line
+    assert any(result.failures for result in failure.results), line
+    assert not any(result.failures for result in note.results), line
+    assert any(result.notes for result in note.results), line
 
 
 @pytest.mark.parametrize(
@@ -291,8 +291,8 @@ UNTITLED = {
 def test_a_table_without_its_title_claims_no_direction(text: str, rates: list[float]) -> None:
     result = parse(text)
     flows = {d.metric: d.flow for d in result.definitions}
-    between = [m for m in result.measurements if m.unit == "B/s" and m.metric != "device_copy"]
+    rows = [m for m in result.measurements if m.unit == "B/s" and m.metric != "device_copy"]
 
-    assert [v for m in between for v in m.values] == rates
-    assert {flows[m.metric] for m in between} == {""}
+    assert [v for m in rows for v in m.values] == rates
+    assert {flows[m.metric] for m in rows} == {""}
     assert not result.whole

@@ -80,15 +80,15 @@ def test_an_import_shows_no_escape_sequences(log: Path) -> None:
 
 def test_numbers_that_were_changed_are_read_or_refused() -> None:
     """A seeded sample; CLUSTER_MUTATIONS=200000 tries that many."""
-    survived = 0
+    count = 0
     for name, text in mutants(COUNT, SEED):
         try:
-            survived += survives(text)
+            count += survives(text)
         except Exception as error:
             error.add_note(f"{name}:\n{text}")
             raise
 
-    assert 0.2 * COUNT < survived < COUNT
+    assert 0.2 * COUNT < count < COUNT
 
 
 def test_a_log_that_was_not_changed_is_read() -> None:

@@ -65,7 +65,7 @@ def series(text: str) -> list[tuple[object, tuple[float, ...]]]:
     return [((r.format, m.key), m.values) for r in results for m in r.measurements]
 
 
-def mixed(a: str, b: str, chance: random.Random) -> str:
+def mix(a: str, b: str, chance: random.Random) -> str:
     lines = (
         [[a, 0] for a in a.splitlines(keepends=True)],
         [[b, 0] for b in b.splitlines(keepends=True)],
@@ -83,7 +83,7 @@ def test_no_row_is_read_as_that_of_the_other(pair: tuple[str, str]) -> None:
     expected = [*series(first), *series(second)]
     chance = random.Random(repr(pair))
     for _ in range(3):
-        text = mixed(first, second, chance)
+        text = mix(first, second, chance)
         rows = series(text)
 
         assert [row for row in rows if row not in expected] == []
@@ -98,7 +98,7 @@ def test_no_row_of_a_small_table_is_read_as_that_of_the_other(pair: tuple[str, s
     expected = [*series(first), *series(second)]
     chance = random.Random(repr(pair))
     for _ in range(tries(40)):
-        text = mixed(first, second, chance)
+        text = mix(first, second, chance)
 
         assert [row for row in series(text) if row not in expected] == [], text
 

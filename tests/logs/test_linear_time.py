@@ -67,18 +67,18 @@ FORMATS = plugins.names(parsers.Parser)
 
 def patterns(module: ModuleType) -> Iterator[re.Pattern[str]]:
     """Find the patterns of a module, also those in its tables, and of a package's modules."""
-    waiting = [value for name, value in vars(module).items() if not name.startswith("__")]
+    queue = [value for name, value in vars(module).items() if not name.startswith("__")]
     if hasattr(module, "__path__"):
         for submodule in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
-            waiting += vars(importlib.import_module(submodule.name)).values()
-    while waiting:
-        value = waiting.pop()
+            queue += vars(importlib.import_module(submodule.name)).values()
+    while queue:
+        value = queue.pop()
         if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
             yield value
         elif isinstance(value, dict):
-            waiting += [*value.keys(), *value.values()]
+            queue += [*value.keys(), *value.values()]
         elif isinstance(value, tuple | list | frozenset):
-            waiting += value
+            queue += value
 
 
 def matched(tree: Any, before: str, pumps: list[tuple[str, str]]) -> str:  # noqa: C901 - flat
@@ -93,10 +93,10 @@ def matched(tree: Any, before: str, pumps: list[tuple[str, str]]) -> str:  # noq
             text += "x"
         elif op in (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT):
             least, most, inner = value
-            once = matched(inner, before + text, pumps)
-            if most > 16 and once:
-                pumps.append((before + text, once))
-            text += once * max(least, 1)
+            unit = matched(inner, before + text, pumps)
+            if most > 16 and unit:
+                pumps.append((before + text, unit))
+            text += unit * max(least, 1)
         elif op is ops.SUBPATTERN:
             text += matched(value[-1], before + text, pumps)
         elif op is ops.ATOMIC_GROUP:
@@ -128,13 +128,13 @@ def attacks(pattern: re.Pattern[str]) -> set[tuple[str, str]]:
     """Return what comes first, and what is then repeated."""
     pumps: list[tuple[str, str]] = []
     text = matched(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG), "", pumps)
-    repeated = {("", before + once) for before, once in pumps}
-    return {*pumps, *repeated, *(("", f"{line}\n") for _, line in repeated), ("", text), ("", " ")}
+    repeats = {("", before + unit) for before, unit in pumps}
+    return {*pumps, *repeats, *(("", f"{line}\n") for _, line in repeats), ("", text), ("", " ")}
 
 
 def seconds(use: Callable[[str], object], attack: tuple[str, str], size: int) -> float:
-    before, once = attack
-    text = before + once * (size // len(once) + 1)
+    before, unit = attack
+    text = before + unit * (size // len(unit) + 1)
     start = time.process_time()
     signal.setitimer(signal.ITIMER_VIRTUAL, LATE)
     try:
@@ -173,10 +173,10 @@ def _grows(use: Callable[[str], object], attack: tuple[str, str]) -> bool:
 @pytest.mark.parametrize("name", USES)
 def test_every_pattern_of_whole_texts(name: str) -> None:
     module = importlib.import_module(f"{logs.__name__}.{name}")
-    tried = {attack for pattern in patterns(module) for attack in attacks(pattern)}
+    texts = {attack for pattern in patterns(module) for attack in attacks(pattern)}
 
-    assert tried
-    assert [attack for attack in tried if is_slow(USES[name], attack)] == []
+    assert texts
+    assert [attack for attack in texts if is_slow(USES[name], attack)] == []
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -184,11 +184,11 @@ def test_every_pattern_of_a_parser(name: str) -> None:
     module = importlib.import_module(f"{parsers.__name__}.{name}")
     later = module.rules() if name == "symptoms" else ()  # they are compiled when first used
     every = (*patterns(module), *(pattern for _, _, pattern in later))
-    tried = {attack for pattern in every for attack in attacks(pattern)}
+    texts = {attack for pattern in every for attack in attacks(pattern)}
 
     def use(text: str) -> None:
         lines = (text[start : start + LONGEST] for start in range(0, len(text), LONGEST))
         read(["\n".join(lines).encode()], name)
 
-    assert tried
-    assert [attack for attack in tried if is_slow(use, attack)] == []
+    assert texts
+    assert [attack for attack in texts if is_slow(use, attack)] == []

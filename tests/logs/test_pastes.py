@@ -69,8 +69,8 @@ def test_two_tables_of_nccl_tests_below_their_columns_are_two() -> None:
 
 def test_rows_of_two_tables_of_nccl_tests_by_turns_belong_to_none() -> None:
     slow, fast = SLOW.splitlines(keepends=True), FAST.splitlines(keepends=True)
-    mixed = f"{NCCL_HEAD}{NCCL_HEAD}{slow[0]}{fast[0]}{slow[1]}{fast[1]}"
-    (result,) = read([mixed.encode()]).results
+    mixture = f"{NCCL_HEAD}{NCCL_HEAD}{slow[0]}{fast[0]}{slow[1]}{fast[1]}"
+    (result,) = read([mixture.encode()]).results
 
     assert not result.measurements
     assert result.failures

@@ -206,7 +206,7 @@ def test_the_recorded_profiles_agree_with_themselves() -> None:
 def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:
     logs = reading("origin/004_fec670535f695af9.txt").results
     topology = gpu_topology(None, [m for result in logs for m in result.measurements])
-    carried = transports(logs, topology)
+    analysis = transports(logs, topology)
 
     assert next((pair.name, pair.path) for pair in topology.best) == ("GPU0-GPU3", "NV2")
     assert "6.7 x" in finding_words(topology.findings[0])
@@ -216,5 +216,5 @@ def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:
         "best GPU0-GPU3 with 101216 images/s (P2P/IPC, 4 channel(s)), worst GPU1-GPU7",
         "not comparable: 166697 images/s",
     ):
-        assert any(words in finding_words(f) for f in carried.findings), carried.findings
-    assert [figure.alone for figure in carried.figures if figure.alone] == ["batch-size=8192"]
+        assert any(words in finding_words(f) for f in analysis.findings), analysis.findings
+    assert [figure.alone for figure in analysis.figures if figure.alone] == ["batch-size=8192"]

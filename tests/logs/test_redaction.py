@@ -122,11 +122,11 @@ def test_of_all_kinds_of_secrets_at_most_two_stay(seed: int) -> None:
 
 def test_cleaned_once_is_clean_and_all_lines_are_there() -> None:
     for _, text, _ in corpus(0):
-        once = clean(f"before\n{text}\nafter\n")
+        output = clean(f"before\n{text}\nafter\n")
 
-        assert clean(once) == once
-        assert once.count("\n") == text.count("\n") + 3
-        assert once.endswith("\nafter\n")
+        assert clean(output) == output
+        assert output.count("\n") == text.count("\n") + 3
+        assert output.endswith("\nafter\n")
 
 
 def test_the_portions_of_a_log_do_not_matter() -> None:
@@ -145,10 +145,10 @@ def clean_logs() -> Iterator[tuple[str, str]]:
     texts = [(path.name, path.read_text(errors="replace")) for path in files]
     for number in range(max(tries(1000), len(texts))):
         name, text = texts[number % len(texts)]
-        yield name, mutated(text, random.Random(number)) if number >= len(texts) else text
+        yield name, mutate(text, random.Random(number)) if number >= len(texts) else text
 
 
-def mutated(text: str, chance: random.Random) -> str:
+def mutate(text: str, chance: random.Random) -> str:
     """Change one digit in five, so that figures have other values; cut lines out."""
     digits = re.sub(
         r"[0-9]", lambda m: str(chance.randrange(10)) if chance.random() < 0.2 else m[0], text

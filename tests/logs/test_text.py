@@ -43,9 +43,9 @@ def read_results(text: str) -> list[tuple[Sequence[Measurement], object, object]
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_what_stands_before_each_line_does_not_matter(sample: str, before: str) -> None:
     text = (LOGS / f"{sample}.txt").read_text()
-    labelled = "".join(f"{before}{line}\n" for line in text.splitlines())
+    log = "".join(f"{before}{line}\n" for line in text.splitlines())
 
-    assert read_results(labelled) == read_results(text)
+    assert read_results(log) == read_results(text)
 
 
 def test_the_first_column_of_a_table_is_no_name() -> None:
@@ -71,9 +71,9 @@ def test_what_lines_say_with_a_colon_is_no_name() -> None:
 
 def test_names_before_blank_lines_that_lost_their_space() -> None:
     text = (LOGS / "osu.latency.txt").read_text() + "\n"
-    labelled = "".join(f"node001: {line}".rstrip() + "\n" for line in text.split("\n"))
+    log = "".join(f"node001: {line}".rstrip() + "\n" for line in text.split("\n"))
 
-    assert read_results(labelled) == read_results(text)
+    assert read_results(log) == read_results(text)
 
 
 @pytest.mark.parametrize("sign", ["#", "é", "数", "\N{BAR CHART}"])

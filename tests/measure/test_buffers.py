@@ -73,7 +73,7 @@ def pretend(*, gpus: int = 2, harm: str = "", built: str = "true", status: int =
     return on_ranks(program, json.dumps({**params, "buffer": "cuda"}), status=status)
 
 
-def measured() -> list[Measurement]:
+def read_measurements() -> list[Measurement]:
     lines = [path.read_text().splitlines() for path in sorted(Path().glob("measurements.*.jsonl"))]
     return [msgspec.json.decode(line, type=Measurement) for part in lines for line in part]
 
@@ -96,7 +96,7 @@ def test_every_metric_over_real_mpi_by_addresses_alone() -> None:
     """Each exchange waits for the GPU on both sides, before and after it."""
     output = pretend().stdout
 
-    measurements = measured()
+    measurements = read_measurements()
     cells = {(m.metric, m.params["size"], m.rank) for m in measurements}
     pair, first = (0, 1), (0,)
     assert cells == {
@@ -144,11 +144,11 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, message: st
     assert advice.splitlines()[0] in result.stderr
     assert message in result.stderr
     assert "Traceback" not in result.stderr
-    assert measured() == []
+    assert read_measurements() == []
 
 
 @pytest.mark.parametrize(
-    ("facts", "wanted", "message"),
+    ("facts", "ranks", "message"),
     [
         ({"gpus": ()}, 1, "a has no GPU"),
         ({"gpus": ("Tesla T4",)}, 2, "a has 1 GPU(s) for 2 ranks"),
@@ -163,12 +163,12 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, message: st
     ],
 )
 def test_a_host_is_refused_with_what_to_type(
-    facts: dict[str, Any], wanted: int, message: str
+    facts: dict[str, Any], ranks: int, message: str
 ) -> None:
-    check_host(FACTS, wanted)
-    with pytest.raises(cluster.SpecError) as refused:
-        check_host(msgspec.structs.replace(FACTS, **facts), wanted)
-    assert message in str(refused.value)
+    check_host(FACTS, ranks)
+    with pytest.raises(cluster.SpecError) as error:
+        check_host(msgspec.structs.replace(FACTS, **facts), ranks)
+    assert message in str(error.value)
 
 
 def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anything(
@@ -193,9 +193,9 @@ def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anyth
     ],
 )
 def test_what_buffers_do_not_go_with(options: dict[str, object], message: str) -> None:
-    with pytest.raises(cluster.SpecError) as refused:
+    with pytest.raises(cluster.SpecError) as error:
         P2P().check(convert(options, P2PParams, "parameter"), 2)
-    assert message in str(refused.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.usefixtures("tools")

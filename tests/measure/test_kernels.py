@@ -47,14 +47,14 @@ def test_a_metric_timed_in_c_has_a_definition_of_its_own() -> None:
 def test_c_runs_where_it_can_and_the_run_says_how_it_was_made() -> None:
     with cluster.launch("which", hosts=2) as c:
         first = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
-        again = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
+        second = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
         python = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20, kernel="python")
         libraries = list(Path(c.machines[0].folder, kernels.FOLDER).glob("*.so"))
 
-    assert only_definition(first) == only_definition(again) == timed_in_c(LATENCY)
+    assert only_definition(first) == only_definition(second) == timed_in_c(LATENCY)
     assert only_definition(python) == LATENCY
     assert len(libraries) == 1
-    for result in (first, again):
+    for result in (first, second):
         line, version, *_ = (result.folder / "raw" / "kernel.0.log").read_text().splitlines()
         assert "mpicc -O2" in line
         assert version
@@ -73,8 +73,8 @@ def test_without_a_compiler_python_does_it_and_the_run_says_so(
     assert list(record["definitions"]) == [LATENCY.id]
     [note] = output["notes"]
     assert "/nowhere/cc" in note
-    refused = command(*words, "--kernel=c", status=1).stderr
-    assert "--kernel python" in refused
+    message = command(*words, "--kernel=c", status=1).stderr
+    assert "--kernel python" in message
 
 
 @pytest.mark.usefixtures("compiler")

@@ -43,10 +43,10 @@ def check(rank: int, size: int, **variables: str) -> None:
 
 
 def test_the_wrong_pmi_is_named_with_the_right_one() -> None:
-    with pytest.raises(ClusterError) as raised:
+    with pytest.raises(ClusterError) as error:
         check(0, 1, CLUSTER_ADDRESSES=",".join(["a"] * 8), PMI_FD="7", **STEP)
     with for_command_line():
-        message = str(raised.value)
+        message = str(error.value)
 
     assert re.search(r"^8 .* 3 .* 0 of 1", message)
     assert "--mpi=pmi2" in message
@@ -72,7 +72,7 @@ def test_the_right_world_and_one_that_nobody_described_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "offered", "pmi"),
+    ("library", "kinds", "pmi"),
     [
         ("mpirun (Open MPI) 5.0.11", ("pmix", "none", "pmi2"), "pmix"),
         ("mpirun (Open MPI) 5.0.11", ("pmix_v3", "pmix_v4", "pmi2"), "pmix_v4"),
@@ -81,14 +81,14 @@ def test_the_right_world_and_one_that_nobody_described_pass() -> None:
         ("Intel(R) MPI Library for Linux", ("pmix", "pmi2"), "pmi2"),
     ],
 )
-def test_the_pmi_is_one_that_the_mpi_speaks(library: str, offered: list[str], pmi: str) -> None:
-    assert mpi.choose_pmi(library, offered) == pmi
+def test_the_pmi_is_one_that_the_mpi_speaks(library: str, kinds: list[str], pmi: str) -> None:
+    assert mpi.choose_pmi(library, kinds) == pmi
 
 
 def test_an_mpi_that_no_pmi_fits_is_refused_before_anything_starts() -> None:
-    with pytest.raises(SpecError, match=r"pmix.* none, pmi2") as raised:
+    with pytest.raises(SpecError, match=r"pmix.* none, pmi2") as error:
         mpi.choose_pmi("mpirun (Open MPI) 5.0.11", ("none", "pmi2"))
-    assert 'starter="mpirun"' in str(raised.value)  # as a script in Python says it
+    assert 'starter="mpirun"' in str(error.value)  # as a script in Python says it
 
 
 def test_both_forms_of_sruns_list_are_read() -> None:

@@ -54,18 +54,18 @@ def originals() -> list[tuple[str, bytes]]:
 
 def mutant(content: bytes, chance: random.Random) -> bytes:
     """Change, cut out or repeat some bytes."""
-    mutated = bytearray(content)
+    data = bytearray(content)
     for _ in range(chance.choice((1, 3, 30))):
-        where = chance.randrange(len(mutated))
+        start = chance.randrange(len(data))
         match chance.randrange(3):
             case 0:
-                mutated[where] = chance.randrange(256)
+                data[start] = chance.randrange(256)
             case 1:
-                del mutated[where : where + chance.randrange(1, 40)]
+                del data[start : start + chance.randrange(1, 40)]
             case _:
-                mutated[where:where] = mutated[where : where + chance.randrange(1, 40)]
-        mutated = mutated or bytearray(b"x")
-    return bytes(mutated)
+                data[start:start] = data[start : start + chance.randrange(1, 40)]
+        data = data or bytearray(b"x")
+    return bytes(data)
 
 
 def fuzz(count: int) -> Fuzzed:
@@ -76,7 +76,7 @@ def fuzz(count: int) -> Fuzzed:
     for name, text in dumps:  # imports all that it needs
         with suppress(SpecError):
             list(answer_lines(diagnose([*snapshots, *read_dump(name, text, 0.0)]), ""))
-    refused, slowest, events = 0, 0.0, set[str]()
+    refusals, slowest, events = 0, 0.0, set[str]()
     armed: list[bool] = []
 
     def note(event: str, arguments: tuple[object, ...]) -> None:
@@ -88,20 +88,20 @@ def fuzz(count: int) -> Fuzzed:
     armed.append(True)
     for _ in range(count):
         name, content = chance.choice(dumps)
-        mutated = mutant(content, chance)
+        data = mutant(content, chance)
         start = time.process_time()
         try:
-            list(answer_lines(diagnose([*snapshots, *read_dump(name, mutated, 0.0)]), ""))
+            list(answer_lines(diagnose([*snapshots, *read_dump(name, data, 0.0)]), ""))
         except SpecError:
-            refused += 1
+            refusals += 1
         slowest = max(slowest, time.process_time() - start)
     armed.clear()
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return Fuzzed(
-        read=count - refused,
-        refused=refused,
+        read=count - refusals,
+        refused=refusals,
         slowest=slowest,
-        grown=grown * 1024,
+        grown=growth * 1024,
         events=tuple(sorted(events)),
     )
 

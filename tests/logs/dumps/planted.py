@@ -95,9 +95,9 @@ def plant(kind: str, folder: Path, seed: int) -> Case:
     job = Job(chance)
     job.run(job.steps)
     culprits = sorted(chance.sample(range(job.size), chance.randint(1, (job.size - 1) // 2)))
-    waiting = [rank for rank in range(job.size) if rank not in culprits]
+    waiters = [rank for rank in range(job.size) if rank not in culprits]
     time = START + job.steps + chance.choice((60.0, 600.0))
-    for rank in range(job.size) if kind == "link_cut" else waiting:
+    for rank in range(job.size) if kind == "link_cut" else waiters:
         job.enter(rank, job.steps, is_done=False)
     if kind == "chain":  # those absent from the collective of all wait for one in their own
         culprits = [0]
@@ -167,9 +167,9 @@ def plant_slow(kind: str, folder: Path, seed: int) -> None:
     job.pace = {"slow_steps": 60.0, "first_step": 1.0}.get(kind, chance.choice((0.3, 1.0, 12.0)))
     job.steps = 1 if kind == "first_step" else job.steps
     job.run(job.steps)
-    late = chance.randrange(job.size)
+    straggler = chance.randrange(job.size)
     if kind == "counts":
-        _write_counts(job, late, folder)
+        _write_counts(job, straggler, folder)
         return
     start = START + job.pace * job.steps
     if kind == "goes_on":
@@ -179,17 +179,17 @@ def plant_slow(kind: str, folder: Path, seed: int) -> None:
                 job.enter(rank, step, is_done=True)
         job.steps += 3
         start = START + job.pace * job.steps
-    uneven = kind == "uneven_all_to_all"
-    for rank in job.entries if uneven else {*job.entries} - {late}:
+    is_uneven = kind == "uneven_all_to_all"
+    for rank in job.entries if is_uneven else {*job.entries} - {straggler}:
         job.enter(rank, job.steps, is_done=False)
-        if uneven:
+        if is_uneven:
             sizes = {"input_sizes": [[rank + 1]], "profiling_name": "nccl:all_to_all"}
             job.entries[rank][-1] |= sizes
     waits = {"slow_steps": 150.0, "first_step": 20.0}.get(kind, 2.0)
     job.write(folder, start + chance.uniform(0.1, waits))
 
 
-def _write_counts(job: Job, late: int, folder: Path) -> None:
+def _write_counts(job: Job, straggler: int, folder: Path) -> None:
     """Write what RAS says of every healthy job: for a moment, counts differ."""
     ranks = [
         {
@@ -197,7 +197,7 @@ def _write_counts(job: Job, late: int, folder: Path) -> None:
             "host": "a",
             "pid": rank + 9,
             "cuda_dev": rank,
-            "collective_counts": {"AllReduce": 9 - (rank == late)},
+            "collective_counts": {"AllReduce": 9 - (rank == straggler)},
         }
         for rank in job.entries
     ]

@@ -18,14 +18,14 @@ from tests.logs.samples import LOGS
 SUMMARY = json.loads((LOGS / "dlio.four_epochs.txt").read_text())
 
 
-def parsed(**metric: Any) -> Any:
+def parse(**metric: Any) -> Any:
     document = {**SUMMARY, "metric": {**SUMMARY["metric"], **metric}}
     [result] = read([json.dumps(document, indent=4).encode()]).results
     return result
 
 
 def test_the_figures_of_each_epoch_are_read() -> None:
-    values = {m.metric: m.values for m in parsed().measurements}
+    values = {m.metric: m.values for m in parse().measurements}
 
     assert values["accelerator_utilisation"] == tuple(SUMMARY["metric"]["train_au_percentage"])
     assert len(values["samples_rate"]) == 4
@@ -33,7 +33,7 @@ def test_the_figures_of_each_epoch_are_read() -> None:
 
 
 def test_figures_that_do_not_follow_from_the_epochs_are_named() -> None:
-    assert [(note.kind, *note.values[:2]) for note in parsed().notes] == [
+    assert [(note.kind, *note.values[:2]) for note in parse().notes] == [
         ("other_mean", "train_throughput mean", 1490.0),
         ("no_step_counted", 3, pytest.approx(1471, abs=0.5)),
         ("data_fit_memory",),
@@ -42,7 +42,7 @@ def test_figures_that_do_not_follow_from_the_epochs_are_named() -> None:
 
 
 def test_an_impossible_utilisation_is_named() -> None:
-    result = parsed(train_au_percentage=[101.0, 90.0, 90.0, 90.0])
+    result = parse(train_au_percentage=[101.0, 90.0, 90.0, 90.0])
 
     assert Note("impossible_au", (1, 101.0)) in result.notes
 

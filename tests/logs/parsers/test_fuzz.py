@@ -114,9 +114,9 @@ def test_two_logs_line_by_line(sample: str) -> None:
     samples = [name for name in list(SAMPLES)[::5] if name.partition(".")[0] != format_]
     for other in samples:
         logs = (SAMPLES[sample].splitlines(), SAMPLES[other].splitlines())
-        mixed = [line for pair in zip_longest(*logs) for line in pair if line is not None]
+        mixture = [line for pair in zip_longest(*logs) for line in pair if line is not None]
         first, second = metric_values(SAMPLES[sample]), metric_values(SAMPLES[other])
-        for metric, values in metric_values("\n".join(mixed) + "\n").items():
+        for metric, values in metric_values("\n".join(mixture) + "\n").items():
             if metric == "interval":  # read only if the totals cannot be told apart
                 continue
             expected = first[metric] | second[metric]
@@ -160,8 +160,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 def test_memory_does_not_grow_with_the_file(name: str) -> None:
     """A gigabyte is read like this one of 32 MiB, only longer."""
     path = name if name == "zeros" else str(LOGS / f"{name}.txt")
-    grown = subprocess.run(
+    growth = subprocess.run(
         [sys.executable, "-c", SCRIPT, path], capture_output=True, text=True, check=True
     ).stdout
 
-    assert int(grown) < 24 << 10  # KiB
+    assert int(growth) < 24 << 10  # KiB

@@ -66,9 +66,9 @@ def test_streams_of_one_number_and_two_ports_are_of_two_tests() -> None:
     """As in esnet/iperf issue 408, with --title: rows of clients side by side belong to none."""
     lines = "[  4] local 10.0.0.1 port {} connected to 10.0.0.2 port 5101\n"
     rows = "[  4]   0.00-1.00   sec   390 MBytes  3.27 Gbits/sec    0    446 KBytes\n"
-    (mixed,) = read([(lines.format(45424) + lines.format(42245) + rows * 2).encode()]).results
+    (mixture,) = read([(lines.format(45424) + lines.format(42245) + rows * 2).encode()]).results
     (plain,) = read([(lines.format(45424) * 2 + rows).encode()]).results
 
-    assert not mixed.measurements
-    assert mixed.failures
+    assert not mixture.measurements
+    assert mixture.failures
     assert len(plain.measurements) == 1

@@ -89,7 +89,7 @@ def test_the_summary_alone_names_the_ranks() -> None:
         ("median", 940, 0.592),
         ("maximum", 25, 0.804),
     ]
-    (uneven,) = (finding for finding in job.findings if finding.name == "imbalance")
-    says, how = profile_words(uneven)
+    (imbalance,) = (finding for finding in job.findings if finding.name == "imbalance")
+    says, how = profile_words(imbalance)
     assert re.findall(r"rank (\d+)", says)[:2] == ["25", "52"]
     assert re.findall(r"rank (\d+)", how) == ["52", "25"]

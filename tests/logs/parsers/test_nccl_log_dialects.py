@@ -37,14 +37,14 @@ class TestNcclLog:
     def test_a_warning_that_its_process_got_over_is_no_failure(self) -> None:
         warning = "h:{0}:9 [0] sharp.c:3 NCCL WARN SHARP coll init error: Cannot create SHARP job\n"
         info = "h:{0}:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
-        went_on = read([(warning.format(1) + info.format(1)).encode()]).results[0]
+        result = read([(warning.format(1) + info.format(1)).encode()]).results[0]
         other = read([(warning.format(2) + info.format(1)).encode()]).results[0]
-        nobody = (warning + info).replace("h:{0}:9 [0] ", "").replace("h:{0}:2 [0] ", "")
+        text = (warning + info).replace("h:{0}:9 [0] ", "").replace("h:{0}:2 [0] ", "")
 
-        assert went_on.failures == ()
-        assert kinds(went_on)[0] == "nccl_went_on"
+        assert result.failures == ()
+        assert kinds(result)[0] == "nccl_went_on"
         assert other.failures
-        assert read([nobody.encode()]).results[0].failures  # whoever it was
+        assert read([text.encode()]).results[0].failures  # whoever it was
 
     GOOD = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 150\n"
     START = "# nThread 1 nGpus 4 minBytes 8 maxBytes 8 step: 2(factor) validation: 1\n"
@@ -66,10 +66,10 @@ class TestNcclLog:
             "node-a:77:98 [0] transport/nvls.cc:598 NCCL WARN Cuda failure 1 'invalid argument'\n"
         )
         log = test + nvls + self.GOOD + after
-        noted = [kind for result in read([log.encode()]).results for kind in kinds(result)]
+        notes = [kind for result in read([log.encode()]).results for kind in kinds(result)]
 
         assert self.failures(log) == []
-        assert noted.count("nccl_succeeded") == 2
+        assert notes.count("nccl_succeeded") == 2
         assert self.failures(test + after)  # nobody said that it succeeded
         assert self.failures(test + after + self.GOOD.replace("150", "1 FAILED"))
         assert self.failures(log.replace("0 OK", "3 FAILED"))
@@ -91,12 +91,12 @@ class TestNcclLog:
 
     def test_the_success_of_a_test_is_not_that_of_another_program(self) -> None:
         other = self.CLOSED.replace("node-a:77:", "node-a:78:")
-        again = RANKS.replace("Pid  77", "Pid  78")
+        ranks = RANKS.replace("Pid  77", "Pid  78")
         good = self.START + RANKS + self.GOOD
 
         assert self.failures(good + other.format("peer"))
-        assert self.failures(good + self.START + again + NEW + other.format("peer"))
-        assert self.failures(self.START + again + other.format("peer") + good)
+        assert self.failures(good + self.START + ranks + NEW + other.format("peer"))
+        assert self.failures(self.START + ranks + other.format("peer") + good)
 
     def test_tests_that_run_beside_each_other_prove_nothing(self) -> None:
         log = self.START + self.START + RANKS + RANKS + self.CLOSED.format("peer") + self.GOOD
@@ -105,10 +105,10 @@ class TestNcclLog:
 
     def test_processes_of_a_test_are_known_by_their_set_up_too(self) -> None:
         info = "h:5:6 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 2 - Init COMPLETE\n"
-        late = self.CLOSED.replace("node-a:77:", "h:5:").format("peer")
+        warning = self.CLOSED.replace("node-a:77:", "h:5:").format("peer")
 
-        assert self.failures(info + NEW + self.GOOD + late) == []
-        assert self.failures(NEW + self.GOOD + info + late)
+        assert self.failures(info + NEW + self.GOOD + warning) == []
+        assert self.failures(NEW + self.GOOD + info + warning)
 
     @pytest.mark.parametrize(
         ("line", "fabric"),

@@ -19,7 +19,7 @@ def values(text: str, metric: str, size: int = 2097152) -> dict[object, tuple[fl
 
 
 @pytest.mark.parametrize(
-    ("fragment", "instead", "says"),
+    ("fragment", "replacement", "says"),
     [
         (
             "Out of bounds values : 0 OK",
@@ -34,8 +34,8 @@ def values(text: str, metric: str, size: int = 2097152) -> dict[object, tuple[fl
         ),
     ],
 )
-def test_a_failure_is_one(fragment: str, instead: str, says: str) -> None:
-    result, *signs = read([NEW.replace(fragment, instead).encode()]).results
+def test_a_failure_is_one(fragment: str, replacement: str, says: str) -> None:
+    result, *signs = read([NEW.replace(fragment, replacement).encode()]).results
 
     assert says in result.failures[0]
     assert {sign.format for sign in signs} <= {"symptoms"}
@@ -47,12 +47,12 @@ def test_a_test_without_a_row_is_a_failure() -> None:
 
 def test_a_row_that_contradicts_itself_is_not_used() -> None:
     """Size over time is not the bandwidth: two lines were torn into one."""
-    torn = NEW.replace("34.95   60.00", "34.95   90.00")
-    reading = read([torn.encode()])
+    text = NEW.replace("34.95   60.00", "34.95   90.00")
+    reading = read([text.encode()])
 
     assert reading.unread == 1
     assert reading.examples[0].text.startswith("2097152")
-    assert values(torn, "busbw") == {}
+    assert values(text, "busbw") == {}
 
 
 def test_lines_of_nccl_between_rows_and_a_lost_hash() -> None:

@@ -11,7 +11,7 @@ from tests.logs.samples import values
 class TestNcclTests:
     def test_rows_that_lines_of_nccl_tore_are_put_together(self) -> None:
         """NCCL connects during the first call, when a row is begun and not ended."""
-        torn = (
+        rows = (
             f"     1048576   262144  float  sum   -1{HEAD}Connected all rings\n"
             f"{HEAD}Connected all trees\n"
             f"    104.9   10.00   15.00      0{HEAD}Connected all trees\n"
@@ -19,7 +19,7 @@ class TestNcclTests:
             f"     2097152   524288  float  sum    010-0-0-1:3:4 [1] NCCL INFO x\n"
             "    209.8   10.00   15.00    N/A    209.8   10.00   15.00    N/A\n"
         )
-        reading = read([(RANKS + NEW + torn).encode()])
+        reading = read([(RANKS + NEW + rows).encode()])
         test = reading.results[0]
 
         assert reading.unread == 0

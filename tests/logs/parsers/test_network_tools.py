@@ -18,11 +18,11 @@ def test_ucx_perftest_without_its_last_row_has_no_figure() -> None:
 
 def test_the_last_row_of_old_tables_of_ucx_perftest() -> None:
     text = (LOGS / "ucx_perftest.old.txt").read_text()
-    streamed = parse(text.replace("589339      587686", "1178678    1175088"))
+    stream = parse(text.replace("589339      587686", "1178678    1175088"))
 
     assert values(parse(text), "latency") == [pytest.approx(0.851e-6)]
-    assert values(streamed, "overhead") == [pytest.approx(0.851e-6)]
-    assert values(streamed, "bandwidth") == [4.48 * 2**20]
+    assert values(stream, "overhead") == [pytest.approx(0.851e-6)]
+    assert values(stream, "bandwidth") == [4.48 * 2**20]
     assert not parse(text.rpartition("     1000000")[0]).measurements  # the row of one second
 
 
@@ -58,20 +58,20 @@ LOOPBACKS = {
 @pytest.mark.parametrize("tool", LOOPBACKS)
 def test_a_test_whose_ends_are_on_one_host_says_so(tool: str) -> None:
     text = LOOPBACKS[tool]
-    inside = parse(text)
+    loopback = parse(text)
     remote_text = text.replace("localhost", "10.0.0.7").replace("127.0.0.1", "10.0.0.7", 1)
-    between = parse(remote_text.replace("127.0.0.1", "10.0.0.8").replace("10.0.0.5", "10.0.0.6", 1))
+    link = parse(remote_text.replace("127.0.0.1", "10.0.0.8").replace("10.0.0.5", "10.0.0.6", 1))
 
-    assert inside.hosts == 1
-    assert "within_host" in kinds(inside)
-    assert between.hosts == 0
-    assert inside.measurements[0].values == between.measurements[0].values
+    assert loopback.hosts == 1
+    assert "within_host" in kinds(loopback)
+    assert link.hosts == 0
+    assert loopback.measurements[0].values == link.measurements[0].values
 
 
 def test_paths_within_a_node_of_kubernetes_pass_no_network() -> None:
     table = (LOGS / "k8s_netperf.two_drivers.txt").read_text()
-    same = parse(table.replace("| false     | 10 ", "| true      | 10 "))
-    assert all(m.params["hosts"] == 1 for m in same.measurements)
+    result = parse(table.replace("| false     | 10 ", "| true      | 10 "))
+    assert all(m.params["hosts"] == 1 for m in result.measurements)
     assert not any("hosts" in m.params for m in parse(table).measurements)
 
 

@@ -92,8 +92,8 @@ def test_horovod_tells_one_gpu_from_all() -> None:
 
     assert values(result, "iteration_rate") == [226.3, 227.1]
     assert values(result, "total_rate", devices=4) == [906.8]
-    (forked,) = read([fork.encode()]).results
-    assert values(forked, "iteration_total_rate") == [905.2, 908.4]
+    (fork_result,) = read([fork.encode()]).results
+    assert values(fork_result, "iteration_total_rate") == [905.2, 908.4]
 
 
 def test_utf16_as_windows_writes_it() -> None:
@@ -191,9 +191,9 @@ def test_a_report_that_is_cut_off_takes_no_line_of_what_follows(report: str, lin
     head = text_of(report).splitlines(keepends=True)[:line]
     for other in ("osu.latency", "iperf3.text", "imb.new", "nccl_tests.new"):
         text = text_of(other)
-        followed = read(["".join([*head, text]).encode()]).results
+        results = read(["".join([*head, text]).encode()]).results
 
-        assert [r.measurements for r in followed if r.format not in ("ipm", "mpip")] == [
+        assert [r.measurements for r in results if r.format not in ("ipm", "mpip")] == [
             r.measurements for r in read([text.encode()]).results
         ]
 

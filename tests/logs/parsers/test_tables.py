@@ -45,8 +45,8 @@ def test_thousands_in_cells() -> None:
         ("token_rate", (0.22e6,)),
         ("rate_per_gpu", (13.8e3,)),
     ]
-    (scaled,) = series(page)
-    assert [t.rate for t in scaled.throughputs] == [112e3, 220e3]
+    (scaling,) = series(page)
+    assert [t.rate for t in scaling.throughputs] == [112e3, 220e3]
 
 
 def test_a_batch_that_grows_with_the_ranks_is_the_same_work() -> None:

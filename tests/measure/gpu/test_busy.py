@@ -34,7 +34,7 @@ class PercentRecorder:
         return self.series.setdefault((definition.metric, point["data"]), [])
 
 
-def used(
+def make_utilisation(
     monkeypatch: pytest.MonkeyPatch, model: str, size: int = 1
 ) -> tuple[PercentRecorder, Utilisation]:
     sampler = SimpleNamespace(between=lambda *_: [83.0, 85.0], close=lambda: None)
@@ -84,7 +84,7 @@ def test_a_processor_has_no_utilisation_and_says_why() -> None:
 def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rank, utilisation = used(monkeypatch, "NVIDIA H200", size=2)
+    rank, utilisation = make_utilisation(monkeypatch, "NVIDIA H200", size=2)
     utilisation.trained("memory", 0, 1)
     utilisation.computed("memory", 1e6, 10**6)
 
@@ -99,7 +99,7 @@ def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(
 def test_a_gpu_without_a_listed_peak_has_no_share_of_it(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rank, utilisation = used(monkeypatch, "NVIDIA Unheard-of 1")
+    rank, utilisation = make_utilisation(monkeypatch, "NVIDIA Unheard-of 1")
     utilisation.computed("memory", 1e6, 10**6)
 
     assert not any(metric == "model_flops_utilisation" for metric, _ in rank.series)

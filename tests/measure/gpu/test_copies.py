@@ -107,12 +107,12 @@ class Cuda:
 
     def use(self, stream: Queue) -> Any:
         @contextmanager
-        def inside() -> Iterator[None]:
+        def context() -> Iterator[None]:
             before, self.stream = self.stream, stream
             yield
             self.stream = before
 
-        return inside()
+        return context()
 
 
 @pytest.fixture

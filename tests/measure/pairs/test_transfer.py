@@ -28,12 +28,12 @@ class Link:
 
     def recv_into(self, buffer: bytearray) -> int:
         """Return what arrived, and wait for a segment if there is nothing; 0 at the end."""
-        waiting = self._arrived() - self._taken
-        if not waiting and self.now < SECONDS:
+        backlog = self._arrived() - self._taken
+        if not backlog and self.now < SECONDS:
             self.now = min(SECONDS, (self._taken + SEGMENT) / RATE)
-            waiting = self._arrived() - self._taken
+            backlog = self._arrived() - self._taken
         self._reads += 1
-        count = min(len(buffer), waiting)
+        count = min(len(buffer), backlog)
         self._taken += count
         return count
 

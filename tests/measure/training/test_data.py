@@ -177,10 +177,10 @@ def test_data_are_written_once_and_again_if_they_are_others(real: Digits, tmp_pa
     sources.write(source, real, DATASET)
     first = (tmp_path / "data" / NAMES[0]).stat().st_ino
     sources.write(source, real, DATASET)
-    same = (tmp_path / "data" / NAMES[0]).stat().st_ino
+    second = (tmp_path / "data" / NAMES[0]).stat().st_ino
     sources.write(source, real, Dataset(samples=96, shard=32, seed=4))
 
-    assert first == same != (tmp_path / "data" / NAMES[0]).stat().st_ino
+    assert first == second != (tmp_path / "data" / NAMES[0]).stat().st_ino
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
