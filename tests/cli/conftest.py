@@ -22,10 +22,10 @@ def typed(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
     def type_(line: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["cluster", *line.split()])
-        with _own_handlers(), pytest.raises(SystemExit) as left:
+        with _own_handlers(), pytest.raises(SystemExit) as system_exit:
             cli.main()
         out, err = capsys.readouterr()
-        return int(left.value.code or 0), out, err
+        return int(system_exit.value.code or 0), out, err
 
     return type_
 

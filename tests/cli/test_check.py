@@ -28,7 +28,7 @@ def test_a_simulated_fleet_is_checked_as_a_real_one(snapshot: Snapshot, home: Pa
     """7: up, check with its confirming run, and what every other command says of the run."""
     command("up", "big", *SIM, "--option", "fault=host:7:rx=0.4")
     verdict = answer("check", "big", "--confirm")
-    (bad,) = (one for one in verdict["blamed"] if one["kind"] == "BAD")
+    (bad,) = (finding for finding in verdict["blamed"] if finding["kind"] == "BAD")
 
     assert list(verdict)[:4] == ["run", "verdict", "rounds", "blamed"]
     assert (verdict["verdict"], verdict["rounds"], verdict["simulated"]) == ("FAULTY", 15, True)
@@ -45,7 +45,7 @@ def test_an_allreduce_of_pairs_blames_both_directions(home: Path) -> None:
     """It sends in both directions at once, so a host that receives slowly is slow in both."""
     command("up", "big", *SIM, "--option", "fault=host:7:rx=0.4")
     verdict = answer("check", "big", "--metric", "allreduce:64MiB")
-    (bad,) = (one for one in verdict["blamed"] if one["kind"] == "BAD")
+    (bad,) = (finding for finding in verdict["blamed"] if finding["kind"] == "BAD")
 
     assert (bad["part"], bad["direction"]) == ("host:7", "both")
     assert bad["confirm"].endswith(" --metric allreduce:64MiB")
@@ -71,7 +71,7 @@ def test_a_simulated_host_runs_no_programs(snapshot: Snapshot, home: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "error"),
     [
         (("--provider", "sim", "--hosts", "1"), "One host has no partner."),
         (("nobody",), "There is no cluster 'nobody'."),
@@ -85,8 +85,8 @@ def test_a_simulated_host_runs_no_programs(snapshot: Snapshot, home: Path) -> No
         ((*SIM, "--groups", "nowhere.txt"), "cannot be read"),
     ],
 )
-def test_what_cannot_be_checked_is_refused(home: Path, words: tuple[str, ...], said: str) -> None:
-    assert said in command("check", *words, status=2).stderr
+def test_what_cannot_be_checked_is_refused(home: Path, words: tuple[str, ...], error: str) -> None:
+    assert error in command("check", *words, status=2).stderr
 
 
 MACHINES = tuple(
@@ -102,13 +102,13 @@ def test_groups_are_read_by_any_name_of_a_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("9", "not of this cluster"), ("1 i-1", "twice"), ("# rack A\n\n", "name no host")],
 )
 def test_groups_with_hosts_that_are_unknown_or_named_twice_or_not_at_all(
-    text: str, said: str
+    text: str, message: str
 ) -> None:
-    with pytest.raises(SpecError, match=said):
+    with pytest.raises(SpecError, match=message):
         read_groups(text, MACHINES)
 
 
@@ -127,10 +127,10 @@ def test_real_connections_on_this_machine(home: Path) -> None:
 
 
 def test_the_map_shows_the_worst_of_hosts_that_share_a_row() -> None:
-    shown = PairMap(96)
-    shown.add([PairTest(round=0, source=a, target=50, value=1e9 / (1 + a)) for a in range(2)])
-    shown.add([PairTest(round=0, source=95, target=0, value=0.0, reason="cut")])
-    lines = ["".join(sign for sign, _ in line) for line in shown.lines()]
+    pair_map = PairMap(96)
+    pair_map.add([PairTest(round=0, source=a, target=50, value=1e9 / (1 + a)) for a in range(2)])
+    pair_map.add([PairTest(round=0, source=95, target=0, value=0.0, reason="cut")])
+    lines = ["".join(sign for sign, _ in line) for line in pair_map.lines()]
 
     assert len(lines) == 48
     assert lines[0] == " " * 25 + "▓" + " " * 22
@@ -139,9 +139,9 @@ def test_the_map_shows_the_worst_of_hosts_that_share_a_row() -> None:
 
 def test_the_map_fits_on_the_screen_and_says_what_it_shows(snapshot: Snapshot) -> None:
     """1,024 hosts on 80 columns and 24 lines; 4 hosts need no more than 4 rows."""
-    shown = PairMap(1024, columns=80, lines=24)
-    shown.add([PairTest(round=0, source=1023, target=1023, value=1e9)])
-    lines = shown.text("Round 19, alone. ").plain.splitlines()
+    pair_map = PairMap(1024, columns=80, lines=24)
+    pair_map.add([PairTest(round=0, source=1023, target=1023, value=1e9)])
+    lines = pair_map.text("Round 19, alone. ").plain.splitlines()
 
     assert len(lines) <= 23
     assert max(map(len, lines)) <= 80
@@ -196,10 +196,10 @@ def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
         run.kill()
     command("wait", "killed")
     command("fetch", "killed")
-    found = answer("check", "--from", "killed")
+    verdict = answer("check", "--from", "killed")
 
-    assert (found["rounds"], found["failed"]) == (3, 0)
-    assert found["tests"] >= 12  # what a busy machine slows down is tested again
+    assert (verdict["rounds"], verdict["failed"]) == (3, 0)
+    assert verdict["tests"] >= 12  # what a busy machine slows down is tested again
 
 
 PAIR_LOGS = ROOT / "tests" / "runs" / "pair_logs"
@@ -209,18 +209,18 @@ def test_logs_of_other_tools_are_judged_as_the_shell_names_them(home: Path) -> N
     """`--from logs/*.out`: the shell makes several words of it."""
     logs = sorted(map(str, (PAIR_LOGS / "aks32").iterdir()))
     verdict = answer("check", "--from", *logs)
-    shown = command("check", "--from", str(PAIR_LOGS / "alltoall_g8.csv"))
+    result = command("check", "--from", str(PAIR_LOGS / "alltoall_g8.csv"))
 
     assert (verdict["verdict"], verdict["tests"], verdict["blamed"]) == ("UNDECIDED", 9, [])
     assert len(verdict["assumptions"]) == 3
-    assert "SHARED" in shown.stdout
-    assert "cnode2-002 and cnode2-008: line 23" in shown.stdout
-    assert "(--limit)" in shown.stdout
+    assert "SHARED" in result.stdout
+    assert "cnode2-002 and cnode2-008: line 23" in result.stdout
+    assert "(--limit)" in result.stdout
     assert "SHARED" in command("check", "--from", "latest").stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--from", "nowhere.log"), "There is no file nowhere.log, and no run of that name"),
         (("--from", "nobody"), "There is no run 'nobody'"),
@@ -232,9 +232,9 @@ def test_logs_of_other_tools_are_judged_as_the_shell_names_them(home: Path) -> N
     ],
 )
 def test_logs_that_cannot_be_judged_are_refused(
-    home: Path, words: tuple[str, ...], said: str
+    home: Path, words: tuple[str, ...], message: str
 ) -> None:
-    assert said in command("check", *words, status=2).stderr
+    assert message in command("check", *words, status=2).stderr
 
 
 def test_groups_in_a_file_are_those_of_hosts_in_logs(home: Path) -> None:
@@ -246,7 +246,7 @@ def test_groups_in_a_file_are_those_of_hosts_in_logs(home: Path) -> None:
     verdict = answer(
         "check", "--from", str(PAIR_LOGS / "alltoall_g8.csv"), "--groups", "groups.txt"
     )
-    assert [(one["part"], one["kind"]) for one in verdict["observations"]] == [("fabric", "SHARED")]
+    assert [(row["part"], row["kind"]) for row in verdict["observations"]] == [("fabric", "SHARED")]
     assert verdict["blamed"] == []
 
 
@@ -255,7 +255,7 @@ def test_simulated_hosts_are_replaced_to_rehearse(home: Path) -> None:
     faults = "host:7:rx=0.4,host:2=0,link:3-1=0.3,host:9=0.5"
     command("up", "big", *SIM, "--option", f"fault={faults}")
     verdict = answer("check", "big", "--replace")
-    replaced = {one["part"]: one for one in verdict["replaced"]}
+    replaced = {row["part"]: row for row in verdict["replaced"]}
 
     assert set(replaced) == {"host:2", "host:7", "host:9"}
     assert (replaced["host:7"]["old"], replaced["host:7"]["new"]) == ("sim-7", "sim-7-new1")
@@ -265,7 +265,7 @@ def test_simulated_hosts_are_replaced_to_rehearse(home: Path) -> None:
     again = answer("check", "--from", verdict["run"])
     assert again["replaced"] == verdict["replaced"]
     after = answer("check", "big", "--replace")
-    assert (after["replaced"], {one["kind"] for one in after["blamed"]}) == ([], {"LINK"})
+    assert (after["replaced"], {row["kind"] for row in after["blamed"]}) == ([], {"LINK"})
 
 
 def test_one_nic_of_a_host_is_reason_enough(home: Path) -> None:
@@ -273,8 +273,8 @@ def test_one_nic_of_a_host_is_reason_enough(home: Path) -> None:
     command("up", "rails", *rail)
     verdict = answer("check", "rails", "--replace")
 
-    assert [one["part"] for one in verdict["blamed"] if one["kind"] == "BAD"] == ["nic:3.2"]
-    assert [one["old"] for one in verdict["replaced"]] == ["sim-3"]
+    assert [row["part"] for row in verdict["blamed"] if row["kind"] == "BAD"] == ["nic:3.2"]
+    assert [row["old"] for row in verdict["replaced"]] == ["sim-3"]
     assert answer("check", "rails")["verdict"] == "HEALTHY"
 
 
@@ -284,8 +284,8 @@ def test_one_nic_of_a_host_is_reason_enough(home: Path) -> None:
     [("--from", "latest"), ("big", "--pairs", "1-2"), ("--provider", "sim"), (*SIM, "--no-keep")],
 )
 def test_changes_need_a_cluster_that_stays(home: Path, words: tuple[str, ...], change: str) -> None:
-    done = command("check", *words, change, status=2)
-    assert change in done.stderr
+    result = command("check", *words, change, status=2)
+    assert change in result.stderr
 
 
 @pytest.mark.parametrize("words", [("--cordon",), ("--at-most", "5%"), ("--cordon", "--at-most=9")])
@@ -328,7 +328,7 @@ def test_a_run_of_six_tests_that_speak_against_nobody_is_judged(home: Path) -> N
     command("up", "big", "--provider", "sim", "--option", "fabric=leafspine:8x8")
     folder = Path(answer("check", "big", "--rounds", "2")["run"])
     place = folder / store.MEASUREMENTS
-    like = json.loads(place.read_bytes().splitlines()[0])
+    template = json.loads(place.read_bytes().splitlines()[0])
     tests = [
         (0, 31, 24, 0, 0.0816),
         (9, 38, 31, 0, 0.0472),
@@ -339,7 +339,7 @@ def test_a_run_of_six_tests_that_speak_against_nobody_is_judged(home: Path) -> N
     ]
     names = ("round", "source", "target", "alone")
     lines = [
-        like | {"params": dict(zip(names, places, strict=True)), "values": [value]}
+        template | {"params": dict(zip(names, places, strict=True)), "values": [value]}
         for *places, value in tests
     ]
     place.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -366,10 +366,10 @@ def test_a_check_whose_process_was_killed_is_undecided_until_it_is_fetched(
     assert answer("check", "--from", str(run), "--fail-on", "unknown", status=3)["rounds"] < 3
 
     command("wait", "here")
-    shown = command("fetch", "here").stdout
+    output = command("fetch", "here").stdout
     whole = json.loads((run / "verdict.json").read_text())
     assert whole["rounds"] == 3
-    assert whole["answer"] in shown.splitlines()
+    assert whole["answer"] in output.splitlines()
     assert answer("judge", str(run))["answer"].startswith(whole["answer"].rstrip("."))
 
 

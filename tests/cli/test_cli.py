@@ -25,24 +25,24 @@ COMMANDS = (
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_fits_a_screen_and_shows_an_example(name: str) -> None:
-    shown = command(*name.split(), "--help").stdout
+    page = command(*name.split(), "--help").stdout
 
-    assert len(shown.splitlines()) <= 40
-    assert max(len(line) for line in shown.splitlines()) <= 100
-    assert "Example: cluster " in shown
+    assert len(page.splitlines()) <= 40
+    assert max(len(line) for line in page.splitlines()) <= 100
+    assert "Example: cluster " in page
 
 
 def test_the_first_help_names_every_command() -> None:
-    shown = command("--help").stdout
+    page = command("--help").stdout
 
-    assert len(shown.splitlines()) < 50, "two dozen commands in four groups"
-    assert "Example: cluster bench p2p --run-local" in shown
-    assert "Options: --version --install-completion --show-completion -h --help -v -q" in shown
-    assert not re.search(r"^  .*\.\.\.$", shown, re.MULTILINE), "a summary is cut off"
+    assert len(page.splitlines()) < 50, "two dozen commands in four groups"
+    assert "Example: cluster bench p2p --run-local" in page
+    assert "Options: --version --install-completion --show-completion -h --help -v -q" in page
+    assert not re.search(r"^  .*\.\.\.$", page, re.MULTILINE), "a summary is cut off"
     assert "Measure:" in command(status=2).stderr
     grouped = overview.names()
     assert sorted(grouped) == sorted(set(grouped))
-    listed = re.findall(r"^  ([a-z]+(?:, [a-z]+)*) {2,}\S", shown, re.MULTILINE)
+    listed = re.findall(r"^  ([a-z]+(?:, [a-z]+)*) {2,}\S", page, re.MULTILINE)
     assert [name for names in listed for name in names.split(", ")] == grouped
     assert {name.partition(" ")[0] for name in COMMANDS} <= set(grouped)
     assert isinstance(app, Commands)
@@ -52,17 +52,17 @@ def test_the_first_help_names_every_command() -> None:
 @pytest.mark.parametrize("name", ["p2p", "collectives", "iperf"])
 def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
     """It explains what is usual, names the rest, and says how that is explained."""
-    shown = command("bench", name, "--help").stdout
+    page = command("bench", name, "--help").stdout
     every = command("bench", name, "--help-all").stdout
 
-    assert len(shown.splitlines()) <= 40
-    assert f"Example: cluster bench {name} --run-local" in shown
+    assert len(page.splitlines()) <= 40
+    assert f"Example: cluster bench {name} --run-local" in page
     for flag in ("--iterations", "--provider", "--hosts", "--placement", "--json", "--ab"):
-        assert re.search(rf"^  {flag} ", shown, re.MULTILINE)
+        assert re.search(rf"^  {flag} ", page, re.MULTILINE)
     declared = re.findall(r"^  (?:-h, )?(--[a-z-]+)", every, re.MULTILINE)
     assert {"--ttl", "--accelerator", "--mca", "--plan"} <= set(declared)
-    assert all(flag in shown for flag in declared)
-    assert "--help-all" in shown
+    assert all(flag in page for flag in declared)
+    assert "--help-all" in page
     assert "More" not in every
 
 
@@ -83,7 +83,7 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
 )
 def test_shell_completion(words: str, suggestions: set[str]) -> None:
     """As bash asks for it, after `cluster --install-completion`."""
-    done = run_forked(
+    result = run_forked(
         COMMAND,
         timeout=PATIENCE,
         _CLUSTER_COMPLETE="bash_complete",
@@ -91,11 +91,11 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
         COMP_CWORD=str(len(words.split(" ")) - 1),
     )
 
-    assert {line.removeprefix("plain,") for line in done.stdout.split()} == suggestions
+    assert {line.removeprefix("plain,") for line in result.stdout.split()} == suggestions
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ["bench", "nothing"],
@@ -119,12 +119,12 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
         (["connect", "x"], "no cluster or host with 'x' in its name"),
     ],
 )
-def test_refusals_say_what_to_type(words: list[str], said: str) -> None:
-    done = command(*words, status=2)
+def test_refusals_say_what_to_type(words: list[str], message: str) -> None:
+    result = command(*words, status=2)
 
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
 
 
 def test_doctor_says_what_is_well(tools: None) -> None:
@@ -140,25 +140,25 @@ def test_doctor_names_the_command_that_mends(home: Path, monkeypatch: pytest.Mon
     bare.mkdir()
     monkeypatch.setenv("PATH", str(bare))
 
-    done = command("doctor", status=1).stdout
-    assert re.search(r"BAD +tmux: missing\n +sudo apt-get install tmux", done)
+    output = command("doctor", status=1).stdout
+    assert re.search(r"BAD +tmux: missing\n +sudo apt-get install tmux", output)
 
 
 def test_doctor_names_the_commands_that_need_what_is_optional(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_PROFILE", raising=False)
-    found = {check.what: check for check in doctor.optional()}
+    checks = {check.what: check for check in doctor.optional()}
     (home.parent / ".aws").mkdir()
     (home.parent / ".aws" / "config").touch()
     again = {check.what: check for check in doctor.optional()}
 
-    assert {name.rpartition(" ")[2] for name in found} == {
+    assert {name.rpartition(" ")[2] for name in checks} == {
         *("compiler", "iperf3", "nvidia-smi", "obstore", "matplotlib", "aws", "gcp")
     }
-    assert all(check.ok and check.needed_for for check in found.values())
-    assert found["credentials for aws"].missing
-    assert found["credentials for aws"].remedy == "aws configure"
+    assert all(check.ok and check.needed_for for check in checks.values())
+    assert checks["credentials for aws"].missing
+    assert checks["credentials for aws"].remedy == "aws configure"
     assert not again["credentials for aws"].missing
 
 
@@ -175,13 +175,13 @@ def test_the_module_does_not_shadow_the_standard_library() -> None:
 def test_contradicting_flags_are_refused(tools: None) -> None:
     """Every flag that is accepted takes effect."""
     del tools
-    for words, said in (
+    for words, message in (
         (["--no-keep", "--detach"], "--no-keep and --detach contradict each other"),
         (["--iterations=9", "--until-precise"], "--iterations and --until-precise contradict"),
         (["--max-iterations=9"], "--max-iterations has no effect without --until-precise"),
         (["--metrics=latency", "--window=3"], "--window has no effect without"),
     ):
-        assert said in command("bench", "p2p", *words, status=2).stderr
+        assert message in command("bench", "p2p", *words, status=2).stderr
 
 
 def test_a_closed_standard_output_ends_nothing_badly(tools: None) -> None:

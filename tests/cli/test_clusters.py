@@ -90,9 +90,9 @@ def test_down_takes_what_there_is(snapshot: Snapshot, tools: None) -> None:
     del tools
     command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
 
-    done = command("down", "nothing", "p2p", status=2)
-    snapshot(done.stdout)
-    snapshot(done.stderr)
+    result = command("down", "nothing", "p2p", status=2)
+    snapshot(result.stdout)
+    snapshot(result.stderr)
     assert sessions() == []
 
 

@@ -17,16 +17,16 @@ TIME = definition(metric="latency")
 
 def saved(name: str, *medians: float, placement: bool = False) -> list[str]:
     """Write a run per median, and give their names."""
-    made = []
+    names = []
     for number, median in enumerate(medians):
         folder = store.create(runs_folder(), name, "test", 1e9 + number)
         spec = ClusterSpec(name=name, placement=placement)
-        known = {TIME.id: TIME}
-        record = plain_record(id=folder.name, at=1e9 + number, spec=spec, definitions=known)
+        by_id = {TIME.id: TIME}
+        record = plain_record(id=folder.name, at=1e9 + number, spec=spec, definitions=by_id)
         store.write(folder, record)
         store.append(folder, [measurement(TIME, (median,) * 20, size=8)])
-        made.append(f"{name}/{folder.name}")
-    return made
+        names.append(f"{name}/{folder.name}")
+    return names
 
 
 STEADY = (1.0, 1.001, 1.002, 1.003, 1.004)
@@ -35,26 +35,26 @@ STEADY = (1.0, 1.001, 1.002, 1.003, 1.004)
 def test_two_runs_have_no_verdict_and_say_how_to_get_one(snapshot: Snapshot) -> None:
     saved("a", 1.0)
     saved("b", 2.0)
-    shown = command("compare", "a", "b").stdout
+    output = command("compare", "a", "b").stdout
 
-    snapshot(shown)
+    snapshot(output)
 
 
 def test_several_launches_of_each_have_one() -> None:
     first, second = saved("a", *STEADY), saved("b", *(2 * median for median in STEADY))
-    shown = command("compare", ",".join(first), ",".join(second)).stdout
+    output = command("compare", ",".join(first), ",".join(second)).stdout
     [parsed] = answer("compare", ",".join(first), ",".join(second))
 
-    assert re.findall(r"[ab]/\S+", shown)[:2] == [second[0], first[0]]
+    assert re.findall(r"[ab]/\S+", output)[:2] == [second[0], first[0]]
     assert parsed["cells"][0]["verdict"] == "slower"
 
 
 def test_by_a_factor_a_name_stands_for_all_its_runs(snapshot: Snapshot) -> None:
     saved("far", *STEADY)
     saved("near", *(0.5 * median for median in STEADY), placement=True)
-    shown = command("compare", "--by", "placement", "far", "near").stdout
+    output = command("compare", "--by", "placement", "far", "near").stdout
 
-    snapshot(shown)
+    snapshot(output)
 
 
 def test_the_threshold_is_a_percentage(snapshot: Snapshot) -> None:
@@ -133,12 +133,12 @@ def test_runs_without_a_common_data_point_are_not_comparable(snapshot: Snapshot)
     [folder] = runs_folder().glob("b/*")
     (folder / "measurements.jsonl").unlink()
     store.append(folder, [measurement(TIME, (1.0,) * 20, size=8, streams=n) for n in range(4, 9)])
-    shown = command("compare", "a", "b").stdout
+    output = command("compare", "a", "b").stdout
 
-    snapshot(shown)
-    assert "inconclusive" not in shown
-    assert "|...." not in shown
-    assert command("compare", "a", "b", "--fail-on=inconclusive", status=3).stdout == shown
+    snapshot(output)
+    assert "inconclusive" not in output
+    assert "|...." not in output
+    assert command("compare", "a", "b", "--fail-on=inconclusive", status=3).stdout == output
 
 
 def test_summaries_survive_the_way_to_json() -> None:
@@ -161,10 +161,10 @@ def test_all_launches_of_a_command_are_compared(snapshot: Snapshot) -> None:
     for name, factor in (("before", 1.0), ("after", 2.0)):
         for folder in saved(name, *(factor * k for k in (1.0, 1.01, 1.02, 1.03, 1.04))):
             path = runs_folder() / folder / "run.json"
-            written = msgspec.json.decode(path.read_bytes())
-            path.write_bytes(msgspec.json.encode({**written, "launch_of": "1"}))
-    shown = command("compare", "before", "after", "--fail-on", "slower", status=3)
+            record = msgspec.json.decode(path.read_bytes())
+            path.write_bytes(msgspec.json.encode({**record, "launch_of": "1"}))
+    result = command("compare", "before", "after", "--fail-on", "slower", status=3)
 
-    snapshot(shown.stderr)
+    snapshot(result.stderr)
     snapshot(command("judge", "after").stdout)
     snapshot(command("report", "after").stdout)

@@ -38,17 +38,17 @@ start(*LAUNCHER.verbs())
 
 
 def compare(
-    *words: str, status: int = 0, what: str = "cpu_gpu"
+    *words: str, status: int = 0, kind: str = "cpu_gpu"
 ) -> subprocess.CompletedProcess[str]:
-    return run_script(str(ROOT / "launchers" / f"compare_{what}.py"), *words, status=status)
+    return run_script(str(ROOT / "launchers" / f"compare_{kind}.py"), *words, status=status)
 
 
 def records() -> list[Any]:
     return [json.loads(path.read_text()) for path in sorted(runs_folder().glob("*/*/run.json"))]
 
 
-def rows(said: str) -> list[list[str]]:
-    lines = said.splitlines()
+def rows(output: str) -> list[list[str]]:
+    lines = output.splitlines()
     return [line.split()[1:3] for line in lines if line.startswith(" oneway_bandwidth")]
 
 
@@ -61,12 +61,12 @@ def google(gcp_hosts: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
 
 def test_create_cpu_and_clean_up_on_google(google: Cloud) -> None:
     before = google.things()
-    made = compare("create-cluster", *ZONE)
-    assert "make 2 x n1-standard-8 with 1 x nvidia-tesla-t4" in made.stderr
+    result = compare("create-cluster", *ZONE)
+    assert "make 2 x n1-standard-8 with 1 x nvidia-tesla-t4" in result.stderr
     assert answer("ls")[0]["name"] == "cpu-gpu-p2p"
 
-    said = compare("cpu", *SHORT).stdout
-    assert rows(said) == [["40", "B"], ["400", "B"], ["4", "kB"], ["40", "kB"]]
+    output = compare("cpu", *SHORT).stdout
+    assert rows(output) == [["40", "B"], ["400", "B"], ["4", "kB"], ["40", "kB"]]
     refused = compare("gpu", *SHORT, status=2).stderr
     assert "ip-10-128-0-" in refused
     [record] = records()  # nothing was begun of what was refused
@@ -78,27 +78,27 @@ def test_create_cpu_and_clean_up_on_google(google: Cloud) -> None:
 
 def test_all_cleans_up_after_what_is_refused(google: Cloud) -> None:
     before = google.things()
-    done = compare("all", *ZONE, *SHORT, status=2)
+    result = compare("all", *ZONE, *SHORT, status=2)
 
-    assert len(rows(done.stdout)) == 4  # of cpu
-    assert "GPU" in done.stderr
-    assert "0 left" in done.stdout
+    assert len(rows(result.stdout)) == 4  # of cpu
+    assert "GPU" in result.stderr
+    assert "0 left" in result.stdout
     assert google.things() == before
     assert answer("ls") == []
 
 
 def test_cuda_ipc_is_refused_on_a_node_without_its_gpus(google: Cloud) -> None:
     before = google.things()
-    done = compare("all", *ZONE, *SHORT, status=2, what="cuda_ipc")
+    result = compare("all", *ZONE, *SHORT, status=2, kind="cuda_ipc")
 
-    assert "make 1 x n1-standard-8 with 2 x nvidia-tesla-t4" in done.stderr
-    assert "GPU" in done.stderr
+    assert "make 1 x n1-standard-8 with 2 x nvidia-tesla-t4" in result.stderr
+    assert "GPU" in result.stderr
     assert records() == []
     assert google.things() == before
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "error"),
     [
         (("--instance", "n1-standard-8"), "Each of these machines has no GPU"),
         (("--instance", "n1-standard-8"), "such as --accelerator t4:2, or the processor's memory"),
@@ -108,15 +108,15 @@ def test_cuda_ipc_is_refused_on_a_node_without_its_gpus(google: Cloud) -> None:
         (("--max-bytes", "39"), "There are no sizes"),
     ],
 )
-def test_what_is_known_before_costs_nothing(gcp: Cloud, words: tuple[str, str], said: str) -> None:
-    assert said in compare("all", *ZONE, *words, status=2, what="cuda_ipc").stderr
+def test_what_is_known_before_costs_nothing(gcp: Cloud, words: tuple[str, str], error: str) -> None:
+    assert error in compare("all", *ZONE, *words, status=2, kind="cuda_ipc").stderr
     assert not gcp.mutating()
 
 
 def test_a_k80_cannot_be_had(snapshot: Snapshot, gcp: Cloud) -> None:
-    said = compare("create-cluster", "--zone", "europe-west1-b", "--accelerator=k80:1", status=2)
+    result = compare("create-cluster", "--zone", "europe-west1-b", "--accelerator=k80:1", status=2)
 
-    snapshot(said.stderr)
+    snapshot(result.stderr)
     assert not gcp.calls()
 
 
@@ -140,9 +140,9 @@ def test_all_of_it_and_the_picture(home: Path) -> None:
     """Each condition is a run with its name, its parameters and its variables."""
     script = home / "paths.py"
     script.write_text(PATHS)
-    done = run_script(str(script), "all", "--provider=local", *BRIEF)
+    result = run_script(str(script), "all", "--provider=local", *BRIEF)
 
-    assert "0 left" in done.stdout
+    assert "0 left" in result.stdout
     assert answer("ls") == []
     first, second = records()
     assert [first["condition"], second["condition"]] == ["memory", "tcp"]
@@ -158,10 +158,10 @@ def test_all_of_it_and_the_picture(home: Path) -> None:
 @pytest.mark.usefixtures("tools")
 def test_an_experiment_that_fails_is_cleaned_up_after_and_its_status_kept() -> None:
     words = ("--provider=local", "--iterations=1000000", "--timeout=2")
-    done = compare("all", *words, status=1)
+    result = compare("all", *words, status=1)
 
-    assert "--timeout" in done.stderr
-    assert "0 left" in done.stdout
+    assert "--timeout" in result.stderr
+    assert "0 left" in result.stdout
     assert answer("ls") == []
     assert "cpu or gpu" in compare("plot", status=2).stderr
 
@@ -196,15 +196,15 @@ def test_ctrl_c_cleans_up() -> None:
 
 
 def test_nothing_to_draw_is_said(snapshot: Snapshot) -> None:
-    said = compare("plot", status=2, what="cuda_ipc").stderr
-    snapshot(said)
+    message = compare("plot", status=2, kind="cuda_ipc").stderr
+    snapshot(message)
 
 
 def test_the_conditions_are_those_of_the_founding_experiments() -> None:
     """An MCA variable of Open MPI's own path between GPUs, and UCX's switch beside it."""
     ipc, cpu_gpu = (
-        runpy.run_path(str(ROOT / "launchers" / f"compare_{what}.py"))["LAUNCHER"]
-        for what in ("cuda_ipc", "cpu_gpu")
+        runpy.run_path(str(ROOT / "launchers" / f"compare_{kind}.py"))["LAUNCHER"]
+        for kind in ("cuda_ipc", "cpu_gpu")
     )
     switch = "OMPI_MCA_btl_smcuda_use_cuda_ipc"
     assert [(c.verb, c.variables) for c in ipc.conditions] == [

@@ -17,7 +17,7 @@ PLAN = Plan(lines=("make 2 x c5.18xlarge",), costs=True, price=PRICE)
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Answer every question with no, on a terminal."""
     questions: list[str] = []
     monkeypatch.setattr(confirm, "has_terminal", lambda: True)
@@ -32,30 +32,30 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_on_a_terminal_the_plan_and_the_price_come_first(
-    snapshot: Snapshot, asked: list[str]
+    snapshot: Snapshot, questions: list[str]
 ) -> None:
-    shown: list[str] = []
+    lines: list[str] = []
     with snapshot.raises(SpecError):
-        confirm_cost(SPEC, PLAN, shown.append, yes=False)
+        confirm_cost(SPEC, PLAN, lines.append, yes=False)
 
-    assert shown == ["make 2 x c5.18xlarge"]
-    assert ["$6.12" in question for question in asked] == [True]
-
-
-def test_who_says_yes_sees_the_plan_and_is_not_asked(asked: list[str]) -> None:
-    shown: list[str] = []
-    confirm_cost(SPEC, PLAN, shown.append, yes=True)
-
-    assert shown == ["make 2 x c5.18xlarge"]
-    assert asked == []
+    assert lines == ["make 2 x c5.18xlarge"]
+    assert ["$6.12" in question for question in questions] == [True]
 
 
-def test_what_costs_nothing_is_no_question(asked: list[str]) -> None:
-    shown: list[str] = []
-    confirm_cost(SPEC, Plan(lines=("2 x this machine",)), shown.append, yes=False)
+def test_who_says_yes_sees_the_plan_and_is_not_asked(questions: list[str]) -> None:
+    lines: list[str] = []
+    confirm_cost(SPEC, PLAN, lines.append, yes=True)
 
-    assert shown == []
-    assert asked == []
+    assert lines == ["make 2 x c5.18xlarge"]
+    assert questions == []
+
+
+def test_what_costs_nothing_is_no_question(questions: list[str]) -> None:
+    lines: list[str] = []
+    confirm_cost(SPEC, Plan(lines=("2 x this machine",)), lines.append, yes=False)
+
+    assert lines == []
+    assert questions == []
 
 
 def test_a_price_that_is_not_known_is_said_to_be_unknown(snapshot: Snapshot) -> None:

@@ -16,23 +16,23 @@ SOURCE = "https://github.com/you/logs/blob/0123456789abcdef/all_reduce.log#L31"
 
 def test_a_latency_is_judged_beside_published_ones(snapshot: Snapshot) -> None:
     words = ("-", "--hardware", "c5n.18xlarge", "--hosts", "2")
-    shown = answer(*words, text=LATENCY.format(us="40.00"))
-    (verdict,) = shown["verdicts"]
+    result = answer(*words, text=LATENCY.format(us="40.00"))
+    (verdict,) = result["verdicts"]
 
-    assert shown["verdict"] == "low"
+    assert result["verdict"] == "low"
     assert verdict["published"]["runs"] == 6
     assert answer(*words, text=LATENCY.format(us="19.50"))["verdict"] == "normal"
-    printed = judge(*words, text=LATENCY.format(us="40.00")).stdout
-    snapshot(printed)
+    output = judge(*words, text=LATENCY.format(us="40.00")).stdout
+    snapshot(output)
 
 
 def test_a_latency_within_one_host_is_not_compared() -> None:
-    shown = answer(
+    result = answer(
         "-", "--hardware", "c5n.18xlarge", "--hosts", "1", text=LATENCY.format(us="40.00")
     )
 
-    assert shown["verdict"] == "unknown"
-    assert shown["verdicts"][0]["published"]["runs"] == 0
+    assert result["verdict"] == "unknown"
+    assert result["verdicts"][0]["published"]["runs"] == 0
 
 
 def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
@@ -53,13 +53,13 @@ def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
         command("more", "corpus", "list", "--hardware", "p5.48xlarge", "--json").stdout
     )
     assert {result["run"]["hardware"] for result in listed} == {"p5.48xlarge"}
-    shown = command("more", "corpus", "show", "c5n-latency-centos7-intelmpi").stdout
-    assert "grade X" in shown
-    assert "/blob/4f5fb041f6fcc2ed2adfef94b872b821adca8c58/" in shown
+    output = command("more", "corpus", "show", "c5n-latency-centos7-intelmpi").stdout
+    assert "grade X" in output
+    assert "/blob/4f5fb041f6fcc2ed2adfef94b872b821adca8c58/" in output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--source", ""), "no address that begins with https://"),
         (("--source", "ftp://example.org/a"), "no address that begins with https://"),
@@ -68,12 +68,12 @@ def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
     ],
 )
 def test_an_entry_that_no_reader_could_check_is_refused(
-    words: tuple[str, ...], said: str, tmp_path: Path
+    words: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     log = tmp_path / "latency.log"
     log.write_text(LATENCY.format(us="17.21"))
 
-    assert said in command("more", "corpus", "add", str(log), *words, status=2).stderr
+    assert message in command("more", "corpus", "add", str(log), *words, status=2).stderr
 
 
 def test_a_shared_run_is_read_from_its_logs_and_a_simulated_one_is_refused(
@@ -91,8 +91,8 @@ def test_a_shared_run_is_read_from_its_logs_and_a_simulated_one_is_refused(
     command("more", "share", "model", "-o", str(model), "-y")
 
     assert entry["points"] == [{"size": "1 GiB", "values": [440.0, 440.0]}]
-    said = command("more", "corpus", "add", str(model), *add, status=2).stderr
-    snapshot(said)
+    message = command("more", "corpus", "add", str(model), *add, status=2).stderr
+    snapshot(message)
 
 
 def test_it_is_checked() -> None:

@@ -49,20 +49,20 @@ def test_a_long_answer_arrives_whole() -> None:
 
 
 def test_what_is_late_is_no_answer_and_ends_what_it_began(tmp_path: Path) -> None:
-    go, over = tmp_path / "go", tmp_path / "over"
+    go, end = tmp_path / "go", tmp_path / "over"
 
     def work() -> bytes:
         try:
             until(go.exists, "the answer was given up")
-            over.touch()
+            end.touch()
         finally:
             os._exit(0)
 
-    began = time.monotonic()
-    assert answer_by(began + 0.2, work) is None
-    assert not over.exists()
+    start = time.monotonic()
+    assert answer_by(start + 0.2, work) is None
+    assert not end.exists()
     go.touch()
-    until(over.exists, "the child has cleaned up")
+    until(end.exists, "the child has cleaned up")
 
 
 LATE = """
@@ -85,13 +85,13 @@ os._exit(0)
 
 
 def test_who_reads_the_output_does_not_wait_for_what_is_late(tmp_path: Path) -> None:
-    go, over = tmp_path / "go", tmp_path / "over"
-    done = run(sys.executable, "-c", LATE, str(go), str(over))  # until both pipes are closed
-    assert (done.stdout, done.stderr) == ("answer\n", "begun\n")
-    assert not over.exists()
+    go, end = tmp_path / "go", tmp_path / "over"
+    result = run(sys.executable, "-c", LATE, str(go), str(end))  # until both pipes are closed
+    assert (result.stdout, result.stderr) == ("answer\n", "begun\n")
+    assert not end.exists()
 
     go.touch()
-    until(over.exists, "the child goes on")
+    until(end.exists, "the child goes on")
 
 
 @pytest.mark.parametrize(("work", "status"), [(fail, 7), (die, 128 + signal.SIGKILL)])

@@ -50,9 +50,9 @@ worlds = pytest.mark.parametrize("world", WORLDS, ids=[one.name for one in WORLD
 
 @pytest.fixture
 def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
-    found: Emulated[Any] = request.getfixturevalue(world.name)
-    found.set(**world.settings)
-    return found
+    emulation: Emulated[Any] = request.getfixturevalue(world.name)
+    emulation.set(**world.settings)
+    return emulation
 
 
 @pytest.fixture(autouse=True)
@@ -80,11 +80,11 @@ def identities(cloud: Emulated[Any], world: World) -> Iterator[tuple[str, dict[s
 @contextmanager
 def hidden(name: str) -> Iterator[None]:
     """Let a cluster have no journal for a while; an empty name changes nothing."""
-    own = journal.for_cluster(name or NAME).folder
-    aside = own.with_name("aside") if name else own
-    own.rename(aside)
+    folder = journal.for_cluster(name or NAME).folder
+    aside = folder.with_name("aside") if name else folder
+    folder.rename(aside)
     yield
-    aside.rename(own)
+    aside.rename(folder)
 
 
 @pytest.mark.parametrize("age", LATE)
@@ -102,18 +102,18 @@ def test_nothing_is_said_to_be_gone_that_is_there(
     world.create(world.planned())
     rows = product(identities(cloud, world), PAGES.items(), CALLS[world.name].items())
     pairs = [row for row in rows if row[0][0] == "right" or row[2][0] == "all"]
-    for (who, environ, flags), (page, harm), (which, calls) in pairs:
+    for (identity, environ, flags), (page, harm), (group, calls) in pairs:
         for call in calls:
             cloud.fail(Fault(action=call, **harm))
-        with monkeypatch.context() as other, hidden(NAME if "no journal" in who else ""):
+        with monkeypatch.context() as other, hidden(NAME if "no journal" in identity else ""):
             for key, value in environ.items():
                 other.setenv(key, value)
             status, out, _ = typed(f"down {NAME} {flags}")
         cloud.mend()
 
-        assert "0 left" not in out, f"{who}, {page} for {which}"
-        assert status != 0, f"{who}, {page} for {which}: {out}"
-        assert tuple(sorted(one.kind for one in cloud.things() - before)) == world.kinds
+        assert "0 left" not in out, f"{identity}, {page} for {group}"
+        assert status != 0, f"{identity}, {page} for {group}: {out}"
+        assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
     assert len(pairs) == len(PAGES) * (3 + (4 if world.name == "aws" else 3))
     attach(NAME).down(reachable=False)
     assert cloud.things() == before
@@ -128,43 +128,43 @@ def test_a_page_is_shown_with_what_it_means(
     cloud.fail(Fault(action="*", body=BLOCKED, status=200))
     for line in (f"down {NAME}", "ls", "more gc -y"):
         status, out, err = typed(line)
-        shown = " ".join((out + err).split())
+        text = " ".join((out + err).split())
 
         assert status != 0 or line == "ls"  # it shows what the journals know
-        assert "Access blocked by policy" in shown
-        assert "curl -iL" in shown
+        assert "Access blocked by policy" in text
+        assert "curl -iL" in text
     cloud.mend()
     attach(NAME).down(reachable=False)
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["listed", "forgotten"])
+@pytest.mark.parametrize("is_listed", [True, False], ids=["listed", "forgotten"])
 def test_a_journal_ends_with_instances_that_amazon_knows_no_more(
-    aws: Cloud, typed: Typed, monkeypatch: pytest.MonkeyPatch, *, known: bool
+    aws: Cloud, typed: Typed, monkeypatch: pytest.MonkeyPatch, *, is_listed: bool
 ) -> None:
     """That they are in no list shows nothing: they are asked for by their ids."""
-    [world] = [one for one in WORLDS if one.name == "aws"]
+    [world] = [w for w in WORLDS if w.name == "aws"]
     before = aws.things()
     monkeypatch.setenv("CLUSTER_LATE", "0")
-    ids = [one.id for one in world.create(world.planned())]
-    for one in ids:
-        aws.end(one)
-    if not known:
+    ids = [machine.id for machine in world.create(world.planned())]
+    for id_ in ids:
+        aws.end(id_)
+    if not is_listed:
         aws.forget_ended()
     status, out, _ = typed(f"down {NAME}")
-    asked = [call for call in aws.calls("DescribeInstances") if "InstanceIds" in call.params]
+    calls = [call for call in aws.calls("DescribeInstances") if "InstanceIds" in call.params]
 
     assert status == 0
     assert "0 left" in out
-    assert {call.code for call in asked} == (set() if known else {"InvalidInstanceID.NotFound"})
+    assert {call.code for call in calls} == (set() if is_listed else {"InvalidInstanceID.NotFound"})
     assert aws.things() == before
 
 
 def test_instances_that_are_only_in_no_list_are_named(
     aws: Cloud, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [world] = [one for one in WORLDS if one.name == "aws"]
+    [world] = [w for w in WORLDS if w.name == "aws"]
     monkeypatch.setenv("CLUSTER_LATE", "0")
-    ids = [one.id for one in world.create(world.planned())]
+    ids = [machine.id for machine in world.create(world.planned())]
     empty = "<DescribeInstancesResponse><requestId>r</requestId><reservationSet/>"
     page = f"{empty}</DescribeInstancesResponse>"
     aws.fail(Fault(action="DescribeInstances", body=page, status=200))
@@ -174,8 +174,8 @@ def test_instances_that_are_only_in_no_list_are_named(
 
     assert status != 0
     assert "0 left" not in out
-    shown = " ".join(err.split())
-    assert [one for one in ids if f"{one} (not listed any more)" not in shown] == [], shown
+    text = " ".join(err.split())
+    assert [id_ for id_ in ids if f"{id_} (not listed any more)" not in text] == [], text
     assert journal.for_cluster(NAME).entries()
     aws.mend()
     attach(NAME).down(reachable=False)
@@ -191,10 +191,10 @@ LABELLED = {
 @pytest.mark.parametrize(
     ("world", "kind"),
     [
-        (one, kind)
-        for one in WORLDS
-        for kind in (*LABELLED[one.name], "security-group", "")
-        if one.name == "aws" or kind != "security-group"
+        (world, kind)
+        for world in WORLDS
+        for kind in (*LABELLED[world.name], "security-group", "")
+        if world.name == "aws" or kind != "security-group"
     ],
     ids=lambda part: part if isinstance(part, str) else part.name,
 )

@@ -30,43 +30,43 @@ def test_a_sweep_of_this_machine() -> None:
 
 def test_launches_of_a_cluster_are_one_fit_and_conditions_are_several() -> None:
     """A cluster stands for all of its runs; the newest alone is `latest`."""
-    for at in (1e9, 1e9 + 60):
-        saved("two", at=at)
+    for time in (1e9, 1e9 + 60):
+        saved("two", at=time)
     saved("two", at=1e9 + 120, condition="links=4")
-    found = answer("plot", "--fit", "two", "--metric", "latency")["fits"]
+    fits = answer("plot", "--fit", "two", "--metric", "latency")["fits"]
 
-    assert [(one["of"], one["launches"]) for one in found] == [
+    assert [(fit["of"], fit["launches"]) for fit in fits] == [
         ("20010909T014640Z-test", 2),
         ("links=4", 1),
     ]
-    assert [one["of"] for one in answer("plot", "--fit")["fits"]] == ["links=4", "links=4"]
+    assert [fit["of"] for fit in answer("plot", "--fit")["fits"]] == ["links=4", "links=4"]
     assert "links=4" in command("plot", "--fit", "two").stdout
 
 
 def operations(name: str, *sizes: int, **params: str) -> None:
     """Write a run of broadcasts between two ranks."""
-    of = definition(metric="bcast")
+    bcast = definition(metric="bcast")
     folder = store.create(runs_folder(), name, "test", 1e9)
     text = msgspec.Raw(msgspec.json.encode(params))
-    record = plain_record(name, id=folder.name, at=1e9, params=text, definitions={of.id: of})
+    record = plain_record(name, id=folder.name, at=1e9, params=text, definitions={bcast.id: bcast})
     store.write(folder, record)
     for size in sizes:
-        one = measurement(of, (size / 1e9,) * 6)
-        store.append(folder, [msgspec.structs.replace(one, params={"size": size, "ranks": 2})])
+        template = measurement(bcast, (size / 1e9,) * 6)
+        store.append(folder, [msgspec.structs.replace(template, params={"size": size, "ranks": 2})])
 
 
 def test_operations_are_predicted_by_single_messages_and_none_is_left_out() -> None:
     saved("messages")
     operations("ops", 1024, 2**30, transport="gloo")
     parsed = answer("plot", "--fit", "messages", "--metric", "bandwidth", "--collectives", "ops")
-    shown = command("plot", "--fit", "messages", "--collectives", "ops").stdout
+    output = command("plot", "--fit", "messages", "--collectives", "ops").stdout
 
-    assert [one["metric"] for one in parsed["fits"]] == ["bandwidth"]
-    [one] = parsed["predictions"]
-    assert one["predicted"] == pytest.approx((1e-6 + 1024 / 1e10) * 1.0095, rel=1e-3)
-    assert [one["size"] for one in parsed["unpredicted"]] == [2**30]
+    assert [row["metric"] for row in parsed["fits"]] == ["bandwidth"]
+    [row] = parsed["predictions"]
+    assert row["predicted"] == pytest.approx((1e-6 + 1024 / 1e10) * 1.0095, rel=1e-3)
+    assert [row["size"] for row in parsed["unpredicted"]] == [2**30]
     assert any("gloo" in note for note in parsed["notes"])
-    assert "1 GiB   none" in shown
+    assert "1 GiB   none" in output
 
 
 def test_what_cannot_be_predicted_is_refused(snapshot: Snapshot) -> None:

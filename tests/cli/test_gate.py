@@ -17,10 +17,10 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def test_proven_hosts_are_status_0_and_one_line() -> None:
     command("up", "good", *SIM)
-    done = command("check", "good", "--gate", "--within", "5min")
+    result = command("check", "good", "--gate", "--within", "5min")
 
-    assert done.stdout.count("\n") == 1
-    assert done.stdout.startswith("PROVEN: good: 16 hosts ")
+    assert result.stdout.count("\n") == 1
+    assert result.stdout.startswith("PROVEN: good: 16 hosts ")
 
 
 def test_a_bad_host_is_status_1_with_its_evidence_and_what_to_type() -> None:
@@ -93,7 +93,7 @@ def test_a_time_without_room_for_a_test_is_undecided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--within", "60s"), "--within belongs to --gate"),
         (("--busy",), "--busy belongs to --gate"),
@@ -114,18 +114,18 @@ def test_a_time_without_room_for_a_test_is_undecided() -> None:
         (("--gate", "--milliseconds", "50"), "--milliseconds has no effect with --gate"),
     ],
 )
-def test_what_is_no_gate_is_refused(words: tuple[str, ...], said: str) -> None:
+def test_what_is_no_gate_is_refused(words: tuple[str, ...], message: str) -> None:
     command("up", "good", *SIM)
 
-    assert said in command("check", "good", *words, status=2).stderr
+    assert message in command("check", "good", *words, status=2).stderr
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a defect"), OSError(28, "full"), ClusterError("")])
 def test_a_gate_that_fails_blames_nobody(error: Exception) -> None:
-    with pytest.raises(Exit) as ended, undecided_at_errors(is_gate=True):
+    with pytest.raises(Exit) as end, undecided_at_errors(is_gate=True):
         raise error
 
-    assert ended.value.exit_code == 75
+    assert end.value.exit_code == 75
 
 
 def test_an_answer_that_cannot_be_printed_is_no_status_of_bad_hosts() -> None:

@@ -26,19 +26,19 @@ def test_ls_waits_for_nobody_without_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hang: threading.Event
 ) -> None:
     """As a step of srun in a suspended job, and a slurmctld that hangs."""
-    mine = cluster.launch("mine", provider="local", hosts=1)
-    mine.bench("program", command="sleep 300", detach=True)
+    c = cluster.launch("mine", provider="local", hosts=1)
+    c.bench("program", command="sleep 300", detach=True)
     monkeypatch.setattr(Jobs, "exit_status", lambda *_: hang.wait(120))
     monkeypatch.setattr(LabProvider, "live", lambda _: hang.wait(120))
     monkeypatch.setattr(status, "ANSWERS_WITHIN", 0.1)
     monkeypatch.setattr(ls, "LIVE_WITHIN", 0.1)
-    began = time.monotonic()
+    start = time.monotonic()
 
     ls.command(json=True)
 
-    assert time.monotonic() - began < 60
-    printed = capsys.readouterr()
-    [row] = msgspec.json.decode(printed.out)
+    assert time.monotonic() - start < 60
+    output = capsys.readouterr()
+    [row] = msgspec.json.decode(output.out)
     assert (row["name"], row["status"]) == ("mine", "unreachable")
-    assert "lab" in printed.err
-    mine.down()
+    assert "lab" in output.err
+    c.down()

@@ -31,30 +31,30 @@ def hosts(*addresses: str) -> ReadyHosts:
         )
         for number, address in enumerate(addresses)
     )
-    own = host_facts()
+    template = host_facts()
     distinct = dict.fromkeys(addresses)
-    facts = tuple(msgspec.structs.replace(own, host=f"h-{one}") for one in distinct)
+    facts = tuple(msgspec.structs.replace(template, host=f"h-{name}") for name in distinct)
     spec = ClusterSpec(name="four", provider="local", hosts=len(addresses))
     return ReadyHosts(spec=spec, machines=machines, facts=facts)
 
 
 def test_ranks_are_handed_out_in_the_order() -> None:
     ready = in_order(hosts("a", "b", "c", "d"), (0, 2, 1, 3))
-    assert [one.address for one in ready.machines] == ["a", "c", "b", "d"]
+    assert [machine.address for machine in ready.machines] == ["a", "c", "b", "d"]
     assert [fact.host for fact in ready.facts] == ["h-a", "h-c", "h-b", "h-d"]
 
 
 def test_the_facts_follow_also_where_hosts_share_a_machine() -> None:
     ready = in_order(hosts("a", "b", "a", "b"), (0, 2, 1, 3))
-    assert [one.address for one in ready.machines] == ["a", "a", "b", "b"]
+    assert [machine.address for machine in ready.machines] == ["a", "a", "b", "b"]
     assert [fact.host for fact in ready.facts] == ["h-a", "h-b"]
     assert in_order(ready, ()) == ready
 
 
 def test_without_a_placement_it_says_how_to_measure_one(snapshot: Snapshot, home: Path) -> None:
     """Nothing is launched for it: a new cluster has no placement."""
-    here = ("bench", "collectives", "--provider", "local", "here", "--order", "near")
-    before = command(*here, status=2).stderr
+    words = ("bench", "collectives", "--provider", "local", "here", "--order", "near")
+    before = command(*words, status=2).stderr
     snapshot(before)
     snapshot(command("ls").stdout)
     command("up", "here", "--provider", "local", "--hosts", "3")
@@ -74,9 +74,9 @@ def test_the_run_records_the_order(home: Path) -> None:
     )
     bench = ("bench", "collectives", "here", *QUICK, "--order", "near")
     flat = store.read(store.find(store.root(), answer(*bench)["run"])).record
-    known = store.placement(placed)
-    assert known is not None
-    store.write_placement(placed, msgspec.structs.replace(known, order=(0, 2, 1)))
+    placement = store.placement(placed)
+    assert placement is not None
+    store.write_placement(placed, msgspec.structs.replace(placement, order=(0, 2, 1)))
     near = store.read(store.find(store.root(), answer(*bench)["run"])).record
 
     assert [machine.name for machine in near.machines] == ["0.mpi.here", "2.mpi.here", "1.mpi.here"]

@@ -36,9 +36,9 @@ BUSBW = (
 def all_reduce(busbw: float, ranks: int, hosts: int, gpu: str = "NVIDIA A100-SXM4-40GB") -> str:
     """Write what all_reduce_perf prints at a bus bandwidth in GB/s."""
     algbw = busbw / (2 * (ranks - 1) / ranks)
-    each = ranks // hosts
+    gpus = ranks // hosts
     lines = "".join(
-        f"#  Rank {r:2} Group  0 Pid {r + 9} on host{r // each} device {r % each} [0x1{r}] {gpu}\n"
+        f"#  Rank {r:2} Group  0 Pid {r + 9} on host{r // gpus} device {r % gpus} [0x1{r}] {gpu}\n"
         for r in range(ranks)
     )
     us = 1073741824 / algbw / 1e3
@@ -47,31 +47,31 @@ def all_reduce(busbw: float, ranks: int, hosts: int, gpu: str = "NVIDIA A100-SXM
 
 def test_two_hosts_against_their_network() -> None:
     """2 x 8 A100 over 4 x 100 Gbit/s: 50 GB/s x 15/16 x 2 = 93.75 GB/s."""
-    shown = answer("-", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))
-    (verdict,) = shown["verdicts"]
+    result = answer("-", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))
+    (verdict,) = result["verdicts"]
 
-    assert shown["verdict"] == "normal"
+    assert result["verdict"] == "normal"
     assert verdict["metric"] == "busbw"
     assert verdict["bound"] == pytest.approx(93.75e9)
     assert verdict["share"] == pytest.approx(80 / 93.75)
     assert "2 hosts" in verdict["limit"]
     assert "EC2" in verdict["limit"]
-    assert shown["hardware"]["name"] == "p4d.24xlarge"
+    assert result["hardware"]["name"] == "p4d.24xlarge"
 
 
 def test_the_gpus_of_the_log_are_enough_for_one_host(snapshot: Snapshot) -> None:
-    shown = judge("-", text=all_reduce(235.0, 8, 1))
+    result = judge("-", text=all_reduce(235.0, 8, 1))
 
-    assert shown.returncode == 0
-    snapshot(shown.stdout)
+    assert result.returncode == 0
+    snapshot(result.stdout)
 
 
 def test_a_threshold_above_physics_is_no_threshold(snapshot: Snapshot) -> None:
     """300 GB/s between hosts of p4d, which some tables ask for, is more than the network has."""
-    shown = judge("-", "--hardware", "p4d.24xlarge", text=all_reduce(300.0, 16, 2))
+    result = judge("-", "--hardware", "p4d.24xlarge", text=all_reduce(300.0, 16, 2))
 
-    assert shown.returncode == 1
-    snapshot(shown.stdout)
+    assert result.returncode == 1
+    snapshot(result.stdout)
 
 
 def test_hosts_that_nvlink_joins_have_no_bound_by_their_network(snapshot: Snapshot) -> None:
@@ -82,9 +82,9 @@ def test_hosts_that_nvlink_joins_have_no_bound_by_their_network(snapshot: Snapsh
 
     assert answer(*words, text=plain)["verdict"] == "impossible"
     for text in (plain + edge, all_reduce(835.0, 72, 18, "NVIDIA GB200")):
-        shown = answer(*words, text=text)
-        (verdict,) = shown["verdicts"]
-        assert shown["verdict"] == verdict["word"] == "unknown"
+        result = answer(*words, text=text)
+        (verdict,) = result["verdicts"]
+        assert result["verdict"] == verdict["word"] == "unknown"
         assert verdict["bound"] is None
         snapshot(verdict["hint"])
     slow = answer(*words, text=all_reduce(2.0, 72, 18, "NVIDIA GB300"))
@@ -93,10 +93,10 @@ def test_hosts_that_nvlink_joins_have_no_bound_by_their_network(snapshot: Snapsh
 
 def test_a_low_number_says_what_to_look_at(snapshot: Snapshot) -> None:
     bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n4194304        1190.00\n"
-    shown = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
+    result = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
 
-    assert shown.returncode == 0  # it is an answer, and no failure
-    snapshot(shown.stdout)
+    assert result.returncode == 0  # it is an answer, and no failure
+    snapshot(result.stdout)
 
 
 def test_what_is_missing_is_said_and_nothing_is_guessed() -> None:
@@ -104,17 +104,17 @@ def test_what_is_missing_is_said_and_nothing_is_guessed() -> None:
 
     assert "--hardware" in judge("-", text=bw).stdout
     assert "--hosts 2" in judge("-", "--hardware", "c5.18xlarge", text=bw).stdout
-    shown = answer("-", "--hardware", "c5.18xlarge", text=bw)
-    assert shown["verdict"] == "unknown"
-    assert shown["verdicts"][0]["bound"] is None
+    result = answer("-", "--hardware", "c5.18xlarge", text=bw)
+    assert result["verdict"] == "unknown"
+    assert result["verdicts"][0]["bound"] is None
 
 
 def test_a_log_that_records_a_failure_is_one(snapshot: Snapshot) -> None:
     text = all_reduce(235.0, 8, 1).replace("values : 0 OK", "values : 12 FAILED")
-    shown = judge("-", text=text)
+    result = judge("-", text=text)
 
-    assert shown.returncode == 1
-    snapshot(shown.stdout)
+    assert result.returncode == 1
+    snapshot(result.stdout)
 
 
 def test_several_values_have_an_interval_of_their_share() -> None:
@@ -131,21 +131,21 @@ def test_several_values_have_an_interval_of_their_share() -> None:
 
 def test_small_messages_are_not_called_low(snapshot: Snapshot) -> None:
     bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n8              12.00\n"
-    shown = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
+    result = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
 
-    snapshot(shown.stdout)
+    snapshot(result.stdout)
 
 
 def test_logs_without_values_say_what_they_hold(snapshot: Snapshot) -> None:
-    shown = judge(str(LOGS / "nccl_log.two_nodes.txt"))
+    result = judge(str(LOGS / "nccl_log.two_nodes.txt"))
 
-    snapshot(shown.stdout)
+    snapshot(result.stdout)
 
 
 def test_the_gpu_of_the_log_is_not_that_of_the_user(snapshot: Snapshot) -> None:
-    shown = judge("-", "--hardware", "h100", text=all_reduce(235.0, 8, 1))
+    result = judge("-", "--hardware", "h100", text=all_reduce(235.0, 8, 1))
 
-    snapshot(shown.stdout)
+    snapshot(result.stdout)
 
 
 def test_links_of_nccl_are_counted_by_pair(snapshot: Snapshot) -> None:
@@ -153,9 +153,9 @@ def test_links_of_nccl_are_counted_by_pair(snapshot: Snapshot) -> None:
     link = "h{0}:1{0}:2 [0] NCCL INFO Channel 0{1}/0 : 0[0] -> 1[0] [{2}] via NET/IB/{1}{3}\n"
     ends = [(0, "send", "(4)/GDRDMA"), (1, "receive", "/GDRDMA(PCI)")]
     text = "".join(link.format(h, c, way, end) for c in (0, 1) for h, way, end in ends)
-    shown = judge("-", text=text)
+    result = judge("-", text=text)
 
-    snapshot(shown.stdout)
+    snapshot(result.stdout)
 
 
 @pytest.mark.parametrize(
@@ -167,24 +167,24 @@ def test_links_of_nccl_are_counted_by_pair(snapshot: Snapshot) -> None:
     ],
 )
 def test_wrong_usage_is_refused_with_what_to_type(words: tuple[str, ...], says: str) -> None:
-    shown = judge("-", *words, text=all_reduce(235.0, 8, 1))
+    result = judge("-", *words, text=all_reduce(235.0, 8, 1))
 
-    assert shown.returncode == 2
-    assert says in shown.stderr
+    assert result.returncode == 2
+    assert says in result.stderr
 
 
 def test_runs_are_judged_by_any_name_and_show_says_the_same(home: Path, snapshot: Snapshot) -> None:
     """Of an imported log here; by hardware that only the user knows, where it is named."""
     del home
     run = answer("-", "--keep", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))["run"]
-    shown = command("show", status=None)
+    result = command("show", status=None)
 
     for name in ("latest", run, Path(run).name, Path(run).parent.name):
         again = judge(name)
         assert again.returncode == 0
         assert again.stdout.startswith("NORMAL")
-        assert again.stdout.splitlines()[-1] == shown.stdout.splitlines()[-1]
-    snapshot(shown.stdout)
+        assert again.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
+    snapshot(result.stdout)
     assert judge("latest", "--hardware", "nic=400gbit,nics=8,rdma=yes,gpus=8").stdout.startswith(
         "LOW"
     )
@@ -236,14 +236,14 @@ def test_gates(snapshot: Snapshot, busbw: float, gate: str, status: int, tmp_pat
     """0 fine, 1 impossible, 2 wrong usage, 3 a gate was hit; the file has a case per series."""
     junit = tmp_path / "junit.xml"
     words = ("--hardware", "p4d.24xlarge", "--fail-on", gate, "--junit", str(junit))
-    shown = judge("-", *words, text=all_reduce(busbw, 16, 2))
+    result = judge("-", *words, text=all_reduce(busbw, 16, 2))
 
-    assert shown.returncode == status
+    assert result.returncode == status
     if status == 2:
-        snapshot(shown.stderr)
+        snapshot(result.stderr)
         return
     assert ("<failure" in junit.read_text()) is (status != 0)
-    assert ("Gate: " in shown.stderr) is (status == 3)
+    assert ("Gate: " in result.stderr) is (status == 3)
 
 
 def test_github_gets_annotations_and_a_summary(
@@ -253,22 +253,22 @@ def test_github_gets_annotations_and_a_summary(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     words = ("--hardware", "p4d.24xlarge", "--github", "--json")
-    shown = judge("-", *words, text=all_reduce(20.0, 16, 2))
+    result = judge("-", *words, text=all_reduce(20.0, 16, 2))
 
-    assert json.loads(shown.stdout)["verdict"] == "low"
-    assert "::warning title=busbw" in shown.stderr
+    assert json.loads(result.stdout)["verdict"] == "low"
+    assert "::warning title=busbw" in result.stderr
     assert "| LOW |" in summary.read_text()
 
 
 def test_show_and_report_say_the_same(tmp_path: Path) -> None:
     text = all_reduce(300.0, 16, 2)
     run = answer("-", "--keep", "--hardware", "p4d.24xlarge", text=text)["run"]
-    shown = command("show", run, status=None)
+    result = command("show", run, status=None)
     page = tmp_path / "report.html"
     command("report", run, "-o", str(page))
 
-    assert "320.0%" in shown.stdout
-    assert "(certain)" in shown.stdout
+    assert "320.0%" in result.stdout
+    assert "(certain)" in result.stdout
     assert "320.0%" in page.read_text()
 
 
@@ -296,19 +296,19 @@ def test_show_and_report_say_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_recorded_logs(log: str, words: tuple[str, ...], word: str, share: float | None) -> None:
-    shown = answer(str(RECORDED / log), *words)
+    result = answer(str(RECORDED / log), *words)
 
-    assert shown["verdict"] == word
-    shares = [verdict["share"] for verdict in shown["verdicts"]] or [None]
+    assert result["verdict"] == word
+    shares = [verdict["share"] for verdict in result["verdicts"]] or [None]
     assert share is None or any(s == pytest.approx(share, abs=5e-4) for s in shares)
 
 
 def test_a_rate_of_udp_that_was_asked_for_is_not_called_low(snapshot: Snapshot) -> None:
     lossless = (LOGS / "iperf3.both_ways.txt").read_text().replace("15/150 (10%)", "0/150 (0%)")
-    said = judge("-", "--hardware", "p4d.24xlarge", "--hosts", "2", text=lossless)
+    result = judge("-", "--hardware", "p4d.24xlarge", "--hosts", "2", text=lossless)
 
-    assert said.returncode == 0
-    snapshot(said.stdout)
+    assert result.returncode == 0
+    snapshot(result.stdout)
 
 
 PEERS = (
@@ -322,10 +322,10 @@ PEERS = (
 
 def test_a_matrix_of_peers_is_not_judged_by_copies_within_a_gpu(snapshot: Snapshot) -> None:
     """The copies within are normal; of those between two boards, nobody knows what is usual."""
-    shown = answer("-", text=PEERS)
+    result = answer("-", text=PEERS)
 
-    assert shown["verdict"] == "plausible"
-    snapshot(shown["answer"])
+    assert result["verdict"] == "plausible"
+    snapshot(result["answer"])
 
 
 def test_the_line_that_answers_names_a_limit_and_not_its_source(snapshot: Snapshot) -> None:
@@ -334,24 +334,24 @@ def test_the_line_that_answers_names_a_limit_and_not_its_source(snapshot: Snapsh
         "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
         "          0         1\n0       N/A    172.16\n1    171.99       N/A\n"
     )
-    shown = answer("-", "--hardware", "a800", text=text)
-    snapshot(shown["answer"])
+    result = answer("-", "--hardware", "a800", text=text)
+    snapshot(result["answer"])
 
 
 def test_a_value_above_an_assumed_limit_says_what_to_find_out(snapshot: Snapshot) -> None:
     text = "[SUM]  0.0-30.0 sec    337 GBytes  96.4 Gbits/sec\n"
-    done = judge("-", "--hardware", "nic=100gbit", "--hosts", "2", text=text)
+    result = judge("-", "--hardware", "nic=100gbit", "--hosts", "2", text=text)
 
-    assert done.returncode == 0
-    snapshot(done.stdout)
+    assert result.returncode == 0
+    snapshot(result.stdout)
 
 
 def test_messages_that_are_all_small_ask_for_larger_ones(snapshot: Snapshot) -> None:
     text = "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n65536 1157.28\n"
-    shown = answer("-", "--hardware", "nic=200gbit,rdma=yes", "--hosts", "2", text=text)
+    result = answer("-", "--hardware", "nic=200gbit,rdma=yes", "--hosts", "2", text=text)
 
-    assert shown["verdict"] == "unknown"
-    snapshot(shown["answer"])
+    assert result["verdict"] == "unknown"
+    snapshot(result["answer"])
 
 
 IPERF3 = (
@@ -382,17 +382,17 @@ def test_a_published_result_without_a_word_leaves_the_question_for_the_hosts(
     snapshot: Snapshot,
 ) -> None:
     log = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n4194304     2211.20\n"
-    found = answer("-", "--hardware", "standard_hb120rs_v3", text=log)["verdicts"][0]
+    verdict = answer("-", "--hardware", "standard_hb120rs_v3", text=log)["verdicts"][0]
 
-    assert found["published"]
-    snapshot(found["hint"])
+    assert verdict["published"]
+    snapshot(verdict["hint"])
 
 
 def test_a_log_that_takes_long_is_said_to_be_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_log_files, "NOTICE", 0.01)
-    said = ""
+    text = ""
     with _log_files.progress(["a.log"]):
-        while len(re.findall(r"Still reading a\.log: \d+ s\n", said)) < 2:  # of whatever seconds
-            said += capsys.readouterr().err
+        while len(re.findall(r"Still reading a\.log: \d+ s\n", text)) < 2:  # of whatever seconds
+            text += capsys.readouterr().err

@@ -18,7 +18,7 @@ LINE = re.compile(r"Process ([01]) transferred (\d+) MB in (\d+\.\d) ms \((\d+\.
 @pytest.mark.usefixtures("tools")
 def test_run_local_from_start_to_end() -> None:
     """One command makes the session, shows the block and the lines, and ends with a summary."""
-    done = launcher("--run-local", "--data-mb=1", "--iters=20")
+    result = launcher("--run-local", "--data-mb=1", "--iters=20")
 
     block = (
         "Job ready for connection, to connect to most recent task, run the following:\n"
@@ -29,13 +29,13 @@ def test_run_local_from_start_to_end() -> None:
         "127.0.0.1\n"
         "127.0.0.1\n"
     )
-    assert block in done.stdout
-    assert re.search(r"oneway_time +1 MB, rank 0 +20 ", done.stdout)
-    assert re.search(r"oneway_time +1 MB, rank 1 +20 ", done.stdout)
-    assert LINE.search(done.stdout)
+    assert block in result.stdout
+    assert re.search(r"oneway_time +1 MB, rank 0 +20 ", result.stdout)
+    assert re.search(r"oneway_time +1 MB, rank 1 +20 ", result.stdout)
+    assert LINE.search(result.stdout)
     assert sessions() == ["mpi_test"]
-    shown = run("tmux", "capture-pane", "-p", "-J", "-S", "-200", "-t", "mpi_test").stdout
-    assert {match[1] for match in LINE.finditer(shown)} == {"0", "1"}
+    output = run("tmux", "capture-pane", "-p", "-J", "-S", "-200", "-t", "mpi_test").stdout
+    assert {match[1] for match in LINE.finditer(output)} == {"0", "1"}
     command("down", "mpi_test")
     assert sessions() == []
 
@@ -62,11 +62,11 @@ def test_older_spellings_take_effect() -> None:
     """Each alias does what its flag does, and --json prints nothing but JSON."""
 
     def measured() -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-        done = launcher(
+        result = launcher(
             *("--run-locally", "--size-mb=3", "--num-iters=6", "--num-machines=2", "--json"),
             *("--placement=0", "--name=old"),
         )
-        answer = json.loads(done.stdout)
+        answer = json.loads(result.stdout)
         times = [s for s in answer["summaries"] if s["metric"] == "oneway_time"]
         return (answer, times) if all(0 < s["share"] < 1 for s in times) else None
 
@@ -97,7 +97,7 @@ def test_spellings(argv: list[str], spelled: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--name", "x;reboot"], "cannot be the name of a cluster"),
         (["--name", "a.b"], "cannot be the name of a cluster"),
@@ -121,23 +121,23 @@ def test_spellings(argv: list[str], spelled: list[str]) -> None:
         (["--backend", "tcp"], "--backend"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_made(flags: list[str], said: str) -> None:
-    done = launcher("--run-local", *flags, status=2)
+def test_what_cannot_be_is_refused_and_nothing_is_made(flags: list[str], message: str) -> None:
+    result = launcher("--run-local", *flags, status=2)
 
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
     assert not runs_folder().exists()
     assert command("ls", "--json").stdout.strip() == "[]"
 
 
 def test_an_unknown_provider_lists_what_exists(snapshot: Snapshot) -> None:
-    done = launcher("--provider", "nowhere", status=2)
+    result = launcher("--provider", "nowhere", status=2)
 
-    snapshot(done.stderr)
+    snapshot(result.stderr)
 
 
 def test_help_fits_a_screen_and_shows_an_example() -> None:
-    done = run(sys.executable, str(ROOT / "launchers" / "launch_mpi_test.py"), "--help")
+    result = run(sys.executable, str(ROOT / "launchers" / "launch_mpi_test.py"), "--help")
 
-    assert len(done.stdout.splitlines()) <= 40
-    assert "Example: python launch_mpi_test.py --run-local" in done.stdout
+    assert len(result.stdout.splitlines()) <= 40
+    assert "Example: python launch_mpi_test.py --run-local" in result.stdout

@@ -50,9 +50,9 @@ def test_the_environment_says_how_often(
 
 @pytest.mark.usefixtures("tools")
 def test_two_launches_end_in_one_answer() -> None:
-    said = command("bench", "collectives", "--operations=barrier", "--launches=2", "--iters=20")
+    result = command("bench", "collectives", "--operations=barrier", "--launches=2", "--iters=20")
 
-    lines = said.stdout.splitlines()
+    lines = result.stdout.splitlines()
     assert "cluster connect collectives" in lines[0]
     assert str(runs_folder()) in lines[1]
     assert len(list(runs_folder().glob("collectives/*"))) == 2
@@ -60,13 +60,13 @@ def test_two_launches_end_in_one_answer() -> None:
 
 @pytest.mark.usefixtures("tools")
 def test_json_has_the_medians_of_the_launches_and_every_run() -> None:
-    shown = answer("bench", "p2p", *QUICK, "--launches=2")
+    result = answer("bench", "p2p", *QUICK, "--launches=2")
 
-    assert [Path(run).parent.name for run in shown["runs"]] == ["p2p", "p2p"]
-    assert shown["run"] == shown["runs"][-1]
-    assert [one["n"] for one in shown["summaries"]] == [2]
-    medians = [answer("show", Path(run).name)["summaries"][0]["median"] for run in shown["runs"]]
-    assert shown["summaries"][0]["median"] == pytest.approx(sum(medians) / 2)
+    assert [Path(run).parent.name for run in result["runs"]] == ["p2p", "p2p"]
+    assert result["run"] == result["runs"][-1]
+    assert [row["n"] for row in result["summaries"]] == [2]
+    medians = [answer("show", Path(run).name)["summaries"][0]["median"] for run in result["runs"]]
+    assert result["summaries"][0]["median"] == pytest.approx(sum(medians) / 2)
 
 
 def test_no_launches_are_refused(snapshot: Snapshot) -> None:
@@ -83,12 +83,10 @@ def test_the_progress_of_an_ab_is_that_of_all_its_launches(
 ) -> None:
     """Each launch is half done when it says so."""
 
-    def half(
-        here: Cluster, options: BenchOptions, live: JobProgress, _: str, /, **more: Any
-    ) -> Run:
-        at = 1e9 + len(list(runs_folder().glob("ab/*")))
-        folder = saved("ab", at=at, condition=more["condition"])
-        live.started(here, folder)
+    def half(c: Cluster, options: BenchOptions, live: JobProgress, _: str, /, **more: Any) -> Run:
+        time = 1e9 + len(list(runs_folder().glob("ab/*")))
+        folder = saved("ab", at=time, condition=more["condition"])
+        live.started(c, folder)
         live.progress(Progress(done=1, total=2, what="latency 8 B"))
         return store.read(folder)
 
@@ -102,11 +100,11 @@ def test_the_progress_of_an_ab_is_that_of_all_its_launches(
         [],
     )
 
-    shown = capsys.readouterr().out
-    assert re.findall(r"\[ *(\d+)%\] launch (\d+) of 10, latency 8 B", shown) == [
+    output = capsys.readouterr().out
+    assert re.findall(r"\[ *(\d+)%\] launch (\d+) of 10, latency 8 B", output) == [
         (str(10 * number - 5), str(number)) for number in range(1, 11)
     ]
-    snapshot(shown.splitlines()[-1])
+    snapshot(output.splitlines()[-1])
 
 
 def test_the_bar_is_of_all_launches(

@@ -13,7 +13,7 @@ AWS = ("--provider", "aws", "--instance", "c5.18xlarge", "--ttl", "1h")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--lottery", "1"), "two launches of machines or more"),
         (("--lottery", "3", "--launches", "1"), "two jobs on each"),
@@ -26,21 +26,21 @@ AWS = ("--provider", "aws", "--instance", "c5.18xlarge", "--ttl", "1h")
         (("--lottery", "3", "--provider", "sim"), "the same hosts each time"),
     ],
 )
-def test_what_is_no_lottery_is_refused(words: tuple[str, ...], said: str) -> None:
+def test_what_is_no_lottery_is_refused(words: tuple[str, ...], message: str) -> None:
     provider = () if "--provider" in words else ("--provider", "lab")
-    assert said in command(*P2P, *words, *provider, status=2).stderr
+    assert message in command(*P2P, *words, *provider, status=2).stderr
     assert answer("ls") == []
 
 
 def test_money_is_said_before_and_nothing_is_made_unasked(aws: Cloud, snapshot: Snapshot) -> None:
     before = aws.things()
     once = command(*P2P, *AWS, status=2).stderr
-    asked = command(*P2P, *AWS, "--lottery", "5", status=2)
+    result = command(*P2P, *AWS, "--lottery", "5", status=2)
     hourly = float(once.partition("$")[2].split()[0])
 
-    assert f"${hourly:.4g}" in asked.stdout
-    assert f"(${5 * hourly:.2f})" in asked.stdout  # five times the hour after which machines end
-    snapshot(asked.stderr)
+    assert f"${hourly:.4g}" in result.stdout
+    assert f"(${5 * hourly:.2f})" in result.stdout  # five times the hour after which machines end
+    snapshot(result.stderr)
     assert aws.things() == before
     assert not aws.calls("RunInstances") or all(c.code for c in aws.calls("RunInstances"))
 
@@ -83,10 +83,10 @@ def test_the_table_of_a_lottery() -> None:
 
 
 def test_the_answer_of_a_lottery(snapshot: Snapshot) -> None:
-    equal, lucky = (series(differs=one, gain=0.1, hours=2.0) for one in (False, True))
+    equal, lucky = (series(differs=differs, gain=0.1, hours=2.0) for differs in (False, True))
     jobs = [3] * 5
-    said = lottery_answer([equal, lucky], jobs, 12.5)
-    snapshot(said)
+    text = lottery_answer([equal, lucky], jobs, 12.5)
+    snapshot(text)
     snapshot(lottery_answer([equal], jobs, None))
     assert "$" not in lottery_answer([equal], jobs, None)
     snapshot(lottery_answer([lucky], [2, 2], None))

@@ -11,7 +11,7 @@ from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize(
-    ("line", "what", "remedy"),
+    ("line", "message", "remedy"),
     [
         ("bench p2p --hosts 1000", "1000 ranks on the ", "--hosts "),
         ("bench p2p --ab sizes=8,16", "no data point in common", "--sizes 8,16"),
@@ -48,18 +48,18 @@ from tests.snapshots import Snapshot
         ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
     ],
 )
-def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) -> None:
-    status, _, said = typed(line)
+def test_a_mistake_is_answered(typed: Typed, line: str, message: str, remedy: str) -> None:
+    status, _, error = typed(line)
 
     assert status == 2
-    assert what in said
-    assert remedy in said
-    assert "Input should be" not in said, "words of a library"
-    assert "Traceback" not in said
+    assert message in error
+    assert remedy in error
+    assert "Input should be" not in error, "words of a library"
+    assert "Traceback" not in error
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("words", "message"),
     [
         (".venv/bin/python", ".venv/bin/python is not copied to the hosts"),
         ("hello.py .venv/bin/python", ".venv/bin/python is not copied to the hosts"),
@@ -71,40 +71,40 @@ def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) 
     ],
 )
 def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
-    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, what: str
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, message: str
 ) -> None:
-    here = tmp_path / "here"
-    (here / ".venv" / "bin").mkdir(parents=True)
+    folder = tmp_path / "here"
+    (folder / ".venv" / "bin").mkdir(parents=True)
     for path in ("hello.py", "here/hello.py", "here/.venv/bin/python", "data/data"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).touch()
-    (here / "linked").symlink_to(tmp_path / "data")
-    (here / "link").symlink_to(tmp_path / "hello.py")
-    monkeypatch.chdir(here)
+    (folder / "linked").symlink_to(tmp_path / "data")
+    (folder / "link").symlink_to(tmp_path / "hello.py")
+    monkeypatch.chdir(folder)
 
-    said = typed(f"run mine --mpi -- {words}")[2]
+    error = typed(f"run mine --mpi -- {words}")[2]
 
-    assert what in said
-    assert "copy of" not in said, "nothing is copied before there is a cluster"
+    assert message in error
+    assert "copy of" not in error, "nothing is copied before there is a cluster"
 
 
 @pytest.mark.usefixtures("tools")
 def test_messages_that_no_memory_holds_start_nothing(typed: Typed, home: Path) -> None:
-    status, _, said = typed("bench p2p --sizes 100GB")
+    status, _, error = typed("bench p2p --sizes 100GB")
 
     assert status == 2
-    assert "600.0 GB" in said
-    assert "--sizes" in said
+    assert "600.0 GB" in error
+    assert "--sizes" in error
     assert not list(home.parent.glob("runs/*/*"))
 
 
 @pytest.mark.usefixtures("tools")
 def test_a_cluster_is_not_replaced_by_one_of_another_size(snapshot: Snapshot, typed: Typed) -> None:
     cluster.launch("mine", hosts=2)
-    status, _, said = typed("up mine --hosts 3")
+    status, _, error = typed("up mine --hosts 3")
 
     assert status == 2
-    snapshot(said)
+    snapshot(error)
 
 
 @pytest.mark.usefixtures("tools")
@@ -117,10 +117,10 @@ def test_a_running_cluster_is_used_as_it_is_and_not_replaced(
     assert cluster.load("mine").record.spec.hosts == 3
     with snapshot.raises(cluster.SpecError):
         cluster.launch("mine", hosts=2)
-    status, _, said = typed("bench p2p mine --provider sim")
+    status, _, error = typed("bench p2p mine --provider sim")
 
     assert status == 2
-    snapshot(said)
+    snapshot(error)
     assert len(cluster.attach("mine").machines) == 3
 
 
@@ -131,7 +131,7 @@ def test_without_credentials_nobody_is_said_to_have_refused(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    status, _, said = typed("up a --plan --provider aws --instance c5.large")
+    status, _, error = typed("up a --plan --provider aws --instance c5.large")
 
     assert status == 1
-    snapshot(said)
+    snapshot(error)

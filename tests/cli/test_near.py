@@ -22,19 +22,19 @@ FABRIC = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
 
 def test_the_leaves_of_a_fabric_are_found_and_used_by_check(home: Path, snapshot: Snapshot) -> None:
     command("up", "big", *FABRIC)
-    found = answer("check", "--near", "big")
-    shown = command("check", "--near", "--from", "latest").stdout
+    record = answer("check", "--near", "big")
+    output = command("check", "--near", "--from", "latest").stdout
     command("check", "big", "--groups", "placement")
     checked = store.read(store.find(store.root(), "latest"))
 
-    assert found["groups"] == [leaf for leaf in range(4) for _ in range(4)]
-    assert (found["agreement"], found["disagreements"], found["simulated"]) == (1.0, [], True)
-    assert (found["pairs"], found["untested"]) == (120, 0)
-    assert found["near"] * 1.04 < found["far"]
-    assert json.loads((Path(found["run"]) / "placement.json").read_text()) == found
-    snapshot(shown)
-    snapshot(shown.splitlines()[-1])
-    assert judge_fleet(checked).groups == tuple(found["groups"])
+    assert record["groups"] == [leaf for leaf in range(4) for _ in range(4)]
+    assert (record["agreement"], record["disagreements"], record["simulated"]) == (1.0, [], True)
+    assert (record["pairs"], record["untested"]) == (120, 0)
+    assert record["near"] * 1.04 < record["far"]
+    assert json.loads((Path(record["run"]) / "placement.json").read_text()) == record
+    snapshot(output)
+    snapshot(output.splitlines()[-1])
+    assert judge_fleet(checked).groups == tuple(record["groups"])
 
 
 def test_hosts_below_one_switch_have_no_structure(home: Path, snapshot: Snapshot) -> None:
@@ -49,25 +49,25 @@ def test_a_provider_that_says_otherwise_is_contradicted(
     with launch("big", provider="sim", hosts=16, options={"fabric": "leafspine:4x4"}) as cluster:
         run = cluster.bench("pairs", metric="latency", rounds=0, alone=0)
     wrong = (1, *([0] * 3), 0, *([1] * 3), *([2] * 4), *([3] * 4))  # hosts 0 and 4 changed places
-    told = ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=wrong),))
-    monkeypatch.setattr(SimProvider, "topology", lambda *_: told)
-    found = judge_placement(run)
+    topology = ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=wrong),))
+    monkeypatch.setattr(SimProvider, "topology", lambda *_: topology)
+    placement = judge_placement(run)
 
-    assert found.agreement == pytest.approx(1 - 12 / 120)
-    assert len(found.disagreements) == 10
-    snapshot(found.disagreements[0])
-    snapshot(found.answer)
+    assert placement.agreement == pytest.approx(1 - 12 / 120)
+    assert len(placement.disagreements) == 10
+    snapshot(placement.disagreements[0])
+    snapshot(placement.answer)
 
 
 def test_an_interrupted_run_says_how_many_pairs_are_missing(home: Path) -> None:
     with launch("big", provider="sim", hosts=16, options={"fabric": "leafspine:4x4"}) as cluster:
         run = cluster.bench("pairs", metric="latency", rounds=0, alone=0)
     half = msgspec.structs.replace(run, measurements=run.measurements[:160])
-    found = judge_placement(half)
+    placement = judge_placement(half)
 
-    assert 0 < found.untested < 120
-    assert found.pairs + found.untested == 120
-    assert bool(found.groups) != bool(found.reason)
+    assert 0 < placement.untested < 120
+    assert placement.pairs + placement.untested == 120
+    assert bool(placement.groups) != bool(placement.reason)
 
 
 def test_a_run_without_latencies_is_refused(home: Path, snapshot: Snapshot) -> None:
@@ -89,29 +89,29 @@ def test_a_damaged_placement_is_none(home: Path, snapshot: Snapshot) -> None:
 
 def test_processes_of_this_machine(home: Path) -> None:
     """Real connections: nothing is claimed of four processes that share one machine."""
-    found = answer(
+    placement = answer(
         "check", "--near", "here", "--provider", "local", "--hosts", "4", "--milliseconds", "20"
     )
-    assert found["pairs"] == 6
-    assert not found["simulated"]
-    assert found["groups"] == []
-    assert found["reason"]
+    assert placement["pairs"] == 6
+    assert not placement["simulated"]
+    assert placement["groups"] == []
+    assert placement["reason"]
 
 
 def test_the_layers_of_a_fat_tree_are_compared_one_by_one(home: Path) -> None:
     command("up", "tree", "--provider", "sim", "--option", "fabric=fattree:8")
-    found = answer("check", "--near", "tree")
-    said = found["topology"]["layers"]
+    record = answer("check", "--near", "tree")
+    rows = record["topology"]["layers"]
 
-    assert [(one["name"], max(one["groups"])) for one in said] == [("leaf switch", 31), ("pod", 7)]
-    assert [one["agreement"] for one in said] == [1.0, 1.0]
-    assert (found["layer"], len(found["layers"])) == ("leaf switch", 2)
+    assert [(row["name"], max(row["groups"])) for row in rows] == [("leaf switch", 31), ("pod", 7)]
+    assert [row["agreement"] for row in rows] == [1.0, 1.0]
+    assert (record["layer"], len(record["layers"])) == ("leaf switch", 2)
 
 
 def test_only_who_asks_for_the_providers_groups_is_told_that_there_are_none(
     home: Path, snapshot: Snapshot
 ) -> None:
-    here = ("--provider", "local", "--hosts", "3", "--milliseconds", "20")
-    refused = command("check", "here", *here, "--groups", "topology", status=2).stderr
+    options = ("--provider", "local", "--hosts", "3", "--milliseconds", "20")
+    refused = command("check", "here", *options, "--groups", "topology", status=2).stderr
     snapshot(refused)
-    command("check", "here", *here)
+    command("check", "here", *options)

@@ -16,8 +16,8 @@ def folder_of(home: Path, ranks: int) -> Path:
     folder = home / "profiles"
     folder.mkdir()
     for rank in range(ranks):
-        own = OLDER.replace("rank 3 of 8", f"rank {rank} of {ranks}")
-        (folder / f"mpi_profile.77.0102030405.{rank}").write_text(own)
+        text = OLDER.replace("rank 3 of 8", f"rank {rank} of {ranks}")
+        (folder / f"mpi_profile.77.0102030405.{rank}").write_text(text)
     return folder
 
 
@@ -28,10 +28,10 @@ def test_a_folder_is_one_job(home: Path) -> None:
     assert (job["job"], job["size"], len(job["ranks"])) == ("77", 40, 40)
     assert job["calls"] == 40 * 8064
     assert all(check["agrees"] for check in job["checks"])
-    shown = command("more", "profile", str(folder)).stdout
-    assert "job 77: 40 of 40 rank(s) wrote a profile" in shown
-    assert re.findall(r"8-byte Allreduce, (\d+)%.* (\d+)%", shown) == [("100", "100")]
-    assert "\x1b" not in shown
+    output = command("more", "profile", str(folder)).stdout
+    assert "job 77: 40 of 40 rank(s) wrote a profile" in output
+    assert re.findall(r"8-byte Allreduce, (\d+)%.* (\d+)%", output) == [("100", "100")]
+    assert "\x1b" not in output
     assert (
         command("more", "profile", str(folder), "--format=markdown").stdout.count("| routine |")
         == 2
@@ -41,8 +41,8 @@ def test_a_folder_is_one_job(home: Path) -> None:
 def test_pasted_text_and_files(home: Path) -> None:
     """Quoted, with the carriage returns and colours of a terminal."""
     text = "".join(f"> \x1b[32m{line}\x1b[0m\r\n" for line in OLDER.splitlines())
-    done = run(COMMAND, "more", "profile", "-", "--json", input=text)
-    (job,) = json.loads(done.stdout)["jobs"]
+    result = run(COMMAND, "more", "profile", "-", "--json", input=text)
+    (job,) = json.loads(result.stdout)["jobs"]
 
     assert job["ranks"] == [3]
     assert job["findings"][0]["name"] == "share"
@@ -52,10 +52,10 @@ def test_what_is_no_profile_is_left_out_or_refused(snapshot: Snapshot, home: Pat
     folder = folder_of(home, 2)
     (folder / "mpi_profile.77.2").write_text("")
     (folder / "mpi_profile.77.3").write_bytes(bytes(range(256)) * 40)
-    done = command("more", "profile", str(folder))
+    result = command("more", "profile", str(folder))
 
-    assert "2 of 2 rank(s)" in done.stdout
-    assert {*re.findall(r"mpi_profile\.77\.\d", done.stderr)} == {
+    assert "2 of 2 rank(s)" in result.stdout
+    assert {*re.findall(r"mpi_profile\.77\.\d", result.stderr)} == {
         "mpi_profile.77.2",
         "mpi_profile.77.3",
     }
@@ -84,12 +84,12 @@ def test_profiles_that_were_imported_are_found_by_their_run(home: Path) -> None:
 def test_flags_behind_two_dashes_are_somebody_elses() -> None:
     from cluster.cli.command_line import canonical_arguments  # noqa: PLC0415
 
-    theirs = ["--", "prog", "--profile", "--iters=3", "--placement"]
-    assert canonical_arguments(["run", "a", "--profile", *theirs]) == [
+    rest = ["--", "prog", "--profile", "--iters=3", "--placement"]
+    assert canonical_arguments(["run", "a", "--profile", *rest]) == [
         "run",
         "a",
         "--profile=own",
-        *theirs,
+        *rest,
     ]
     assert canonical_arguments(["--profile", "/x.so"]) == ["--profile", "/x.so"]
     assert canonical_arguments(["--profile", "p2p"]) == ["--profile=own", "p2p"]

@@ -18,10 +18,10 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_hosts_are_proven_before_they_are_shown() -> None:
-    done = command("up", "good", *SIM, "--prove", "5min")
+    result = command("up", "good", *SIM, "--prove", "5min")
     state = cluster.attach("good").state
 
-    assert "PROVEN: good: 16 hosts " in done.stderr
+    assert "PROVEN: good: 16 hosts " in result.stderr
     assert state.proven is not None
     assert (state.proven.hosts, state.proven.replaced) == (16, 0)
 
@@ -127,10 +127,10 @@ def test_a_launch_file_has_a_key_for_it(tmp_path: Path) -> None:
     text = 'name = "filed"\nprovider = "sim"\nprove = "{}"\n[options]\nfabric = "leafspine:4x4"\n'
     file.write_text(text.format("5min"))
     plan = command("launch", str(file), "--dry-run").stdout
-    done = command("launch", str(file))
+    result = command("launch", str(file))
 
     assert "300 s" in plan
-    assert "PROVEN: filed: 16 hosts " in done.stderr
+    assert "PROVEN: filed: 16 hosts " in result.stderr
 
     file.write_text(text.format("soon"))
     assert "not a duration" in command("launch", str(file), status=2).stderr

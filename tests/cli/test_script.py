@@ -28,7 +28,7 @@ exec mpirun --allow-run-as-root --oversubscribe -x CLUSTER_RANKS -np "$ranks" "$
 TORCHRUN = Path(__file__).with_name("torchrun").read_text()
 
 
-def printed(tmp_path: Path, *words: str) -> Path:
+def write_script(tmp_path: Path, *words: str) -> Path:
     """Print a script, which bash understands, and shellcheck where it is installed."""
     path = tmp_path / "job.sh"
     path.write_text(command("more", "script", *words).stdout)
@@ -41,11 +41,11 @@ def printed(tmp_path: Path, *words: str) -> Path:
 def batch(script: Path, status: int = 0, **variables: str) -> str:
     """Run a script as its batch system would."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PBS_", "LSB_"))}
-    done = run("bash", str(script), status=status, env={**clean, **variables}, cwd=script.parent)
-    return done.stdout + done.stderr
+    result = run("bash", str(script), status=status, env={**clean, **variables}, cwd=script.parent)
+    return result.stdout + result.stderr
 
 
-def shown(tmp_path: Path, name: str) -> dict[str, Any]:
+def show(tmp_path: Path, name: str) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(command("show", name, "--json").stdout)
     return answer
 
@@ -62,59 +62,59 @@ def test_a_pbs_script_leaves_a_run_that_show_and_judge_take(home: Path, tmp_path
     """Real ranks, 5 s: only the list of hosts stands in for PBS."""
     (tmp_path / "nodes").write_text(f"{platform.node()}\n" * 2)
     words = ("pbs", "p2p", "--hosts", "1", "--ranks-per-host", "2", "--name", "night", *SMALL)
-    script = printed(tmp_path, *words)
+    script = write_script(tmp_path, *words)
     assert "#PBS -l select=1:ncpus=2:mpiprocs=2" in script.read_text()
     batch(script, PBS_NODEFILE=str(tmp_path / "nodes"), PBS_JOBID="7.server")
 
-    answer = shown(tmp_path, "night")
+    answer = show(tmp_path, "night")
     assert answer["status"] == "done"
-    assert [one["metric"] for one in answer["summaries"]] == ["latency"]
+    assert [row["metric"] for row in answer["summaries"]] == ["latency"]
     command("judge", "night")
 
 
 def test_too_few_slots_or_hosts_are_refused_before_anything_starts(
     home: Path, tmp_path: Path
 ) -> None:
-    script = printed(tmp_path, "lsf", "p2p", "--hosts", "1", "--ranks-per-host", "2", *SMALL)
+    script = write_script(tmp_path, "lsf", "p2p", "--hosts", "1", "--ranks-per-host", "2", *SMALL)
     assert '#BSUB -R "span[ptile=2]"' in script.read_text()
 
-    said = batch(script, 1, LSB_JOBID="9", LSB_MCPU_HOSTS="h1 1")
-    assert re.search(r" 9 .* 1 .* h1, .* 2 ", said)
+    output = batch(script, 1, LSB_JOBID="9", LSB_MCPU_HOSTS="h1 1")
+    assert re.search(r" 9 .* 1 .* h1, .* 2 ", output)
     batch(script, 1)
-    two = printed(tmp_path, "lsf", "p2p", *SMALL)
-    said = batch(two, 1, LSB_JOBID="9", LSB_HOSTS="h1")
-    assert re.search(r" 1 .* 2\.?$", said, re.MULTILINE)
+    two = write_script(tmp_path, "lsf", "p2p", *SMALL)
+    output = batch(two, 1, LSB_JOBID="9", LSB_HOSTS="h1")
+    assert re.search(r" 1 .* 2\.?$", output, re.MULTILINE)
     assert not list(home.glob("runs/*/*/run.json"))
 
 
 def test_aprun_in_a_qsub_as_in_the_origin(home: Path, tmp_path: Path) -> None:
     """A strict stand-in for aprun; real ranks."""
     words = ("aprun", "p2p", "--hosts", "1", "--ranks-per-host", "2", "--name", "cray", *SMALL)
-    script = printed(tmp_path, *words)
+    script = write_script(tmp_path, *words)
     assert "#COBALT -n 1" in script.read_text()
     (tmp_path / "nodes").write_text("mom1\n")
     nodes = str(tmp_path / "nodes")
 
     assert "aprun" in batch(script, 1, PBS_NODEFILE=nodes)
     batch(script, PBS_NODEFILE=nodes, PATH=program(tmp_path / "bin", "aprun", APRUN))
-    assert shown(tmp_path, "cray")["status"] == "done"
+    assert show(tmp_path, "cray")["status"] == "done"
 
 
 def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> None:
     """A strict stand-in for torchrun; real processes."""
     (tmp_path / "hosts").write_text(f"{platform.node()} slots=2\n")
-    told = f'touch "{tmp_path}/$RANK.of.$WORLD_SIZE"'
-    words = ("--hosts", "1", "--ranks-per-host", "2", "--name", "torch", "--command", told)
-    script = printed(tmp_path, "torchrun", "program", *words)
+    line = f'touch "{tmp_path}/$RANK.of.$WORLD_SIZE"'
+    words = ("--hosts", "1", "--ranks-per-host", "2", "--name", "torch", "--command", line)
+    script = write_script(tmp_path, "torchrun", "program", *words)
     path = program(tmp_path / "bin", "torchrun", TORCHRUN)
     batch(script, CLUSTER_HOSTFILE=str(tmp_path / "hosts"), PATH=path)
 
-    assert sorted(one.name for one in tmp_path.glob("*.of.*")) == ["0.of.2", "1.of.2"]
-    assert shown(tmp_path, "torch")["summaries"][0]["n"] == 1
+    assert sorted(file.name for file in tmp_path.glob("*.of.*")) == ["0.of.2", "1.of.2"]
+    assert show(tmp_path, "torch")["summaries"][0]["n"] == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("sge",), "There is no script for 'sge'"),
         (("srun", "nix"), "There is no benchmark 'nix'"),
@@ -131,27 +131,27 @@ def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> Non
     ],
 )
 def test_what_no_job_could_run_is_refused_here(
-    home: Path, words: tuple[str, ...], said: str
+    home: Path, words: tuple[str, ...], message: str
 ) -> None:
-    done = command("more", "script", *words, status=2)
+    result = command("more", "script", *words, status=2)
 
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not done.stdout
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not result.stdout
 
 
 @pytest.mark.parametrize(("system", "kind"), GATES.items())
 def test_the_flags_of_gates_are_in_the_help(system: str, kind: type[Value]) -> None:
     """And no others: a gate refuses those of jobs."""
-    told = command("more", "script", system, "--help").stdout
+    page = command("more", "script", system, "--help").stdout
 
     flags = [f"--{field.replace('_', '-')}" for field in kind.__struct_fields__]
-    found = re.findall(r"^  (?:-h, )?(--[a-z-]+)", told, re.MULTILINE)
-    assert found == ["--python", "--runs", *flags, "--help"]
+    options = re.findall(r"^  (?:-h, )?(--[a-z-]+)", page, re.MULTILINE)
+    assert options == ["--python", "--runs", *flags, "--help"]
 
 
 def test_a_line_for_the_batch_system_may_have_its_prefix(tmp_path: Path) -> None:
-    given = ("--extra", "#SBATCH --mem=0", "--extra", "--exclusive")
-    lines = printed(tmp_path, "srun", "p2p", "--hosts", "2", *given).read_text().splitlines()
+    extras = ("--extra", "#SBATCH --mem=0", "--extra", "--exclusive")
+    lines = write_script(tmp_path, "srun", "p2p", "--hosts", "2", *extras).read_text().splitlines()
 
     assert {"#SBATCH --mem=0", "#SBATCH --exclusive"} <= set(lines)

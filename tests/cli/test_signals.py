@@ -129,10 +129,10 @@ except KeyboardInterrupt:
 print(received[0].number == signal.{first}, len(received))
 """
     words = ["env", "--default-signal", sys.executable, "-c", program]
-    said = "SIGTERM was received." if first == "SIGTERM" else ""
+    message = "SIGTERM was received." if first == "SIGTERM" else ""
 
     assert run(*words).stdout.splitlines() == [
-        repr(said),
+        repr(message),
         *(["again"] if interrupted else []),
         "True 2",
     ]

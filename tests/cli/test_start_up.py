@@ -20,8 +20,8 @@ main()
 
 def loaded(*words: str) -> set[str]:
     """Return the modules that a command has loaded by its end."""
-    done = run(sys.executable, "-c", LOADED, *words)
-    return set(done.stderr.splitlines()[-1].split())
+    result = run(sys.executable, "-c", LOADED, *words)
+    return set(result.stderr.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h", "--version"])
@@ -29,8 +29,8 @@ def test_an_answer_that_needs_no_command_imports_none(flag: str) -> None:
     modules = loaded(flag)
 
     assert not modules & {"click", "msgspec", "rich", "logging", "json", "numpy"}
-    ours = {name for name in modules if name.startswith("cluster.")}
-    assert ours - {"cluster.core.moved"} == {
+    own_modules = {name for name in modules if name.startswith("cluster.")}
+    assert own_modules - {"cluster.core.moved"} == {
         *("cluster.cli", "cluster.cli.overview", "cluster.core", "cluster.core.version")
     }
 
@@ -50,11 +50,11 @@ def test_each_line_of_the_help_is_the_first_of_its_command_s_own() -> None:
     """The help reads it from the source, so this imports them all."""
     context = click.Context(app)
     for name in overview.names():
-        own = overview.summary(name)
+        summary = overview.summary(name)
         command_ = app.get_command(context, name)
         assert command_ is not None
-        assert (command_.help or "").startswith(own), name
-        assert own.endswith("."), name
+        assert (command_.help or "").startswith(summary), name
+        assert summary.endswith("."), name
 
 
 def test_a_narrow_terminal_breaks_lines_and_cuts_none(monkeypatch: pytest.MonkeyPatch) -> None:

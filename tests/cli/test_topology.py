@@ -15,36 +15,36 @@ DGX = LOGS / "topology.dgx1v.txt"
 
 
 def test_a_matrix_is_shown_plain_without_a_terminal(snapshot: Snapshot) -> None:
-    shown = command("more", "topology", str(DGX)).stdout
+    output = command("more", "topology", str(DGX)).stdout
 
-    snapshot(shown)
+    snapshot(output)
 
 
 def on_a_terminal(*words: str, **variables: str) -> str:
     """Run a command on a terminal, and give what it shows there."""
-    ours, theirs = pty.openpty()
+    screen, terminal = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", **variables}
-    with subprocess.Popen([COMMAND, *words], stdout=theirs, env=env) as process:
-        os.close(theirs)
-        shown = bytearray()
+    with subprocess.Popen([COMMAND, *words], stdout=terminal, env=env) as process:
+        os.close(terminal)
+        output = bytearray()
         while True:
             try:
-                part = os.read(ours, 4096)
+                part = os.read(screen, 4096)
             except OSError:  # nobody writes to it any more
                 break
             if not part:
                 break
-            shown += part
-        os.close(ours)
+            output += part
+        os.close(screen)
         process.wait(PATIENCE)
-    return shown.decode()
+    return output.decode()
 
 
 def test_classes_have_colours_on_a_terminal() -> None:
-    shown = on_a_terminal("more", "topology", str(DGX))
+    output = on_a_terminal("more", "topology", str(DGX))
 
-    assert "\x1b[1;32mNV2" in shown
-    assert "\x1b[31mSYS" in shown
+    assert "\x1b[1;32mNV2" in output
+    assert "\x1b[31mSYS" in output
     assert "\x1b" not in on_a_terminal("more", "topology", str(DGX), NO_COLOR="1")
 
 
@@ -59,9 +59,9 @@ def test_json_holds_all_of_it() -> None:
 
 def test_pasted_with_single_spaces_and_a_log_without_a_topology(snapshot: Snapshot) -> None:
     text = " ".join(DGX.read_text().replace("\n", " \n ").split(" "))
-    done = command("more", "topology", "-", text=text)
+    result = command("more", "topology", "-", text=text)
 
-    snapshot(done.stdout)
+    snapshot(result.stdout)
     refused = command("more", "topology", str(LOGS / "osu.latency.txt"), status=1).stderr
     snapshot(refused)
     refused = command("more", "topology", status=2).stderr
@@ -70,10 +70,10 @@ def test_pasted_with_single_spaces_and_a_log_without_a_topology(snapshot: Snapsh
 
 def test_a_log_that_says_nothing_is_left_out_and_named(snapshot: Snapshot, home: Path) -> None:
     (home / "empty").write_text("")
-    done = command("more", "topology", "empty", str(DGX))
+    result = command("more", "topology", "empty", str(DGX))
 
-    snapshot(done.stdout)
-    snapshot(done.stderr)
+    snapshot(result.stdout)
+    snapshot(result.stderr)
     snapshot(command("more", "topology", "empty", status=1).stderr)
     snapshot(command("more", "topology", "nowhere", status=2).stderr)
 

@@ -15,7 +15,7 @@ from tests.snapshots import Snapshot
 
 
 @pytest.mark.parametrize(
-    ("words", "kept", "much"),
+    ("words", "rest", "level"),
     [
         ("bench p2p", "bench p2p", 0),
         ("-v bench p2p", "bench p2p", 1),
@@ -29,18 +29,18 @@ from tests.snapshots import Snapshot
         ("-q run mine -- grep -v x", "run mine -- grep -v x", -1),
     ],
 )
-def test_the_flags_may_come_anywhere_before_two_dashes(words: str, kept: str, much: int) -> None:
-    assert take_flags(words.split()) == (kept.split(), much)
+def test_the_flags_may_come_anywhere_before_two_dashes(words: str, rest: str, level: int) -> None:
+    assert take_flags(words.split()) == (rest.split(), level)
 
 
 def test_quiet_shows_results_and_errors_only(
     snapshot: Snapshot, typed: Typed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = typed("-q ls")
+    result = typed("-q ls")
     console().print("how far it is")
     console(quiet=False).print("the answer")
 
-    assert (shown[0], shown[2]) == (0, "")
+    assert (result[0], result[2]) == (0, "")
     assert capsys.readouterr().out == "the answer\n"
     snapshot(typed("-q status nosuch")[2])
 
@@ -59,10 +59,10 @@ def test_a_log_file_has_the_command_and_every_step(
 ) -> None:
     monkeypatch.setenv("CLUSTER_LOG", str(home / "log"))
     _, out, err = typed("up mine")
-    said = (home / "log").read_text()
+    text = (home / "log").read_text()
 
-    assert "INFO cluster: cluster up mine" in said
-    assert "INFO cluster.core.state.journal: mine: " in said
+    assert "INFO cluster: cluster up mine" in text
+    assert "INFO cluster.core.state.journal: mine: " in text
     assert "cluster.core.state.journal" not in out + err
 
 
@@ -70,10 +70,10 @@ def test_a_log_file_that_cannot_be_written_is_refused(
     typed: Typed, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLUSTER_LOG", str(home / "nowhere" / "log"))
-    status, _, said = typed("up mine")
+    status, _, error = typed("up mine")
 
     assert status == 2
-    assert os.strerror(errno.ENOENT) in said
-    assert "unset CLUSTER_LOG" in said
+    assert os.strerror(errno.ENOENT) in error
+    assert "unset CLUSTER_LOG" in error
     monkeypatch.delenv("CLUSTER_LOG")
     assert answer("ls") == [], "nothing was made"

@@ -36,18 +36,18 @@ def test_two_slow_runs_are_an_alarm_and_one_is_watched(root: Path) -> None:
     words = ("watch", "old", "--runs", str(root))
     steady = json.loads(command(*words, "--json").stdout)
     add_run(root, 12, 1.25)
-    one = json.loads(command(*words, "--json").stdout)
+    first = json.loads(command(*words, "--json").stdout)
     add_run(root, 13, 1.251)
-    two = json.loads(command(*words, "--json", status=3).stdout)
-    shown = command(*words, status=3).stdout
+    second = json.loads(command(*words, "--json", status=3).stdout)
+    output = command(*words, status=3).stdout
 
-    assert {each["state"] for each in steady} == {"steady"}
-    assert {each["state"] for each in one} == {"watch"}
-    assert {each["state"] for each in two} == {"alarm"}
-    (change,) = two[0]["changes"]
+    assert {series["state"] for series in steady} == {"steady"}
+    assert {series["state"] for series in first} == {"watch"}
+    assert {series["state"] for series in second} == {"alarm"}
+    (change,) = second[0]["changes"]
     assert change["run"] == "20261113T120000Z-p2p"
     assert change["point"]["after"] / change["point"]["before"] == pytest.approx(1.25, abs=0.01)
-    assert "env:NCCL_ALGO: - -> Ring" in shown
+    assert "env:NCCL_ALGO: - -> Ring" in output
 
 
 def test_too_few_runs_say_so(snapshot: Snapshot, tmp_path: Path) -> None:

@@ -27,10 +27,10 @@ PROMTOOL = shutil.which("promtool", path=f"{Path(sys.executable).parent}:{os.env
 
 
 def add(*words: str, every: str = "6h", bench: str = P2P, status: int = 0) -> str:
-    done = command(
+    result = command(
         "watch", "add", "w", "--every", every, "--bench", bench, *ANY, *words, status=status
     )
-    return done.stdout if status == 0 else done.stderr
+    return result.stdout if status == 0 else result.stderr
 
 
 def outcomes() -> list[tuple[str, str]]:
@@ -69,12 +69,12 @@ def test_runs_that_overlap_or_were_killed_measure_once(snapshot: Snapshot) -> No
     first = subprocess.Popen([COMMAND, "watch", "run", "w"], stdout=subprocess.DEVNULL)
     folder = Path(os.environ["CLUSTER_RUNS"]) / "w"
     until(lambda: any('"running"' in p.read_text() for p in folder.glob("*/run.json")), "a run")
-    beside = command("watch", "run", "w").stdout
+    output = command("watch", "run", "w").stdout
     first.send_signal(signal.SIGKILL)
     first.wait()
     still = command("watch", "run", "w").stdout
 
-    snapshot(beside)
+    snapshot(output)
     snapshot(still)
     command("down", "w", "-y")
     add()
@@ -92,7 +92,7 @@ def test_a_failure_is_noted_and_tried_again(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ({"every": "5s"}, "shorter than a minute"),
         ({"every": "soon"}, "'soon' is not a duration"),
@@ -103,8 +103,8 @@ def test_a_failure_is_noted_and_tried_again(snapshot: Snapshot) -> None:
         ({"bench": "p2p x"}, "Leave NAME out of --bench"),
     ],
 )
-def test_what_a_timer_could_not_repeat_is_refused(words: dict[str, str], said: str) -> None:
-    assert said in add(status=2, **words)
+def test_what_a_timer_could_not_repeat_is_refused(words: dict[str, str], message: str) -> None:
+    assert message in add(status=2, **words)
     assert not Path(os.environ["CLUSTER_RUNS"], "w").exists()
 
 
@@ -113,15 +113,15 @@ def test_an_unknown_kind_of_timer_is_refused(snapshot: Snapshot) -> None:
 
 
 def test_units_of_systemd_are_valid_and_run_this_command(tmp_path: Path) -> None:
-    said = add("--timer", "systemd", every="90min")
-    service, timer = said[said.index("[Unit]") : said.index("\nThen type")].rsplit("\n# /", 1)
+    text = add("--timer", "systemd", every="90min")
+    service, timer = text[text.index("[Unit]") : text.index("\nThen type")].rsplit("\n# /", 1)
     timer = timer[timer.index("[Unit]") :]
     (tmp_path / "cluster-watch-w.service").write_text(service)
     (tmp_path / "cluster-watch-w.timer").write_text(timer)
 
     assert "OnUnitActiveSec=5400s" in timer
-    assert f"{COMMAND} watch run w --runs {os.environ['CLUSTER_RUNS']}" in said
-    assert f"CLUSTER_STATE={os.environ['CLUSTER_STATE']}" in said
+    assert f"{COMMAND} watch run w --runs {os.environ['CLUSTER_RUNS']}" in text
+    assert f"CLUSTER_STATE={os.environ['CLUSTER_STATE']}" in text
     assert ignored_by_systemd(tmp_path / "cluster-watch-w.timer") == ""
     assert ignored_by_systemd(tmp_path / "cluster-watch-w.service") == ""
 
@@ -173,19 +173,19 @@ def test_nothing_is_installed_and_removing_says_what_to_type(tmp_path: Path) -> 
     command("watch", "run", "w", status=2)
 
 
-def event(at: float, *runs: str) -> WatchEvent:
-    return WatchEvent(at=at, outcome="measured", runs=runs)
+def event(time: float, *runs: str) -> WatchEvent:
+    return WatchEvent(at=time, outcome="measured", runs=runs)
 
 
 def test_a_clock_that_jumps_neither_skips_for_ever_nor_mixes_the_order(tmp_path: Path) -> None:
     watch = watches.Watch(name="w", every=3600.0, bench=("p2p",), at=0.0)
-    known = [event(7000.0, "20260103"), event(100.0, "20260101"), event(200.0, "20260104")]
+    events = [event(7000.0, "20260103"), event(100.0, "20260101"), event(200.0, "20260104")]
     folders = [tmp_path / f"2026010{day}" for day in range(5)]
 
     assert why_not_due(watch, [event(9000.0)], 50.0) == ""
     assert why_not_due(watch, [event(9000.0)], 9000.0 + 3200) != ""
     assert why_not_due(watch, [event(9000.0)], 9000.0 + 3300) == ""
-    assert [f.name[-1] for f in in_order(folders, known)] == ["0", "2", "3", "1", "4"]
+    assert [f.name[-1] for f in in_order(folders, events)] == ["0", "2", "3", "1", "4"]
 
 
 def test_a_log_that_was_cut_off_is_continued(tmp_path: Path) -> None:
@@ -217,16 +217,16 @@ def test_a_full_disk_is_said(snapshot: Snapshot) -> None:
     root = Path(os.environ["CLUSTER_RUNS"])
     watches.note(root, "w", event(time.time(), "a"))
     limited = f"ulimit -f 0; exec {COMMAND} watch run w"
-    said = run("sh", "-c", limited, status=1).stderr
+    message = run("sh", "-c", limited, status=1).stderr
 
-    snapshot(said)
+    snapshot(message)
     assert [e.runs for e in watches.events(root, "w")] == [("a",)]
 
 
 def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(
     snapshot: Snapshot, tmp_path: Path
 ) -> None:
-    told, text = tmp_path / "told", tmp_path / "cluster.prom"
+    log, text = tmp_path / "told", tmp_path / "cluster.prom"
     for number in range(16):
         add_run(tmp_path, number, 1 + 0.002 * (number * 7 % 5))
     watch = watches.Watch(
@@ -235,7 +235,7 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(
         bench=("p2p",),
         at=0.0,
         prometheus=str(text),
-        on_change=f'echo "$CLUSTER_WATCH: $CLUSTER_CHANGE" >> {told}; [ -e {tmp_path}/ok ]',
+        on_change=f'echo "$CLUSTER_WATCH: $CLUSTER_CHANGE" >> {log}; [ -e {tmp_path}/ok ]',
     )
     watches.add(tmp_path, watch)
     states = []
@@ -247,12 +247,12 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(
             (tmp_path / "ok").touch()
 
     assert states == [0, 3, 3, 3]
-    lines = [line for line in told.read_text().splitlines() if line.startswith("old: ")]
+    lines = [line for line in log.read_text().splitlines() if line.startswith("old: ")]
     assert len(lines) == 2 * 2  # two series, and the first attempt to tell of each failed
     snapshot(lines[0])
-    shown = text.read_text()
-    assert 'cluster_watch_state{cluster="old",metric="latency",' in shown
-    assert shown.count("# TYPE cluster_watch_state gauge") == 1
+    metrics = text.read_text()
+    assert 'cluster_watch_state{cluster="old",metric="latency",' in metrics
+    assert metrics.count("# TYPE cluster_watch_state gauge") == 1
 
 
 @pytest.mark.skipif(
@@ -262,10 +262,10 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(
 def test_promtool_accepts_the_file_whatever_the_names_are(tmp_path: Path) -> None:
     for number in range(3):
         add_run(tmp_path, number, 1.0)
-    found = [
-        msgspec.structs.replace(each, cluster='a "b" \\ c\nd', params={**each.params, "x": "µ{}=,"})
-        for each in cluster.watch("old", runs=tmp_path)
+    rows = [
+        msgspec.structs.replace(row, cluster='a "b" \\ c\nd', params={**row.params, "x": "µ{}=,"})
+        for row in cluster.watch("old", runs=tmp_path)
     ]
 
-    assert len(found) > 1
-    run(str(PROMTOOL), "check", "metrics", input=watch_command.prometheus_text(found))
+    assert len(rows) > 1
+    run(str(PROMTOOL), "check", "metrics", input=watch_command.prometheus_text(rows))

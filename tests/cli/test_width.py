@@ -61,8 +61,8 @@ def runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run("import", str(log), "--name", name)
         run("import", str(log), "--name", "several")
     for path in runs_folder().glob("several/*/run.json"):
-        written = msgspec.json.decode(path.read_bytes())
-        path.write_bytes(msgspec.json.encode({**written, "launch_of": "1"}))
+        record = msgspec.json.decode(path.read_bytes())
+        path.write_bytes(msgspec.json.encode({**record, "launch_of": "1"}))
 
 
 def numbers(text: str) -> set[str]:
@@ -97,7 +97,7 @@ def test_lines_fit_and_numbers_stay_whole(
     run(*words)
     whole = numbers(capsys.readouterr().out)
     for width in (40, 80, 120, 200):
-        for module in [one for name, one in sys.modules.items() if name.startswith("cluster.cli.")]:
+        for module in [mod for name, mod in sys.modules.items() if name.startswith("cluster.cli.")]:
             if hasattr(module, "screen_width"):
                 monkeypatch.setattr(module, "screen_width", lambda width=width: width)
         if width >= 80:
@@ -133,12 +133,12 @@ def test_runs_at_80_columns_show_what_of_and_the_verdict_in_colour(
     (home / name).write_bytes((LOGS / "nccl_tests.hopper.txt").read_bytes())
     run("judge", name, "--keep")
     coloured, plain = on_terminal(80, "runs", colour=True), on_terminal(80, "runs")
-    of = plain.splitlines()[1].index(" of") + 1
+    column = plain.splitlines()[1].index(" of") + 1
 
     assert "\x1b[1;33mLOW\x1b[0m" in coloured
     assert "\x1b" not in plain
     assert all(part in plain for part in (" age ", " busbw ", " 265.9 GB/s ", " LOW "))
-    assert name in "".join(line[of:].strip() for line in plain.splitlines())
+    assert name in "".join(line[column:].strip() for line in plain.splitlines())
 
 
 @pytest.mark.usefixtures("tools")
@@ -151,9 +151,9 @@ def test_jobs_at_80_columns_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         for state, end in ends.items():
             c.start(line + end, name=f"{state}-{'x' * (39 - len(state))}")
         until(lambda: [job.state for job in c.jobs.values()] == [*ends], "the states")
-        shown = on_terminal(80, "jobs", c.name)
+        output = on_terminal(80, "jobs", c.name)
 
-    _, head, _, *rows = shown.partition("\n\nNote: Not shown")[0].splitlines()
+    _, head, _, *rows = output.partition("\n\nNote: Not shown")[0].splitlines()
     column = head.index("command")
     assert max(map(len, rows)) <= 80
     assert " ".join(row[column:].strip() for row in rows) == " ".join(
@@ -183,12 +183,12 @@ def on_terminal(width: int, *words: str, colour: bool = False) -> str:
     environment = {**os.environ, "NO_COLOR": "" if colour else "1"}
     with subprocess.Popen([COMMAND, *words], stdout=terminal, env=environment) as process:
         os.close(terminal)
-        shown = b""
+        output = b""
         while piece := _read(controller):
-            shown += piece
+            output += piece
     os.close(controller)
     assert process.returncode == 0
-    text = shown.decode().replace("\r\n", "\n")
+    text = output.decode().replace("\r\n", "\n")
     return text if colour else re.sub(r"\x1b\[[01]m", "", text)
 
 
@@ -201,11 +201,9 @@ def _read(controller: int) -> bytes:
 
 def test_lists_of_errors_break_after_commas_and_commands_stay_whole() -> None:
     command = "cluster bench p2p mine --provider ssh --option hosts=a"
-    broken = break_lists(
-        f"There are: {', '.join(f'name{n}' for n in range(9))}\nType: {command}", 30
-    )
+    text = break_lists(f"There are: {', '.join(f'name{n}' for n in range(9))}\nType: {command}", 30)
 
-    assert broken.splitlines() == [
+    assert text.splitlines() == [
         "There are: name0, name1,",
         "name2, name3, name4, name5,",
         "name6, name7, name8",
