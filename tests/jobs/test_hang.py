@@ -51,8 +51,8 @@ while True:
 
 @pytest.fixture
 def c() -> Iterator[Cluster]:
-    with cluster.launch("hangs", provider="local", hosts=1) as made:
-        yield made
+    with cluster.launch("hangs", provider="local", hosts=1) as handle:
+        yield handle
 
 
 @pytest.fixture(params=["slurm", "ssh", "kubernetes"])
@@ -68,11 +68,11 @@ def far(
     else:
         friend = befriend(request.getfixturevalue("sshd"), home)
         options = {"hosts": friend, "trust": "first-use", "bin": str(Path(sys.executable).parent)}
-    with cluster.launch("far", provider=request.param, hosts=1, options=options) as made:
-        yield made
+    with cluster.launch("far", provider=request.param, hosts=1, options=options) as handle:
+        yield handle
 
 
-def start(c: Cluster, library: Path, what: str) -> Job:
+def start(c: Cluster, library: Path, case: str) -> Job:
     """Start two ranks, and wait until both have entered the sixth all-reduce, or one of them."""
     c.hosts[0].write(PROGRAM, "hang.py")
     folder = Path(c.hosts[0].run("pwd").stdout.strip())
@@ -83,29 +83,29 @@ def start(c: Cluster, library: Path, what: str) -> Job:
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         **{f"OMPI_MCA_{name}": value for name, value in IDLE.items()},
     }
-    job = c.start([*words, sys.executable, "hang.py", what], name=what, env=env)
+    job = c.start([*words, sys.executable, "hang.py", case], name=case, env=env)
     until(lambda: len(list(folder.glob("mpi_calls.?"))) == 2, "both ranks call MPI")
     return job
 
 
 @pytest.mark.parametrize(
-    ("what", "kind"),
+    ("case", "kind"),
     [("sleeps", "rank_absent"), ("reads", "rank_absent"), ("stopped", "process_stopped")],
 )
-def test_the_rank_that_the_others_wait_for(c: Cluster, library: Path, what: str, kind: str) -> None:
-    start(c, library, what)
+def test_the_rank_that_the_others_wait_for(c: Cluster, library: Path, case: str, kind: str) -> None:
+    start(c, library, case)
 
-    def asked() -> object:
-        found = answer("hang", c.name, what, status=None)
-        return found if found["answer"]["verdict"] == "hung" else None
+    def look() -> object:
+        result = answer("hang", c.name, case, status=None)
+        return result if result["answer"]["verdict"] == "hung" else None
 
-    found = until(asked, "the wait is long")
-    cause = found["answer"]["cause"]
+    result = until(look, "the wait is long")
+    cause = result["answer"]["cause"]
     assert cause["kind"] == kind
-    assert [one["rank"] for one in cause["stragglers"]] == [1]
+    assert [straggler["rank"] for straggler in cause["stragglers"]] == [1]
     assert cause["stuck"]["name"] == "MPI_Allreduce"
     assert cause["stuck"]["waiting"] == [0]
-    assert (Path(found["evidence"]) / "answer.json").exists()
+    assert (Path(result["evidence"]) / "answer.json").exists()
 
 
 def test_a_job_on_other_hosts(far: Cluster, library: Path) -> None:
@@ -113,22 +113,22 @@ def test_a_job_on_other_hosts(far: Cluster, library: Path) -> None:
     start(far, library, "stopped")
 
     def hung() -> Any:
-        found = answer("hang", far.name, "stopped", status=None)
-        return found["answer"]["cause"] if found["answer"]["verdict"] == "hung" else None
+        result = answer("hang", far.name, "stopped", status=None)
+        return result["answer"]["cause"] if result["answer"]["verdict"] == "hung" else None
 
     cause = until(hung, "it is stopped")
     assert (cause["kind"], cause["confidence"]) == ("process_stopped", "certain")
-    assert [one["rank"] for one in cause["stragglers"]] == [1]
+    assert [straggler["rank"] for straggler in cause["stragglers"]] == [1]
     assert (cause["stuck"]["name"], cause["stuck"]["waiting"]) == ("MPI_Allreduce", [0])
     far.jobs["stopped"].stop()
 
 
 def test_a_job_that_goes_on_is_not_hung(c: Cluster, library: Path) -> None:
     job = start(c, library, "nothing")
-    found, _ = job.look_for_hang()
+    hang, _ = job.look_for_hang()
 
-    assert found.verdict == "slow"
-    assert found.rate > 1
+    assert hang.verdict == "slow"
+    assert hang.rate > 1
 
 
 TORCH = """
@@ -157,11 +157,11 @@ def test_a_job_without_a_line_is_ended_with_the_answer() -> None:
     with cluster.launch("quiet", provider="local", hosts=2) as c:
         c.hosts.write(STUCK, "stuck.py")
         job = c.start("python3 stuck.py", name="stuck", hang_after=3, grace=1)
-        with pytest.raises(ClusterError) as ended:
+        with pytest.raises(ClusterError) as error:
             job.wait(timeout=60)
 
         assert job.state == "stopped"
-        assert "3 s" in str(ended.value)
+        assert "3 s" in str(error.value)
         stacks = sorted(Path(job.record.folder).glob("hang/*/2/1.*/stack_rank1.txt"))
         assert " in load" in stacks[0].read_text()
         states = stacks[0].parent / "processes.json"
@@ -185,19 +185,19 @@ def test_a_rank_of_torch_that_is_late() -> None:
         c.hosts.write(TORCH, "late.py")
         job = c.start([python, "late.py"], name="late", hang_after=600)
         until(lambda: _frames(job), "rank 1 sleeps, and the others wait")
-        found, _ = job.look_for_hang()
+        hang, _ = job.look_for_hang()
 
-        assert found.cause is not None
-        assert [one.rank for one in found.cause.stragglers] == [1]
-        assert found.cause.stuck is not None
-        assert (found.cause.stuck.name, found.cause.stuck.waiting) == ("all_reduce", (0, 2))
+        assert hang.cause is not None
+        assert [straggler.rank for straggler in hang.cause.stragglers] == [1]
+        assert hang.cause.stuck is not None
+        assert (hang.cause.stuck.name, hang.cause.stuck.waiting) == ("all_reduce", (0, 2))
 
 
 def _frames(job: Job) -> bool:
     """Tell whether the ranks have come to where they stay."""
-    found, evidence = job.look_for_hang()
+    hang, evidence = job.look_for_hang()
     texts = [path.read_text() for path in evidence.glob("2/*/stack_rank?.txt")]
-    return len(found.ranks) == 3 and sum("all_reduce" in text for text in texts) == 2
+    return len(hang.ranks) == 3 and sum("all_reduce" in text for text in texts) == 2
 
 
 class OneAnswer:
@@ -263,15 +263,15 @@ def test_only_a_host_that_does_not_answer_makes_its_ranks_unreachable(
     tmp_path: Path, answers: tuple[Completed | ClusterError, ...], absent: dict[int, str]
 ) -> None:
     """By how the others have their ranks; one that was there at the first look is gone."""
-    named = {f"{number}.mpi": answer for number, answer in enumerate(answers)}
-    shells: Any = {name: OneAnswer(answer) for name, answer in named.items()}
-    machines: Any = {name: SimpleNamespace(bin="bin") for name in named}
+    by_name = {f"{number}.mpi": answer for number, answer in enumerate(answers)}
+    shells: Any = {name: OneAnswer(answer) for name, answer in by_name.items()}
+    machines: Any = {name: SimpleNamespace(bin="bin") for name in by_name}
 
-    look_on(shells, machines, dict.fromkeys(named, "folder"), tmp_path)
+    look_on(shells, machines, dict.fromkeys(by_name, "folder"), tmp_path)
 
     snapshots, unread = read_dumps([*(tmp_path / "hang").glob("*/absent")])
     assert not unread
-    states = {one.rank: (one.state, one.host, one.pid) for one in snapshots}
+    states = {snap.rank: (snap.state, snap.host, snap.pid) for snap in snapshots}
     assert states == {
         rank: ("unreachable", host, 0) if host else ("gone", "n", 7)
         for rank, host in absent.items()

@@ -36,8 +36,8 @@ pytestmark = pytest.mark.usefixtures("tools")
 
 @pytest.fixture
 def c() -> Iterator[Cluster]:
-    with cluster.launch("jobs", provider="local", hosts=3) as made:
-        yield made
+    with cluster.launch("jobs", provider="local", hosts=3) as handle:
+        yield handle
 
 
 def texts(job: Job) -> list[tuple[int, str, str]]:
@@ -46,15 +46,15 @@ def texts(job: Job) -> list[tuple[int, str, str]]:
 
 def alive(word: str) -> list[int]:
     """Find the processes whose command line has a word of its own."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
         if word.encode() in words:
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids
 
 
 def supervisor(job: Job, rank: int = 0) -> int:
@@ -124,21 +124,21 @@ def test_a_command_that_fails_raises_one_error_that_lists_the_hosts(c: Cluster) 
     errors = failed.value.exceptions
     assert [isinstance(error, JobError) and error.stderr for error in errors] == ["why"] * 3
     assert isinstance(failed.value, cluster.ClusterError)
-    assert {done.status for done in c.run("exit 7", check=False).values()} == {7}
+    assert {result.status for result in c.run("exit 7", check=False).values()} == {7}
 
 
 def test_what_a_line_leaves_in_the_background_is_not_waited_for(c: Cluster) -> None:
-    began = time.monotonic()
-    done = c.hosts[0].run("sleep 30.5 & echo started")
+    start = time.monotonic()
+    result = c.hosts[0].run("sleep 30.5 & echo started")
 
-    assert done.stdout == "started\n"
-    assert time.monotonic() - began < 20
+    assert result.stdout == "started\n"
+    assert time.monotonic() - start < 20
 
 
 def test_several_jobs_at_once_each_know_themselves(c: Cluster) -> None:
     line = "echo $CLUSTER_JOB $RANK/$WORLD_SIZE $LOCAL_RANK $CLUSTER_HEAD_IP $MASTER_PORT"
     jobs = [c.start(f"{line}; echo end >&2", name=name) for name in ("a", "b")]
-    one = c.hosts[2].start(line, name="c", env={"CLUSTER_JOB": "own"})
+    third = c.hosts[2].start(line, name="c", env={"CLUSTER_JOB": "own"})
 
     for port, job in enumerate(jobs, 29500):
         job.wait()
@@ -150,15 +150,15 @@ def test_several_jobs_at_once_each_know_themselves(c: Cluster) -> None:
                 (rank, "stdout", f"{job.name} {rank}/3 0 127.0.0.1 {port}"),
             )
         ]
-    one.wait()
-    assert texts(one) == [(0, "stdout", "own 0/1 0 127.0.0.1 29502")]
+    third.wait()
+    assert texts(third) == [(0, "stdout", "own 0/1 0 127.0.0.1 29502")]
     assert {name: job.state for name, job in c.jobs.items()} == {
         "a": "done",
         "b": "done",
         "c": "done",
     }
-    kept = Path(one.record.folder)
-    assert {path.name for path in kept.iterdir()} == {
+    folder = Path(third.record.folder)
+    assert {path.name for path in folder.iterdir()} == {
         "2.mpi.jobs.output",
         "job.json",
         "states.json",
@@ -176,11 +176,11 @@ job.stop()
 print(job.state)
 """
     until(lambda: len(list(c.jobs["long"].lines(follow=False))) == 2, "both lines")
-    printed = run(sys.executable, "-c", program).stdout.splitlines()
+    lines = run(sys.executable, "-c", program).stdout.splitlines()
 
-    assert printed[0] == "running echo there; sleep 300"
-    assert sorted(printed[1:3]) == ["1.mpi.jobs there", "2.mpi.jobs there"]
-    assert printed[3] == "stopped"
+    assert lines[0] == "running echo there; sleep 300"
+    assert sorted(lines[1:3]) == ["1.mpi.jobs there", "2.mpi.jobs there"]
+    assert lines[3] == "stopped"
     assert c.jobs["long"].state == "stopped"
 
 
@@ -234,7 +234,7 @@ def test_an_empty_command_is_refused(
 
 @pytest.mark.parametrize("verb", ["run", "start"])
 @pytest.mark.parametrize(
-    ("options", "what"),
+    ("options", "message"),
     [
         ({"command": "true\0"}, "cannot hold a NUL byte"),
         ({"command": "true", "env": {"A": "\0"}}, "cannot hold a NUL byte"),
@@ -247,16 +247,16 @@ def test_an_empty_command_is_refused(
     ],
 )
 def test_what_no_host_can_run_is_refused(
-    c: Cluster, verb: str, options: dict[str, Any], what: str
+    c: Cluster, verb: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ClusterError) as refused:
         getattr(c.hosts[2], verb)(**options)
-    assert what in str(refused.value)
+    assert message in str(refused.value)
     assert sessions() == []
 
 
 @pytest.mark.parametrize(
-    ("options", "what"),
+    ("options", "message"),
     [
         ({"command": "echo \udcff"}, "not UTF-8"),
         ({"command": "true", "env": {"A": "\udcff"}}, "not UTF-8"),
@@ -265,8 +265,8 @@ def test_what_no_host_can_run_is_refused(
         ({"command": "true", "hang_after": 0}, "hang_after is 0"),
     ],
 )
-def test_what_no_job_can_have_is_refused(c: Cluster, options: dict[str, Any], what: str) -> None:
-    with pytest.raises(SpecError, match=what):
+def test_what_no_job_can_have_is_refused(c: Cluster, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         c.start(**options)
     assert list(c.jobs) == []
 
@@ -294,11 +294,11 @@ def test_the_newest_job_is_the_default_and_those_that_run_are_said(c: Cluster) -
     part = c.hosts[1:].start("test $RANK = 1 && echo here && exit 3; sleep 300", name="part")
     until(lambda: part.state == "failed", "its task fails")
     assert command("logs", c.name).stdout == "2.mpi.jobs: here\n"
-    shown = command("status", c.name).stdout
-    assert "failed, 1 running" in shown
+    output = command("status", c.name).stdout
+    assert "failed, 1 running" in output
     assert Path(command("fetch", c.name).stdout.strip(), "2.mpi.jobs.output").exists()
     part.stop()
-    assert [one["status"] for one in answer("ls")] == ["running"]
+    assert [row["status"] for row in answer("ls")] == ["running"]
     assert "cluster wait jobs long" in command("fetch", c.name, "long", status=2).stderr
 
 
@@ -412,9 +412,9 @@ def test_a_killed_supervisor_loses_the_job_and_leaves_no_process(c: Cluster) -> 
     os.kill(supervisor(job), signal.SIGKILL)
     until(lambda: job.state == "lost" and not alive("9876.5") and not alive("9877.5"), "their end")
 
-    with pytest.raises(JobError) as lost:
+    with pytest.raises(JobError) as error:
         job.wait()
-    assert lost.value.stdout == "before"
+    assert error.value.stdout == "before"
 
 
 def test_a_killed_supervisor_and_a_killed_tmux_server_are_found_by_down(c: Cluster) -> None:
@@ -452,12 +452,12 @@ def test_of_too_much_output_the_oldest_lines_go_and_that_is_said(c: Cluster) -> 
     parts = Path(task.folder).glob("output.*")
     assert sum(part.stat().st_size for part in parts) < 3 << 19
     lines = [*cluster.attach("jobs").jobs["much"].lines()]
-    kept = [line.text for line in lines[1:]]
+    newest = [line.text for line in lines[1:]]
 
     assert lines[0].stream == "stderr"
     assert int(lines[0].text.split()[0]) > 7 << 20
-    assert kept == [f"line {n}" for n in range(300_000 - len(kept), 300_000)]
-    assert len(kept) > 20_000
+    assert newest == [f"line {n}" for n in range(300_000 - len(newest), 300_000)]
+    assert len(newest) > 20_000
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
@@ -498,8 +498,8 @@ def test_times_of_a_host_whose_clock_is_wrong_are_those_of_this_machine() -> Non
     now = time.time()
     task = Task(host="h", rank=0, folder="f", session="s")
     for wrong in (-3600.0, 3600.0):
-        sent = TaskOutput(text=f"{now - 5 + wrong:.6f} o words\n", end=9, now=now + wrong)
-        (line,) = arrived(sent, task)
+        output = TaskOutput(text=f"{now - 5 + wrong:.6f} o words\n", end=9, now=now + wrong)
+        (line,) = arrived(output, task)
         assert line.at == pytest.approx(now - 5, abs=2)
 
 
@@ -520,15 +520,15 @@ def test_what_sleeps_uninterruptibly_outlives_a_stop_and_is_named(
         job = c.start(f"touch {folder}/file", hosts=c.hosts[0], name="held", grace=0.1)
         until(lambda: [pid for pid in alive(f"{folder}/file") if is_held(pid)], "it sleeps")
         job.stop()
-        held = [pid for pid in alive(f"{folder}/file") if is_held(pid)]
+        pids = [pid for pid in alive(f"{folder}/file") if is_held(pid)]
         (state,) = job.ended()
     finally:
         run("fsfreeze", "-u", str(folder))
         run("umount", "--lazy", str(folder))
 
     assert state.end is not None
-    assert (state.state, held) == ("stopped", held[:1])
-    assert f"touch ({held[0]})" in state.end.reason
+    assert (state.state, pids) == ("stopped", pids[:1])
+    assert f"touch ({pids[0]})" in state.end.reason
 
 
 def is_held(pid: int) -> bool:
@@ -556,9 +556,9 @@ def test_waiting_for_a_port_and_a_file_ends_when_the_job_does(c: Cluster) -> Non
     server.wait_for_file("ready")
     with pytest.raises(Timeout):
         server.wait_for_file("never", timeout=0.1)
-    ended = c.hosts[0].start("sleep 0.2; exit 3", name="ended")
+    job = c.hosts[0].start("sleep 0.2; exit 3", name="ended")
     with pytest.raises(JobError) as failed:
-        ended.wait_for_port(48766)
+        job.wait_for_port(48766)
     assert "3" in failed.value.what
 
 
@@ -582,8 +582,8 @@ def test_the_commands_do_the_same(snapshot: Snapshot, c: Cluster) -> None:
     line = "echo $A; sleep 0.1; exit 3"
     words = ("--on", "1:", "--job", "w", "--env", "A=b c", "--detach", "--", line)
     snapshot(command("run", c.name, *words).stdout)
-    printed = command("logs", c.name, "w", "-f").stdout
-    assert sorted(printed.splitlines()) == ["1.mpi.jobs: b c", "2.mpi.jobs: b c"]
+    output = command("logs", c.name, "w", "-f").stdout
+    assert sorted(output.splitlines()) == ["1.mpi.jobs: b c", "2.mpi.jobs: b c"]
     assert command("wait", c.name, "w", status=3).stdout == ""
     (row,) = json.loads(command("status", c.name, "--json").stdout)
     assert (row["name"], row["state"], row["exit_status"]) == ("w", "failed", 3)
@@ -666,12 +666,12 @@ def test_sixteen_hosts_that_print_much_keep_their_newest_lines() -> None:
         job = c.start(["python3", "-c", program], name="much", most_output=1 << 20)
         job.wait()
         states = job.states()
-        kept = {
+        paths = {
             task.host: Path(job.record.folder, f"{task.host}.output") for task in job.record.tasks
         }
 
-        assert len(states) == len(kept) == 16
-        for host, path in kept.items():
+        assert len(states) == len(paths) == 16
+        for host, path in paths.items():
             state = states[host]
             assert isinstance(state, TaskState)
             assert state.end is not None

@@ -43,23 +43,23 @@ def test_groups_are_selected_and_set_up_once_for_each_content(
     assert answer("ls") == []
     with pytest.raises(JobError):
         cluster.launch("new", groups={"ps": cluster.Group(hosts=1)}, setup="false", keep=True)
-    with attach("new") as kept:
-        assert kept.hosts.names == ("0.ps.new",)
+    with attach("new") as handle:
+        assert handle.hosts.names == ("0.ps.new",)
     script = tmp_path / "setup.sh"
     script.write_text("false")
     command("up", "new", "--hosts", "1", "--setup", str(script), "--keep", status=1)
-    assert [each["name"] for each in answer("ls")] == ["new"]
+    assert [row["name"] for row in answer("ls")] == ["new"]
     command("down", "new")
 
 
 @pytest.mark.usefixtures("tools")
 def test_a_launch_file_is_launched_once_and_then_found_as_it_is() -> None:
-    shown = json.loads(command("launch", str(EXAMPLE), "--dry-run", "--json").stdout)
+    plan = json.loads(command("launch", str(EXAMPLE), "--dry-run", "--json").stdout)
     assert answer("ls") == []
-    assert "work" in shown["steps"][-1]
+    assert "work" in plan["steps"][-1]
     first = json.loads(command("launch", str(EXAMPLE), "--json").stdout)
     again = json.loads(command("launch", str(EXAMPLE), "--json").stdout)
-    starts = [[job["at"] for job in made["jobs"]][:2] for made in (first, again)]
+    starts = [[job["at"] for job in record["jobs"]][:2] for record in (first, again)]
     assert starts[0] == starts[1]
     c = attach("fit")
     c.jobs["work"].wait(120)
@@ -105,10 +105,10 @@ def test_a_file_that_is_fetched_and_ended_leaves_its_results_and_nothing_else(
     path = tmp_path / "once.toml"
     path.write_text(ONCE)
     steps = read_launch_file(path).steps()
-    done = command("launch", str(path), status=1)
+    result = command("launch", str(path), status=1)
 
     assert [step.kind for step in steps] == ["job", "job", "wait", "fetch", "down"]
-    snapshot(done.stderr)
+    snapshot(result.stderr)
     ranks = {f.parent.name: f.read_text() for f in (tmp_path / "results").glob("*/rank")}
     assert ranks == {"1.worker.once": "0\n", "2.worker.once": "1\n"}
     assert answer("ls") == []
@@ -142,19 +142,19 @@ def test_ctrl_c_while_a_job_waits_for_another_leaves_the_cluster_up(tmp_path: Pa
         return {row["name"]: row["state"] for row in answer("status", "two")}
 
     with Background("launch", str(path)) as launching:
-        until(lambda: "two" in {one["name"] for one in answer("ls")}, "the hosts")
+        until(lambda: "two" in {row["name"] for row in answer("ls")}, "the hosts")
         until(lambda: states() == {"first": "running"}, "the first job")
         os.killpg(launching.process.pid, signal.SIGINT)
-        status, printed = launching.end()
+        status, output = launching.end()
 
     assert status == 130
-    assert "cluster down two" in printed
+    assert "cluster down two" in output
     assert states() == {"first": "running"}
     command("down", "two")
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "hint"),
+    ("text", "message", "hint"),
     [
         ("name = mine", "is not TOML: Invalid value (at line 1, column 8)", "in quotes"),
         ("hosts = 2", "has no name", 'name = "mine"'),
@@ -182,11 +182,11 @@ def test_ctrl_c_while_a_job_waits_for_another_leaves_the_cluster_up(tmp_path: Pa
     ],
 )
 def test_what_is_wrong_in_a_launch_file_is_named(
-    tmp_path: Path, text: str, what: str, hint: str
+    tmp_path: Path, text: str, message: str, hint: str
 ) -> None:
     path = tmp_path / "a.toml"
     path.write_text(text)
     with pytest.raises(SpecError) as wrong:
         read_launch_file(path)
-    assert what in str(wrong.value)
+    assert message in str(wrong.value)
     assert hint in str(wrong.value)

@@ -58,7 +58,7 @@ class SpareProvider(LocalProvider, Replaces):
 LINE = 'echo "$CLUSTER_RESTART of $RANK: $(cat state)"; [ $CLUSTER_RESTART = 1 ] || exec sleep 300'
 
 
-def printed(job: Job) -> list[str]:
+def lines_of(job: Job) -> list[str]:
     return sorted(line.text for line in job.lines(follow=False))
 
 
@@ -73,19 +73,19 @@ def test_a_host_that_is_lost_is_replaced_and_the_job_starts_again_everywhere(
         c.hosts.write("checkpoint\n", "work/state")
         assert len(c.setup("echo ready > ready")) == len(c.setup("echo again >> ready")) == 3
         job = c.hosts.start(LINE, cwd="work", name="train", restarts=2, most_output=1 << 20)
-        until(lambda: len(printed(job)) == 3, "the first lines")
-        first, lost = job.record, c.machines[1]
-        Path(lost.bin, "python3").unlink()
+        until(lambda: len(lines_of(job)) == 3, "the first lines")
+        first, victim = job.record, c.machines[1]
+        Path(victim.bin, "python3").unlink()
         c.jobs["train"].wait()
 
         assert [machine.id for machine in c.machines] == ["0", "101", "2"]
         assert [host.read("ready") for host in c.hosts] == ["ready\nagain\n"] * 3
-        assert printed(c.jobs["train"]) == [f"1 of {rank}: checkpoint" for rank in range(3)]
+        assert lines_of(c.jobs["train"]) == [f"1 of {rank}: checkpoint" for rank in range(3)]
         (attempt,) = c.jobs["train"].record.attempts
         assert (attempt.at, attempt.folder) == (first.at, first.folder)
         assert (list(attempt.lost), attempt.replaced) == (["1.mpi.spare"], ("1.mpi.spare",))
-        kept = {path.name for path in Path(first.folder).glob("*.output")}
-        assert kept == {"0.mpi.spare.output", "2.mpi.spare.output"}
+        files = {path.name for path in Path(first.folder).glob("*.output")}
+        assert files == {"0.mpi.spare.output", "2.mpi.spare.output"}
 
 
 def test_what_runs_is_not_stopped_for_a_host_that_cannot_be_replaced(

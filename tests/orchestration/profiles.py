@@ -8,13 +8,13 @@ from cluster.logs.reader import read
 
 
 def profiles(folder: Path) -> dict[int, Profile]:
-    found = [r.detail for p in folder.glob("mpi_profile.*") for r in read([p.read_bytes()]).results]
-    return {detail.rank: detail for detail in found if isinstance(detail, Profile)}
+    items = [r.detail for p in folder.glob("mpi_profile.*") for r in read([p.read_bytes()]).results]
+    return {detail.rank: detail for detail in items if isinstance(detail, Profile)}
 
 
-def job(found: dict[int, Profile]) -> JobProfile:
-    (made,) = job_profiles([Source(job="x", profile=profile) for profile in found.values()])
-    return made
+def job(by_rank: dict[int, Profile]) -> JobProfile:
+    (result,) = job_profiles([Source(job="x", profile=profile) for profile in by_rank.values()])
+    return result
 
 
 def sums(profile: Profile) -> dict[str, tuple[int, int]]:

@@ -88,17 +88,17 @@ def test_in_python_a_known_difference_is_found() -> None:
     """Shared memory is several times faster than TCP through the loopback."""
     pair = trials("mca:btl=self,tcp|self,sm", "p2p")
     with cluster.launch("ab") as c:
-        ran = list(
+        launches = list(
             run_alternating(c.bench, "p2p", pair, metrics="latency", sizes="8", iterations=60)
         )
-        comparison = compare_conditions(pair, ran)
+        comparison = compare_conditions(pair, launches)
 
     [cell] = comparison.cells
     assert cell.verdict == "faster"
     assert cell.launches == (5, 5)
-    assert [trial.name for trial, _ in ran[:4]] == [pair[i].name for i in (0, 1, 1, 0)]
+    assert [trial.name for trial, _ in launches[:4]] == [pair[i].name for i in (0, 1, 1, 0)]
     assert {factor.name for factor in comparison.factors} >= {"condition", "mca:btl"}
-    record = ran[0][1].record
+    record = launches[0][1].record
     assert record.variables == {"OMPI_MCA_btl": "self,tcp"}
     assert "OMPI_MCA_btl=self,tcp" in record.command
 
@@ -108,13 +108,13 @@ def test_the_command_ends_in_verdicts_and_compare_repeats_them() -> None:
     plain = (ROOT / "tests" / "plain_run" / "measurements.jsonl").read_text()
     latency = [line for line in plain.splitlines(keepends=True) if '"latency"' in line]
     values = latency[0] + latency[0].replace('"size":8', '"size":65536')
-    asked = ("--provider=fake", "--ab", "env:NOBODY_READS_THIS=1,2", "--json")
+    options = ("--provider=fake", "--ab", "env:NOBODY_READS_THIS=1,2", "--json")
     with FakeHosts(jobs=[FakeJob(files={"measurements.0.jsonl": values})]) as hosts:
-        shown: Any = json.loads(run_here("bench", "p2p", *QUICK, *asked).stdout)
+        result: Any = json.loads(run_here("bench", "p2p", *QUICK, *options).stdout)
         assert list(hosts.made) == ["p2p"]
 
-    comparison = shown["comparison"]
-    assert len(shown["runs"]) == 10
+    comparison = result["comparison"]
+    assert len(result["runs"]) == 10
     assert [cell["params"]["size"] for cell in comparison["cells"]] == [8, 65536]
     assert all(cell["launches"] == [5, 5] for cell in comparison["cells"])
     assert all(cell["verdict"] == "equivalent" for cell in comparison["cells"])
@@ -126,13 +126,13 @@ def test_the_command_ends_in_verdicts_and_compare_repeats_them() -> None:
 
 @pytest.mark.usefixtures("tools")
 def test_variables_reach_every_rank() -> None:
-    done = command(*("bench", "p2p", *QUICK, "--mca", "btl=self,tcp", "--env", "OMP_NUM_THREADS=3"))
+    call = command(*("bench", "p2p", *QUICK, "--mca", "btl=self,tcp", "--env", "OMP_NUM_THREADS=3"))
     record = store.record(store.find(runs_folder(), "latest"))
 
-    assert "latency" in done.stdout
+    assert "latency" in call.stdout
     assert record.variables == {"OMPI_MCA_btl": "self,tcp", "OMP_NUM_THREADS": "3"}
-    ours, given = "OPENBLAS_NUM_THREADS=1", "OMPI_MCA_btl=self,tcp OMP_NUM_THREADS=3"
-    assert f"env {ours} {given} " in " ".join(record.command)
+    default, options = "OPENBLAS_NUM_THREADS=1", "OMPI_MCA_btl=self,tcp OMP_NUM_THREADS=3"
+    assert f"env {default} {options} " in " ".join(record.command)
 
 
 @pytest.mark.usefixtures("tools")

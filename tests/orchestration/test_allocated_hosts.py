@@ -12,9 +12,9 @@ def find(variables: dict[str, str], expanded: str | None = None) -> LentHosts | 
 
 
 def slots(variables: dict[str, str], expanded: str | None = None) -> dict[str, int]:
-    found = find(variables, expanded)
-    assert found is not None
-    return found.slots
+    allocation = find(variables, expanded)
+    assert allocation is not None
+    return allocation.slots
 
 
 def test_slurm_expands_its_own_list(snapshot: Snapshot) -> None:
@@ -42,9 +42,9 @@ def test_lsf_leaves_its_short_variable_empty_for_many_hosts(snapshot: Snapshot) 
 
 def test_kubernetes_gives_a_file_with_slots(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("p2p-launcher.p2p.ns.svc slots=8\np2p-worker-0.p2p:4\n")
-    found = slots({"OMPI_MCA_orte_default_hostfile": str(tmp_path / "hosts")})
+    counts = slots({"OMPI_MCA_orte_default_hostfile": str(tmp_path / "hosts")})
 
-    assert found == {"p2p-launcher.p2p.ns.svc": 8, "p2p-worker-0.p2p": 4}
+    assert counts == {"p2p-launcher.p2p.ns.svc": 8, "p2p-worker-0.p2p": 4}
 
 
 def test_no_allocation_and_lost_files_are_told_apart(snapshot: Snapshot, tmp_path: Path) -> None:

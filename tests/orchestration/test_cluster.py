@@ -152,7 +152,7 @@ def test_what_is_refused_leaves_an_earlier_job_alone(played: FakeHosts) -> None:
 
 def test_values_are_on_disk_while_the_job_runs() -> None:
     """A killed controller loses nothing that was measured."""
-    seen: list[int] = []
+    counts: list[int] = []
 
     class Looks(cluster.Listener):
         folder = Path()
@@ -167,13 +167,13 @@ def test_values_are_on_disk_while_the_job_runs() -> None:
             if path.exists():
                 status = json.loads((self.folder / "run.json").read_text())["status"]
                 assert status == "running"
-                seen.append(len(path.read_text().splitlines()))
+                counts.append(len(path.read_text().splitlines()))
 
     with cluster.launch("early", hosts=2) as c:
         sizes = [8, 2**21, 2**22, 2**22 + 1]
         c.bench("p2p", metrics="bandwidth", sizes=sizes, iterations=40, listener=Looks())
 
-    assert any(0 < lines < 4 for lines in seen)
+    assert any(0 < lines < 4 for lines in counts)
 
 
 def test_the_user_may_remove_a_runs_folder_while_it_runs(played: FakeHosts) -> None:
@@ -351,11 +351,11 @@ def test_a_cluster_whose_checkout_was_deleted_is_rebuilt_on_request(
     checkout = home / "checkout" / "bin"
     checkout.mkdir(parents=True)
     (checkout / "python3").symlink_to(sys.executable)
-    with monkeypatch.context() as there:
-        there.setattr("sys.executable", str(checkout / "python3"))
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.executable", str(checkout / "python3"))
         cluster.launch("mine", hosts=2)
-    known = cluster.launch("mine", hosts=2)
-    assert {machine.bin for machine in known.machines} == {str(checkout)}
+    c = cluster.launch("mine", hosts=2)
+    assert {machine.bin for machine in c.machines} == {str(checkout)}
 
     shutil.rmtree(checkout)
     with pytest.raises(cluster.SpecError, match="checkout/bin") as refused:

@@ -43,8 +43,8 @@ def test_an_exit_status_is_explained(status: int, expected: str, reason: str) ->
 
 def test_the_ending_is_written_and_phases_are_added() -> None:
     folder = store.create(runs_folder(), "mine", "p2p", 0.0)
-    known = plain_record(id=folder.name, status="running", phases={"launch": 1.0})
-    store.write(folder, known)
+    record = plain_record(id=folder.name, status="running", phases={"launch": 1.0})
+    store.write(folder, record)
     close_run(folder, JobResult(status="failed", reason="It broke.", exit_status=3), {"run": 2.0})
 
     closed = store.record(folder)
@@ -53,19 +53,19 @@ def test_the_ending_is_written_and_phases_are_added() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "message"),
     [("failed", "The job mine failed: Why."), ("interrupted", "The job mine was interrupted: W")],
 )
-def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
+def test_only_a_run_that_is_done_succeeded(status: str, message: str) -> None:
     """The error carries the tails of both streams, and says where the rest is."""
     folder = store.create(runs_folder(), "mine", "p2p", 0.0)
     (folder / "raw").mkdir()
     (folder / "raw" / "stdout").write_text("out\n")
     (folder / "raw" / "stderr").write_text("err\n")
     (folder / "raw" / "reason").write_text("Why.\n\nWhat it means.\nWhat to do.")
-    known = plain_record(id=folder.name, status=status, reason="Why.")
-    with pytest.raises(JobError, match=said) as failed:
-        raise_unless_done(Run(folder=folder, record=known, measurements=()))
+    record = plain_record(id=folder.name, status=status, reason="Why.")
+    with pytest.raises(JobError, match=message) as failed:
+        raise_unless_done(Run(folder=folder, record=record, measurements=()))
     assert (failed.value.stdout, failed.value.stderr) == ("out", "err")
     assert str(failed.value).startswith(f"{failed.value.what}\n{failed.value.means}\n")
     assert str(folder) in failed.value.remedy
@@ -79,9 +79,9 @@ def test_what_a_rank_said_is_not_followed_by_what_mpi_says_when_it_ends(snapshot
     folder = store.create(runs_folder(), "mine", "p2p", 0.0)
     (folder / "raw").mkdir()
     (folder / "raw" / "stderr").write_text(ABORTED)
-    known = plain_record(id=folder.name, status="failed")
+    record = plain_record(id=folder.name, status="failed")
     with pytest.raises(JobError) as failed:
-        raise_unless_done(Run(folder=folder, record=known, measurements=()))
+        raise_unless_done(Run(folder=folder, record=record, measurements=()))
 
     snapshot(failed.value.stderr)
 

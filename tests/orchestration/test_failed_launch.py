@@ -23,8 +23,8 @@ def test_the_remedy_names_no_file_of_a_cluster_that_was_taken_down(
         raise error
 
     monkeypatch.setattr("cluster.orchestration.launch.launch.connect", connect)
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(Unreachable) as failure:
         cluster.launch("gone", hosts=1)
     assert not pinned.exists()
-    assert str(pinned.parent) not in caught.value.remedy
+    assert str(pinned.parent) not in failure.value.remedy
     assert journal.names() == ()

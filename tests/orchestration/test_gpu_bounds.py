@@ -30,7 +30,7 @@ def collected(root: Path, rate: float) -> Run:
         at=1e9,
         spec=ClusterSpec(name="gpus", hosts=1),
         machines=(machine,),
-        definitions={own.id: own for own in definitions.METRICS},
+        definitions={metric.id: metric for metric in definitions.METRICS},
     )
     store.write(folder, record)
     copied: dict[str, Scalar] = {"gpu": 0, "numa": 0, "size": GIB, "memory": "pinned"}

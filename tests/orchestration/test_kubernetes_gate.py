@@ -42,7 +42,7 @@ JOB: dict[str, Any] = {
 }
 
 
-def written(job: dict[str, Any]) -> list[dict[str, Any]]:
+def items_of(job: dict[str, Any]) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = json.loads(gated_job(json.dumps(job), GATE, "python3"))["items"]
     return items
 
@@ -66,14 +66,14 @@ def test_the_gate_is_the_first_of_a_job_and_names_its_pods() -> None:
 
 
 def test_each_job_has_a_key_of_its_own() -> None:
-    keys = [item["stringData"] for _ in range(2) for item in written(JOB) if "stringData" in item]
+    keys = [item["stringData"] for _ in range(2) for item in items_of(JOB) if "stringData" in item]
     assert keys[0] != keys[1]
 
 
 def test_a_service_of_the_job_is_used_and_pods_that_start_again_need_no_rule() -> None:
     job = deepcopy(JOB)
     job["spec"]["template"]["spec"] |= {"subdomain": "mine", "restartPolicy": "OnFailure"}
-    _, gated = written(job)
+    _, gated = items_of(job)
 
     assert gated["spec"]["template"]["spec"]["initContainers"][0]["command"][-2] == "train-{}.mine"
     assert "podFailurePolicy" not in gated["spec"]
@@ -85,13 +85,13 @@ def test_a_service_of_the_job_is_used_and_pods_that_start_again_need_no_rule() -
 )
 def test_a_job_whose_pods_do_not_all_run_at_once_has_no_gate(change: dict[str, Any]) -> None:
     with pytest.raises(SpecError):
-        written(JOB | {"spec": JOB["spec"] | change})
+        items_of(JOB | {"spec": JOB["spec"] | change})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "kind: Job"])
 def test_what_is_no_job_has_no_gate(text: str) -> None:
-    said = command("more", "script", "gate-kubernetes", *FLAGS, status=2, text=text)
-    assert "kubectl create --dry-run=client" in said.stderr
+    result = command("more", "script", "gate-kubernetes", *FLAGS, status=2, text=text)
+    assert "kubectl create --dry-run=client" in result.stderr
 
 
 def test_a_gate_needs_an_image_and_a_limit() -> None:
@@ -99,7 +99,7 @@ def test_a_gate_needs_an_image_and_a_limit() -> None:
         command("more", "script", "gate-kubernetes", *missing, status=2, text=json.dumps(JOB))
 
 
-def ended(answer: Gate | Exception, gate: KubernetesGate, message: Path) -> int:
+def exit_status(answer: Gate | Exception, gate: KubernetesGate, message: Path) -> int:
     """Return the exit status of the pod of index 0 if its tests have this answer, or fail."""
     handler = signal.getsignal(signal.SIGALRM)
     with pytest.MonkeyPatch.context() as patch:
@@ -125,7 +125,7 @@ def test_the_verdict_fits_into_a_message_of_kubernetes(tmp_path: Path) -> None:
         for n in range(40)
     )  # fmt: skip
     answer = Gate(verdict="BAD", code="faults", bad=bad, suspected=bad, answer="a" * 600)
-    status = ended(answer, GATE, tmp_path / "message")
+    status = exit_status(answer, GATE, tmp_path / "message")
     text = (tmp_path / "message").read_bytes()
 
     assert status == 1
@@ -135,7 +135,7 @@ def test_the_verdict_fits_into_a_message_of_kubernetes(tmp_path: Path) -> None:
 
 def test_a_gate_that_fails_is_undecided(tmp_path: Path) -> None:
     """Python ends with 1, which would end the Job for a bad node."""
-    assert ended(KeyError("a defect"), GATE, tmp_path / "message") == 75
+    assert exit_status(KeyError("a defect"), GATE, tmp_path / "message") == 75
     gate = decoders.decode((tmp_path / "message").read_bytes(), Gate)
     assert (gate.verdict, gate.reason) == ("UNDECIDED", "'a defect'")
 
@@ -143,18 +143,18 @@ def test_a_gate_that_fails_is_undecided(tmp_path: Path) -> None:
 def test_a_pod_that_was_killed_keeps_the_verdict_from_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ours, theirs = zip(*(Pipe() for _ in range(3)), strict=True)
-    for number, pod in enumerate(theirs):
+    links, pods = zip(*(Pipe() for _ in range(3)), strict=True)
+    for number, pod in enumerate(pods):
         pod.send_bytes(f"node-{number}".encode())
-    theirs[0].close()
+    pods[0].close()
     bad = Gate(verdict="BAD", code="below_limit", reference=1.0, limit=2.0, run="r" * 10_000)
     monkeypatch.setenv(kubernetes_gate.NODE, "node")
-    monkeypatch.setattr(tcp, "connect", Mock(side_effect=ours))
+    monkeypatch.setattr(tcp, "connect", Mock(side_effect=links))
     monkeypatch.setattr(kubernetes_gate, "_prove", Mock(return_value=bad))
     hosts = [f"train-{number}.train-gate" for number in range(4)]
 
     assert kubernetes_gate._conduct(GATE, hosts).verdict == "BAD"
-    answers = [decoders.decode(pod.recv_bytes(), Gate) for pod in theirs[1:]]
+    answers = [decoders.decode(pod.recv_bytes(), Gate) for pod in pods[1:]]
     assert [answer.verdict for answer in answers] == ["BAD", "BAD"]
 
 
@@ -162,6 +162,6 @@ def test_a_job_starts_undecided_if_that_was_asked_for(tmp_path: Path) -> None:
     undecided = Gate(verdict="UNDECIDED", code="unproven")
     starts = msgspec.structs.replace(GATE, start_undecided=True)
 
-    assert ended(undecided, GATE, tmp_path / "message") == 75
-    assert ended(undecided, starts, tmp_path / "message") == 0
-    assert ended(Gate(verdict="BAD", code="faults"), starts, tmp_path / "message") == 1
+    assert exit_status(undecided, GATE, tmp_path / "message") == 75
+    assert exit_status(undecided, starts, tmp_path / "message") == 0
+    assert exit_status(Gate(verdict="BAD", code="faults"), starts, tmp_path / "message") == 1

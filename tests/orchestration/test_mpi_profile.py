@@ -23,9 +23,9 @@ from tests.orchestration.profiles import job, profiles, sums
 pytestmark = pytest.mark.usefixtures("compiler")
 
 
-def only(found: Run) -> dict[int, Counter[str]]:
-    made = profiles(found.folder / "raw")
-    return {n: Counter({r.name: r.calls for r in one.routines}) for n, one in made.items()}
+def only(run: Run) -> dict[int, Counter[str]]:
+    by_rank = profiles(run.folder / "raw")
+    return {n: Counter({r.name: r.calls for r in p.routines}) for n, p in by_rank.items()}
 
 
 @pytest.mark.parametrize("kernel", ["c", "python"])
@@ -33,18 +33,18 @@ def test_a_benchmark_is_profiled_with_all_its_messages(kernel: str) -> None:
     """20 windows of 64 messages, each with its acknowledgement of 4 bytes, after two probes."""
     sizes: dict[str, Any] = {"sizes": [4096], "iterations": 20, "warm_up": 0, "kernel": kernel}
     with cluster.launch("p", hosts=2) as c:
-        found = c.bench("p2p", metrics=["bandwidth"], profile="own", **sizes)
+        run = c.bench("p2p", metrics=["bandwidth"], profile="own", **sizes)
         plain = c.bench("p2p", metrics=["bandwidth"], **sizes)
-    calls = only(found)
-    made = profiles(found.folder / "raw")
+    calls = only(run)
+    by_rank = profiles(run.folder / "raw")
 
     assert (calls[0]["MPI_Isend"], calls[1]["MPI_Irecv"]) == (1280, 1280)
-    assert sums(made[0])["MPI_Isend"] == (1280, 1280 * 4096)
-    assert sums(made[1])["MPI_Irecv"] == (1280, 1280 * 4096)
+    assert sums(by_rank[0])["MPI_Isend"] == (1280, 1280 * 4096)
+    assert sums(by_rank[1])["MPI_Irecv"] == (1280, 1280 * 4096)
     assert (calls[0]["MPI_Waitall"], calls[1]["MPI_Waitall"]) == (20, 20)
     trips = 2 * PROBES * 2  # each probe is a round trip, and one that is not timed
     assert (calls[0]["MPI_Recv"], calls[1]["MPI_Send"]) == (20 + trips, 20 + trips)
-    assert Note("profiled", ("own",)) in found.record.notes
+    assert Note("profiled", ("own",)) in run.record.notes
     assert not list((plain.folder / "raw").glob("mpi_profile.*"))
     assert plain.record.variables == {}
 
@@ -68,10 +68,10 @@ def test_a_library_of_somebody_else_is_loaded_by_its_path(home: Path, library: P
     """It stands for IBM's: compiled apart, and named."""
     library = Path(shutil.copy(library, home / "libtrace.so"))
     words = ("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=20")
-    made = answer(*words, f"--profile={library}")
+    result = answer(*words, f"--profile={library}")
 
-    assert len(profiles(Path(made["run"]) / "raw")) == 2
-    assert any(str(library) in note for note in made["notes"])
+    assert len(profiles(Path(result["run"]) / "raw")) == 2
+    assert any(str(library) in note for note in result["notes"])
     refused = command(*words, "--profile=/nowhere.so", status=2).stderr
     assert "/nowhere.so " in refused
     spaced = library.rename(home / "lib trace.so")
@@ -86,7 +86,7 @@ def test_a_preloaded_library_of_the_user_stays() -> None:
     if library is None:
         pytest.skip("there is no library to preload")
     with cluster.launch("both") as c:
-        found = c.bench(
+        run = c.bench(
             "p2p",
             metrics=["latency"],
             sizes=[8],
@@ -95,23 +95,23 @@ def test_a_preloaded_library_of_the_user_stays() -> None:
             variables={"LD_PRELOAD": library},
         )
 
-    assert found.record.variables["LD_PRELOAD"].endswith(f".so:{library}")
-    assert len(profiles(found.folder / "raw")) == 2
+    assert run.record.variables["LD_PRELOAD"].endswith(f".so:{library}")
+    assert len(profiles(run.folder / "raw")) == 2
 
 
 def test_a_program_that_uses_no_mpi_leaves_no_profile_and_that_is_said() -> None:
     command("up", "mine")
-    shown = command("run", "mine", "--profile", "--", "echo", "hello  there").stdout
+    output = command("run", "mine", "--profile", "--", "echo", "hello  there").stdout
 
-    assert "MPI_Finalize" in shown
+    assert "MPI_Finalize" in output
     assert (store.find(runs_folder(), "latest") / "raw" / "stdout").read_text().count(
         "  there"
     ) == 2
     script = "echo threads: ${OPENBLAS_NUM_THREADS-its own}; exit 7"
     failed = command("run", "mine", "--mpi", "--", "sh", "-c", script, status=1)
     assert "exit status 7" in failed.stderr
-    said = (store.find(runs_folder(), "latest") / "raw" / "stdout").read_text().splitlines()
-    assert {*said} == {"threads: its own"}  # what ranks that measure have is not for a program
+    lines = (store.find(runs_folder(), "latest") / "raw" / "stdout").read_text().splitlines()
+    assert {*lines} == {"threads: its own"}  # what ranks that measure have is not for a program
     command("down", "mine")
 
 
@@ -125,14 +125,14 @@ def test_a_program_that_hangs_is_stopped_with_its_ranks() -> None:
 
 
 def _sleeping(seconds: str) -> list[Any]:
-    found = []
+    paths = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if path.read_bytes() == b"sleep\0" + seconds.encode() + b"\0":
-                found.append(path)
+                paths.append(path)
         except OSError:
             continue
-    return found
+    return paths
 
 
 def test_of_many_ranks_those_that_matter_write(home: Path, library: Path) -> None:
@@ -144,14 +144,14 @@ def test_of_many_ranks_those_that_matter_write(home: Path, library: Path) -> Non
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
     words = [str(BIN / "mpirun"), *root, "--bind-to", "none", "--host", "localhost:6", "-np", "6"]
     run(*words, "env", f"LD_PRELOAD={library}", sys.executable, "late.py", cwd=home)
-    found = profiles(home)
+    by_rank = profiles(home)
 
-    assert {0, 4} <= set(found)
-    assert len(found) <= 4
-    assert found[4].roles == ("minimum",)
-    assert len(found[0].tasks) == 6
-    assert all(check.agrees for check in job(found).checks)
-    assert job(found).findings[0].name == "share"
+    assert {0, 4} <= set(by_rank)
+    assert len(by_rank) <= 4
+    assert by_rank[4].roles == ("minimum",)
+    assert len(by_rank[0].tasks) == 6
+    assert all(check.agrees for check in job(by_rank).checks)
+    assert job(by_rank).findings[0].name == "share"
 
 
 def test_a_profiler_is_refused_where_hosts_differ() -> None:

@@ -33,15 +33,15 @@ DGX1 = Path(__file__).parents[1] / "logs" / "topology.dgx1v.txt"
 
 
 def log(path: Path) -> NcclLog:
-    found = reader.read([path.read_bytes()], "nccl_log").results[0].detail
-    assert isinstance(found, NcclLog)
-    return found
+    detail = reader.read([path.read_bytes()], "nccl_log").results[0].detail
+    assert isinstance(detail, NcclLog)
+    return detail
 
 
 def dgx1() -> dict[str, Topology]:
-    found = reader.read([DGX1.read_bytes()], "topology").results[0].detail
-    assert isinstance(found, Topology)
-    return {"dgx1": found}
+    detail = reader.read([DGX1.read_bytes()], "topology").results[0].detail
+    assert isinstance(detail, Topology)
+    return {"dgx1": detail}
 
 
 def why(variables: dict[str, str], path: Path, topologies: dict[str, Topology]) -> str:
@@ -70,9 +70,9 @@ def test_a_line_that_is_missing_is_no_proof_whatever_was_used(snapshot: Snapshot
     snapshot(why({"NCCL_P2P_LEVEL": "NVL"}, ON, {}))
 
 
-@pytest.mark.parametrize("given", ["0", "LOC"])
-def test_the_founding_log_of_level_loc_is_a_proof(given: str) -> None:
-    assert why({"NCCL_P2P_LEVEL": given}, HERE / "v100_loc.log", dgx1()) == ""
+@pytest.mark.parametrize("level", ["0", "LOC"])
+def test_the_founding_log_of_level_loc_is_a_proof(level: str) -> None:
+    assert why({"NCCL_P2P_LEVEL": level}, HERE / "v100_loc.log", dgx1()) == ""
 
 
 def test_the_founding_log_of_level_pix_proves_the_level_and_knows_the_path() -> None:
@@ -151,23 +151,23 @@ def launched(root: Path, number: int, variables: dict[str, str], log: Path | Non
 
 def compared(root: Path, logs: Sequence[Path | None]) -> RunComparison:
     pair = trials("env:NCCL_P2P_DISABLE=0,1", "training")
-    ran = [
+    launches = [
         (pair[side], launched(root, 2 * number + side, pair[side].variables, logs[side]))
         for number in range(5)
         for side in (0, 1)
     ]
-    return compare_conditions(pair, ran)
+    return compare_conditions(pair, launches)
 
 
 def test_a_proven_toggle_that_changes_nothing_is_equivalent(tmp_path: Path) -> None:
-    found = compared(tmp_path, (ON, OFF))
+    comparison = compared(tmp_path, (ON, OFF))
 
-    assert [cell.verdict for cell in found.cells] == ["equivalent"]
+    assert [cell.verdict for cell in comparison.cells] == ["equivalent"]
     assert any(
         note_words(note)
         == "NCCL_P2P_DISABLE=1 in 5 of 5 launch(es) of env:NCCL_P2P_DISABLE=1: took effect, "
         "by NCCL's log: GPU1-GPU2 (?) via SHM/direct/direct."
-        for note in found.notes
+        for note in comparison.notes
     )
 
 
@@ -182,11 +182,11 @@ def test_a_proven_toggle_that_changes_nothing_is_equivalent(tmp_path: Path) -> N
 def test_without_proof_there_is_no_verdict(
     tmp_path: Path, logs: Sequence[Path | None], reason: str
 ) -> None:
-    found = compared(tmp_path, logs)
+    comparison = compared(tmp_path, logs)
 
-    assert [cell.verdict for cell in found.cells] == ["inconclusive"]
-    assert reason in with_words(found).cells[0].why
-    assert any(note.proof and note.proof.fault for note in found.notes)
+    assert [cell.verdict for cell in comparison.cells] == ["inconclusive"]
+    assert reason in with_words(comparison).cells[0].why
+    assert any(note.proof and note.proof.fault for note in comparison.notes)
 
 
 def test_other_runs_have_nothing_to_prove(tmp_path: Path) -> None:

@@ -33,14 +33,14 @@ def test_the_notebooks_run_and_show_what_they_measured(home: Path) -> None:
     scripts, texts = zip(*cells(), strict=True)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(t) for t in texts])
     NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": home}}).execute()
-    shown: dict[str, list[Any]] = {name: [] for name in ORDER}
+    outputs: dict[str, list[Any]] = {name: [] for name in ORDER}
     for script, cell in zip(scripts, notebook.cells, strict=True):
-        shown[script].append(cell.outputs)
+        outputs[script].append(cell.outputs)
 
     assert set(ORDER) == {path.name for path in FOLDER.glob("*.py")}
     assert sessions() == []
     assert answer("ls") == []
-    measured, run, table, drawn = shown["first_look.py"]
+    measured, run, table, drawing = outputs["first_look.py"]
     assert ["Hosts: " in text for text in map(json.dumps, measured)] == [True, False]
     assert "The job has ended." in measured[1]["data"]["text/html"], "no progress"
     assert run[0]["data"]["text/plain"].startswith("<Run first_look/")
@@ -48,12 +48,12 @@ def test_the_notebooks_run_and_show_what_they_measured(home: Path) -> None:
     assert "<b style=" in run[0]["data"]["text/html"]
     assert "64 KiB" in run[0]["data"]["text/html"]
     assert "bandwidth" in table[0]["data"]["text/html"]
-    assert "<svg" in drawn[0]["data"]["image/svg+xml"]
-    _, compared, ratios, frame = shown["compare_runs.py"]
+    assert "<svg" in drawing[0]["data"]["image/svg+xml"]
+    _, compared, ratios, frame = outputs["compare_runs.py"]
     assert "5 of each" in compared[0]["data"]["text/html"]
     assert "speed-up: " in ratios[0]["data"]["image/svg+xml"]
     assert "inconclusive" in frame[0]["data"]["text/plain"]
-    listed, judged, summaries, page = shown["earlier_runs.py"]
+    listed, judged, summaries, page = outputs["earlier_runs.py"]
     assert "compare_runs" in listed[0]["data"]["text/html"]
     assert judged[0]["text"].startswith("latency ")
     assert "ci_low" in summaries[0]["data"]["text/plain"]

@@ -162,10 +162,10 @@ def test_one_sided_and_file_operations_are_counted_to_the_byte(home: Path) -> No
     profile_job = job(result)
     assert [check for check in profile_job.checks if not check.agrees] == []
     assert sum(check.sum == "files" for check in profile_job.checks) == 2
-    for one in result.values():
-        files = sum(r.time for r in one.routines if r.name in FILED)
-        assert one.files == pytest.approx(files, abs=0.001 * (len(FILED) + 1))
-        assert one.files > 0
+    for profile in result.values():
+        files = sum(r.time for r in profile.routines if r.name in FILED)
+        assert profile.files == pytest.approx(files, abs=0.001 * (len(FILED) + 1))
+        assert profile.files > 0
 
 
 # Another Open MPI than ours, with the bindings and components that ours has not.

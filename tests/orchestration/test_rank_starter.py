@@ -22,7 +22,7 @@ SRUN = """\
 
 
 @pytest.mark.parametrize(
-    ("does", "said"),
+    ("does", "message"),
     [
         ("exec sleep 600", "did not answer within 0.3 s"),
         ("echo 'srun: fatal: no configuration' >&2; exit 1", "says: srun: fatal: no configuration"),
@@ -30,7 +30,7 @@ SRUN = """\
     ],
 )
 def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, message: str
 ) -> None:
     (tmp_path / "srun").write_text(SRUN.format(does=does))
     (tmp_path / "srun").chmod(0o755)
@@ -38,12 +38,12 @@ def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
     limit = 0.3 if "sleep" in does else 60.0  # whoever answers has time, also on a busy machine
     monkeypatch.setattr("cluster.orchestration.bench.plan.LIMIT", limit)
     shell = plugins.find(Shell, "local")()
-    began = time.monotonic()
+    start = time.monotonic()
 
     with pytest.raises(SpecError) as refused:
         find_pmi("", plugins.load(Benchmark, "p2p"), plain_facts(), shell)
 
-    assert said in refused.value.what
+    assert message in refused.value.what
     assert "srun --mpi=list; sinfo" in refused.value.remedy
     assert "--starter mpirun" in refused.value.remedy
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - start < 60

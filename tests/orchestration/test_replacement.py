@@ -47,25 +47,25 @@ def of_ssh(options: dict[str, str], hosts: int = 3) -> Cluster:
 
 def test_own_hosts_are_taken_out_of_their_list(snapshot: Snapshot, home: Path) -> None:
     cluster = of_ssh({"hosts": "h0,al@h1:2222,h2,spare"})
-    (one,) = irreplaceable(cluster, BAD)
+    (change,) = irreplaceable(cluster, BAD)
 
     assert not can_replace(cluster.disk)
-    assert (one.part, one.old, one.new) == ("host:1", "h1", "")
-    snapshot(one.command)
+    assert (change.part, change.old, change.new) == ("host:1", "h1", "")
+    snapshot(change.command)
 
 
 def test_own_hosts_are_taken_out_of_their_inventory(snapshot: Snapshot, home: Path) -> None:
     (home / "mine.txt").write_text("h0\nh1  # rack 3\nh2\n")
-    (one,) = irreplaceable(of_ssh({"inventory": "mine.txt"}), BAD)
+    (change,) = irreplaceable(of_ssh({"inventory": "mine.txt"}), BAD)
 
-    snapshot(one.command)
+    snapshot(change.command)
 
 
 def test_a_host_of_slurm_is_to_be_drained(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    (one,) = irreplaceable(of_ssh({"hosts": "h0,h1,h2"}), BAD)
+    (change,) = irreplaceable(of_ssh({"hosts": "h0,h1,h2"}), BAD)
 
-    assert shlex.split(one.command) == [
+    assert shlex.split(change.command) == [
         *("scontrol", "update", "nodename=h1", "state=drain"),
         "reason=cluster: BAD rx, it's 40%",
     ]
@@ -75,11 +75,11 @@ def test_this_machine_is_all_hosts(
     snapshot: Snapshot, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with launch("here", hosts=3) as cluster:
-        (one,) = irreplaceable(cluster, BAD)
+        (change,) = irreplaceable(cluster, BAD)
         monkeypatch.setenv("SLURM_JOB_ID", "17")
         (drained,) = irreplaceable(cluster, BAD)
 
-    snapshot(one.command)
+    snapshot(change.command)
     assert f"nodename={platform.node().partition('.')[0]} " in drained.command
 
 
@@ -92,9 +92,9 @@ def test_a_lab_is_made_anew_and_is_no_node_of_slurm(
     book = journal.for_cluster("lab")
     book.append(journal.Intended(spec=spec, at=time.time()))
     book.append(journal.Created(machines=(host, host)))
-    (one,) = irreplaceable(attach("lab"), BAD)
+    (change,) = irreplaceable(attach("lab"), BAD)
 
-    snapshot(one.command)
+    snapshot(change.command)
 
 
 def simulated() -> Cluster:
@@ -105,7 +105,7 @@ def test_without_a_good_host_nothing_is_created(snapshot: Snapshot, home: Path) 
     with launch("one", provider="sim", hosts=1, options={"fabric": "leafspine:1x4"}) as cluster:
         with snapshot.raises(SpecError):
             replace_host("one")
-        assert [one.id for one in cluster.machines] == ["sim-0"]
+        assert [machine.id for machine in cluster.machines] == ["sim-0"]
 
 
 def test_an_expired_cluster_is_not_replaced(snapshot: Snapshot, home: Path) -> None:
@@ -151,6 +151,6 @@ def test_tests_that_are_interrupted_leave_the_cluster_as_it_was(home: Path) -> N
     with simulated() as cluster:
         with pytest.raises(KeyboardInterrupt):
             replace_host("big", interrupted)
-        assert [one.id for one in attach("big").machines] == [f"sim-{n}" for n in range(4)]
+        assert [machine.id for machine in attach("big").machines] == [f"sim-{n}" for n in range(4)]
         assert attach("big").state.machines_to_keep == ()
         cluster.disk.refresh()

@@ -21,19 +21,19 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_provider_that_does_not_answer_keeps_no_run_from_its_end() -> None:
     """As a slurmctld that hangs: its command is given up only after a minute."""
     answers = threading.Event()
-    asked = threading.Event()
+    question = threading.Event()
 
-    def gone() -> ProvisionError:
-        asked.set()
+    def ask() -> ProvisionError:
+        question.set()
         answers.wait(60)
         return ProvisionError("somebody cancelled it")
 
-    began = time.monotonic()
+    start = time.monotonic()
     stopped: list[str] = []
-    with RevocationWatch(gone, lambda: stopped.append("now")) as watch:
-        until(asked.is_set, "the provider is asked")
+    with RevocationWatch(ask, lambda: stopped.append("now")) as watch:
+        until(question.is_set, "the provider is asked")
         assert watch.ask() is None
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - start < 30
 
     answers.set()  # too late: the run has ended, and nothing is stopped any more
     watch._thread.join()
@@ -41,16 +41,16 @@ def test_a_provider_that_does_not_answer_keeps_no_run_from_its_end() -> None:
 
 
 def test_what_is_taken_away_is_stopped_once_and_its_stop_is_waited_for() -> None:
-    stopping, ended = threading.Event(), threading.Event()
+    stopping, end = threading.Event(), threading.Event()
 
     def stop() -> None:
         stopping.set()
         until(watch._over.is_set, "the block is over")
-        ended.set()
+        end.set()
 
     preempted = ProvisionError("it was preempted")
     watch = RevocationWatch(lambda: preempted, stop)
     with watch:
         until(stopping.is_set, "it is stopped")
-    assert ended.is_set()
+    assert end.is_set()
     assert watch.reason is preempted

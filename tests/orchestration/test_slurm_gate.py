@@ -69,17 +69,17 @@ def test_a_job_is_held_while_a_bad_node_with_the_reason_of_another_stays_in_serv
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """On n2, an administrator has written a reason: it is left as it is."""
-    shown = f"NodeName=n1 State=IDLE\nNodeName=n2 State={state} Reason=fan [root@now]\n"
-    done: list[str] = []
+    nodes = f"NodeName=n1 State=IDLE\nNodeName=n2 State={state} Reason=fan [root@now]\n"
+    actions: list[str] = []
 
     def run(_client: SlurmClient, argv: Sequence[str], **_options: object) -> Completed:
         words = dict(word.split("=", 1) for word in argv if "=" in word)
         if "update" in argv:
-            done.append(f"{words['state']} {words['nodename']}")
+            actions.append(f"{words['state']} {words['nodename']}")
         elif "requeuehold" in argv:
-            done.append(" ".join(argv[1:]))
+            actions.append(" ".join(argv[1:]))
         return Completed(
-            argv=tuple(argv), status=0, stdout=shown if "node" in argv else "", stderr=""
+            argv=tuple(argv), status=0, stdout=nodes if "node" in argv else "", stderr=""
         )
 
     monkeypatch.setattr(SlurmClient, "run", run)
@@ -90,7 +90,7 @@ def test_a_job_is_held_while_a_bad_node_with_the_reason_of_another_stays_in_serv
     job = slurm_gate._Job(gate=gate, number="7", names=("n1", "n2"))
 
     assert job.prolog() == slurm_gate.KEEP_OFF
-    assert done == calls
+    assert actions == calls
     lines = capsys.readouterr().out.splitlines()
     assert [line.endswith(end) for line, end in zip(lines, log, strict=True)] == [True] * len(log)
 
@@ -110,7 +110,7 @@ DRAINS = ["drain nodename=n1", "drain nodename=n2"]
 
 
 @pytest.mark.parametrize(
-    ("gate", "refused", "done"),
+    ("gate", "refused", "actions"),
     [
         ("{}", "requeuehold", []),
         ('{"drain": true, "at_most": "100%"}', "update", ["requeuehold 7"]),
@@ -122,7 +122,7 @@ DRAINS = ["drain nodename=n1", "drain nodename=n2"]
 def test_no_job_starts_on_bad_nodes_that_slurm_does_not_drain_or_hold(
     gate: str,
     refused: str,
-    done: list[str],
+    actions: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -150,9 +150,9 @@ def test_no_job_starts_on_bad_nodes_that_slurm_does_not_drain_or_hold(
 
     assert status == slurm_gate.KEEP_OFF
     path = tmp_path / "done"
-    assert (path.read_text().splitlines() if path.exists() else []) == done
+    assert (path.read_text().splitlines() if path.exists() else []) == actions
     is_logged = "Only batch jobs are accepted" in capsys.readouterr().out
-    assert is_logged == (refused != "requeuehold" or done != DRAINS)
+    assert is_logged == (refused != "requeuehold" or actions != DRAINS)
 
 
 def test_signals_that_slurmctld_blocks_reach_a_gate(

@@ -33,7 +33,7 @@ ODD = (
 
 
 @pytest.fixture
-def here(home: Path) -> Cluster:
+def c(home: Path) -> Cluster:
     """A cluster that is this machine."""
     return cluster.launch("here", provider="local", hosts=1)
 
@@ -51,45 +51,45 @@ def names(folder: Path) -> set[str]:
 
 
 def test_only_what_differs_is_sent(
-    snapshot: Snapshot, here: Cluster, home: Path, tmp_path: Path
+    snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
-    there = str(tmp_path / "there")
+    target = str(tmp_path / "there")
     source = write(home / "code", main="one", sub__deep="two", sub__more="three")
 
-    first = here.sync(source, there)
-    again = here.sync(source, there)
+    first = c.sync(source, target)
+    again = c.sync(source, target)
     (source / "main").write_text("ONE")  # as long, and within the same second
-    second = here.sync(source, there)
+    second = c.sync(source, target)
 
     assert (first.files, first.sent, first.sent_bytes) == (3, 3, 11)
     assert (again.files, again.sent, again.sent_bytes) == (3, 0, 0)
     assert (second.sent, second.sent_bytes) == (1, 3)
-    assert Path(there, "main").read_text() == "ONE"
+    assert Path(target, "main").read_text() == "ONE"
     snapshot(str(second))
 
 
 def test_what_changed_without_another_size_or_time_is_found_by_its_content(
-    here: Cluster, home: Path, tmp_path: Path
+    c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     """Another time and the same content sends nothing, and the next sync asks no more."""
-    there = tmp_path / "there"
+    target = tmp_path / "there"
     source = write(home / "code", same="text", other="text")
     for file in source.iterdir():
         os.utime(file, (1_000_000, 1_000_000))
-    here.sync(source, str(there))
-    (there / "same").touch()
-    (there / "other").write_text("TEXT")
+    c.sync(source, str(target))
+    (target / "same").touch()
+    (target / "other").write_text("TEXT")
     (source / "same").chmod(0o750)
 
-    report = here.sync(source, str(there))
+    report = c.sync(source, str(target))
 
     assert (report.sent, report.sent_bytes) == (1, 4)
-    assert (there / "other").read_text() == "text"
-    assert (there / "same").stat().st_mtime == 1_000_000
-    assert (there / "same").stat().st_mode & 0o777 == 0o750
+    assert (target / "other").read_text() == "text"
+    assert (target / "same").stat().st_mtime == 1_000_000
+    assert (target / "same").stat().st_mode & 0o777 == 0o750
 
 
-def test_gitignore_caches_and_environments_are_left_out(here: Cluster, home: Path) -> None:
+def test_gitignore_caches_and_environments_are_left_out(c: Cluster, home: Path) -> None:
     """Nested files count, a later pattern wins, and so does the file nearer to the name."""
     repository = write(
         home / "repository",
@@ -156,13 +156,13 @@ def test_git_would_send_the_same(home: Path) -> None:
     assert files == set(os.fsdecode(listed.stdout).split("\0")[:-1])
 
 
-def test_any_name_arrives(here: Cluster, home: Path, tmp_path: Path) -> None:
+def test_any_name_arrives(c: Cluster, home: Path, tmp_path: Path) -> None:
     source = home / "odd"
     for name in ODD:
         (source / name).mkdir(parents=True)
         (source / name / name).write_text(repr(name))
 
-    report = here.sync(source, str(tmp_path / "the 'there'"))
+    report = c.sync(source, str(tmp_path / "the 'there'"))
 
     assert report.sent == len(ODD)
     for name in ODD:
@@ -172,7 +172,7 @@ def test_any_name_arrives(here: Cluster, home: Path, tmp_path: Path) -> None:
 
 
 def test_links_stay_links_and_those_that_lead_out_are_named(
-    snapshot: Snapshot, here: Cluster, home: Path, tmp_path: Path
+    snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     source = write(home / "code", file="text", sub__file="text")
     (source / "in").symlink_to("./sub")
@@ -181,30 +181,30 @@ def test_links_stay_links_and_those_that_lead_out_are_named(
     (source / "absolute").symlink_to("/etc")
     os.mkfifo(source / "pipe")
 
-    report = here.sync(source, str(tmp_path / "there"))
+    report = c.sync(source, str(tmp_path / "there"))
 
     assert set(report.outward) == {"out", "absolute"}
     assert report.left_out == ("pipe",)
     assert os.readlink(tmp_path / "there" / "in") == "./sub"  # noqa: PTH115 - Path alters it
     assert (tmp_path / "there" / "absolute").readlink() == Path("/etc")
     snapshot(str(report))
-    assert here.sync(source, str(tmp_path / "there")).sent == 0
+    assert c.sync(source, str(tmp_path / "there")).sent == 0
 
 
 def test_nothing_is_written_through_a_link_that_became_a_folder(
-    here: Cluster, home: Path, tmp_path: Path
+    c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     outside = write(tmp_path / "outside", kept="theirs")
     source = write(home / "code", file="text")
     (source / "data").symlink_to(outside)
-    here.sync(source, str(tmp_path / "there"))
+    c.sync(source, str(tmp_path / "there"))
     (source / "data").unlink()
     write(source, data__kept="ours")
 
     with pytest.raises(ShellError, match="data is no folder on the host"):
-        here.sync(source, str(tmp_path / "there"))
+        c.sync(source, str(tmp_path / "there"))
     assert (tmp_path / "there" / "data").is_symlink()
-    assert here.sync(source, str(tmp_path / "there"), delete=True).removed == ("data",)
+    assert c.sync(source, str(tmp_path / "there"), delete=True).removed == ("data",)
 
     assert (outside / "kept").read_text() == "theirs"
     assert not (tmp_path / "there" / "data").is_symlink()
@@ -212,63 +212,63 @@ def test_nothing_is_written_through_a_link_that_became_a_folder(
 
 
 def test_only_delete_removes_and_nothing_that_is_ignored(
-    here: Cluster, home: Path, tmp_path: Path
+    c: Cluster, home: Path, tmp_path: Path
 ) -> None:
-    there = tmp_path / "there"
+    target = tmp_path / "there"
     source = write(home / "code", **{"main": "", ".gitignore": "*.out\nresults/\n"})
-    here.sync(source, str(there))
+    c.sync(source, str(target))
     write(
-        there, **{"old__a": "", "old__b.out": "", "gone": "", "results__deep__x": "", "y.out": ""}
+        target, **{"old__a": "", "old__b.out": "", "gone": "", "results__deep__x": "", "y.out": ""}
     )
 
-    kept = here.sync(source, str(there))
-    assert names(there) >= {"old/a", "gone"}
-    report = here.sync(source, str(there), delete=True)
+    first = c.sync(source, str(target))
+    assert names(target) >= {"old/a", "gone"}
+    report = c.sync(source, str(target), delete=True)
 
-    assert kept.removed == ()
+    assert first.removed == ()
     assert set(report.removed) == {"old", "old/a", "gone"}
-    assert names(there) == {"main", ".gitignore", "old/b.out", "results/deep/x", "y.out"}
+    assert names(target) == {"main", ".gitignore", "old/b.out", "results/deep/x", "y.out"}
 
 
 def test_a_folder_in_the_place_of_a_file_is_removed_on_demand_only(
-    snapshot: Snapshot, here: Cluster, home: Path, tmp_path: Path
+    snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
-    there = tmp_path / "there"
+    target = tmp_path / "there"
     source = write(home / "code", thing="text")
-    write(there, thing__inside="")
+    write(target, thing__inside="")
 
     with snapshot.raises(ClusterError):
-        here.sync(source, str(there))
-    assert names(there) == {"thing/inside"}
-    here.sync(source, str(there), delete=True)
-    assert (there / "thing").read_text() == "text"
+        c.sync(source, str(target))
+    assert names(target) == {"thing/inside"}
+    c.sync(source, str(target), delete=True)
+    assert (target / "thing").read_text() == "text"
 
 
 def test_a_folder_that_holds_what_is_ignored_is_not_removed(
-    here: Cluster, home: Path, tmp_path: Path
+    c: Cluster, home: Path, tmp_path: Path
 ) -> None:
-    there = tmp_path / "there"
+    target = tmp_path / "there"
     source = write(home / "code", **{"thing": "text", ".gitignore": "*.out"})
-    write(there, **{"thing__inside": "", "thing__deep__y.out": "results"})
+    write(target, **{"thing__inside": "", "thing__deep__y.out": "results"})
 
     with pytest.raises(ShellError, match=re.escape("thing/deep/y.out is on the host")):
-        here.sync(source, str(there), delete=True)
-    assert names(there) == {"thing/inside", "thing/deep/y.out"}
+        c.sync(source, str(target), delete=True)
+    assert names(target) == {"thing/inside", "thing/deep/y.out"}
 
 
 def test_a_file_that_changes_all_the_time_is_named(
-    snapshot: Snapshot, here: Cluster, home: Path, tmp_path: Path
+    snapshot: Snapshot, c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     """Here it has changed whenever it was sent."""
-    source, there = write(home / "code", quiet="text", log=""), str(tmp_path / "there")
+    source, target = write(home / "code", quiet="text", log=""), str(tmp_path / "there")
 
     def read(_: object) -> LocalTree:
         with (source / "log").open("a") as log:
             log.write("more")
         return read_tree(source, home)
 
-    report = Sync(here.hosts.shells(), "here", read, there, {"0.mpi.here": there}).run(delete=False)
-    settled = here.sync(source, there)
+    report = Sync(c.hosts.shells(), "here", read, target, {"0.mpi.here": target}).run(delete=False)
+    settled = c.sync(source, target)
 
     assert report.changed == ("log",)
     snapshot(str(report))
@@ -277,58 +277,58 @@ def test_a_file_that_changes_all_the_time_is_named(
 
 
 def test_files_take_a_fixed_time_each_whatever_their_number(
-    here: Cluster, home: Path, tmp_path: Path
+    c: Cluster, home: Path, tmp_path: Path
 ) -> None:
     """The second time, none is sent, and one that changed is found."""
     source, seconds = home / "many", list[float]()
-    made, total = itertools.count(), tries(100_000)
+    numbers, total = itertools.count(), tries(100_000)
     for files in (total // 10, total - total // 10):
-        for number in itertools.islice(made, files):
+        for number in itertools.islice(numbers, files):
             if number % 1000 == 0:
                 (source / f"d{number // 1000}").mkdir(parents=True)
             os.close(os.open(source / f"d{number // 1000}" / f"f{number}", os.O_CREAT))
-        began = time.process_time()
-        assert here.sync(source, str(tmp_path / "there")).sent == files
-        seconds.append((time.process_time() - began) / files)
+        start = time.process_time()
+        assert c.sync(source, str(tmp_path / "there")).sent == files
+        seconds.append((time.process_time() - start) / files)
     (source / "d7" / "f7077").write_text("changed")
 
-    again = here.sync(source, str(tmp_path / "there"))
+    again = c.sync(source, str(tmp_path / "there"))
     assert (again.files, again.sent, again.sent_bytes) == (total, 1, len("changed"))
     assert (tmp_path / "there" / "d7" / "f7077").read_text() == "changed"
     assert sum(1 for _ in (tmp_path / "there").rglob("f*")) == total
     assert seconds[1] < 5 * seconds[0]  # of the processor: not squared
 
 
-def test_a_folder_inside_itself_is_left_out(here: Cluster, home: Path) -> None:
+def test_a_folder_inside_itself_is_left_out(c: Cluster, home: Path) -> None:
     """On this machine, the two may be one in the other."""
     write(home, main="text")
 
     for _ in range(3):
-        report = here.sync(home, str(home / "copy"))
+        report = c.sync(home, str(home / "copy"))
 
     assert report.left_out == ("copy/",)
     assert names(home) == {"main", "copy/main"}
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "file"])
-def test_what_is_no_folder_is_refused(here: Cluster, home: Path, name: str) -> None:
+def test_what_is_no_folder_is_refused(c: Cluster, home: Path, name: str) -> None:
     write(home, file="text")
 
     with pytest.raises(SpecError):
-        here.sync(name, str(home / "there"))
+        c.sync(name, str(home / "there"))
     write(home / "code", a="")
     with pytest.raises(ClusterError, match="file"):
-        here.sync(home / "code", str(home / "file"))
+        c.sync(home / "code", str(home / "file"))
 
 
-def test_the_command_says_what_it_did(here: Cluster, home: Path) -> None:
+def test_the_command_says_what_it_did(c: Cluster, home: Path) -> None:
     write(home / "code", main="text", **{".gitignore": "*.o", "a.o": ""})
 
-    said = command("more", "sync", "here", "code", str(home / "there")).stdout
+    output = command("more", "sync", "here", "code", str(home / "there")).stdout
     again = answer("more", "sync", "here", "code", str(home / "there"))
 
-    assert "2 of 2" in said
-    assert "a.o" in said
+    assert "2 of 2" in output
+    assert "a.o" in output
     assert (again["files"], again["sent"], again["left_out"]) == (2, 0, ["a.o"])
 
 

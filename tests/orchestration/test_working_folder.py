@@ -45,17 +45,17 @@ def folder(home: Path) -> Path:
 
 
 def test_what_is_hidden_made_or_a_result_is_left_out(folder: Path) -> None:
-    found = find_files(folder, folder / "runs")
+    content = find_files(folder, folder / "runs")
 
-    assert [str(file) for file in found.files] == ["data/input", "hello.py", "link"]
-    assert found.bytes == len("data/input") + 2 * len("hello.py")
-    assert str(found) == f"{folder.resolve()} (3 files, 26 B)"
-    with copied(found) as there:
-        assert there is not None
-        assert (there / "workdir" / "link").read_text() == "hello.py"
-        assert not (there / "workdir" / "link").is_symlink()
-        assert (there / "workdir" / "data" / "input").read_text() == "data/input"
-    assert not there.exists()
+    assert [str(file) for file in content.files] == ["data/input", "hello.py", "link"]
+    assert content.bytes == len("data/input") + 2 * len("hello.py")
+    assert str(content) == f"{folder.resolve()} (3 files, 26 B)"
+    with copied(content) as target:
+        assert target is not None
+        assert (target / "workdir" / "link").read_text() == "hello.py"
+        assert not (target / "workdir" / "link").is_symlink()
+        assert (target / "workdir" / "data" / "input").read_text() == "data/input"
+    assert not target.exists()
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MOST_BYTES", 25), ("MOST_FILES", 2)])
@@ -84,16 +84,16 @@ def test_only_what_the_program_wrote_or_changed_is_left_to_download(folder: Path
         (copy / "new" / "__pycache__" / "notes.pyc").write_text("made by Python")
         remove_unchanged(job)
         remove_unchanged(job)  # two names of one host
-        left = sorted(str(path.relative_to(job)) for path in job.rglob("*") if path.is_file())
+        files = sorted(str(path.relative_to(job)) for path in job.rglob("*") if path.is_file())
 
-    assert left == ["workdir/data/result", "workdir/job.sh", "workdir/new/notes"]
+    assert files == ["workdir/data/result", "workdir/job.sh", "workdir/new/notes"]
 
 
 def test_a_file_that_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may read every file, so here `open` stands for a file of somebody else."""
-    found = find_files(folder, folder / "runs")
+    content = find_files(folder, folder / "runs")
     (folder / "data" / "input").unlink()
-    with pytest.raises(SpecError, match="input"), copied(found):
+    with pytest.raises(SpecError, match="input"), copied(content):
         pass
 
     def denied(path: Path, *_: object) -> None:
@@ -117,10 +117,10 @@ def test_a_program_of_the_current_folder_runs_with_what_is_beside_it(
     Path("scratch").mkdir()
     Path("scratch/data").touch()
     command("up", "mine")
-    done = command("run", "mine", "--mpi", "--", "python3", "hello.py")
+    result = command("run", "mine", "--mpi", "--", "python3", "hello.py")
     raw = store.find(runs_folder(), "latest") / "raw"
 
-    assert f"{home.resolve()} (5 files, " in done.stderr
+    assert f"{home.resolve()} (5 files, " in result.stderr
     assert sorted((raw / "stdout").read_text().split("\n"))[-2:] == [
         "Hello from rank 0: epoch 1",
         "Hello from rank 1: epoch 1",
@@ -130,8 +130,8 @@ def test_a_program_of_the_current_folder_runs_with_what_is_beside_it(
     assert "mine" not in store.record(raw.parent).notes
     assert not Path("out.0").exists()
 
-    gone = WorkingFolder(path=home, files=(Path("gone"),), bytes=0)
+    workdir = WorkingFolder(path=home, files=(Path("gone"),), bytes=0)
     with pytest.raises(SpecError, match="gone"):
-        attach("mine").bench.program(command="true", workdir=gone)
+        attach("mine").bench.program(command="true", workdir=workdir)
     assert store.record(store.find(runs_folder(), "latest")).status == "failed"
     command("down", "mine")
