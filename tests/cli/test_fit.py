@@ -14,11 +14,11 @@ from tests.snapshots import Snapshot
 @pytest.mark.usefixtures("tools")
 def test_a_sweep_of_this_machine() -> None:
     answer("bench", "p2p", "--metrics=latency", "--sizes=8:256KiB", "--iterations=60")
-    shown = command("plot", "--fit", "p2p").stdout
+    output = command("plot", "--fit", "p2p").stdout
     parsed = answer("plot", "--fit", "p2p", "--metric", "latency")
 
-    assert shown.startswith("t = alpha + size / beta\n")
-    assert "latency" in shown
+    assert output.startswith("t = alpha + size / beta\n")
+    assert "latency" in output
     [fit] = parsed["fits"]
     assert [piece["points"] for piece in fit["pieces"]]
     assert sum(piece["points"] for piece in fit["pieces"]) == 16

@@ -85,20 +85,20 @@ class Alone:
         if not can_fork(*words):
             return self.run(sys.executable, *words, status=status)
         state = str(self._state)
-        done = run_forked(*words, timeout=PATIENCE * 2, machine=self._pid, CLUSTER_STATE=state)
-        assert status in (None, done.returncode), f"{words}\n{done.stdout}\n{done.stderr}"
-        return done
+        result = run_forked(*words, timeout=PATIENCE * 2, machine=self._pid, CLUSTER_STATE=state)
+        assert status in (None, result.returncode), f"{words}\n{result.stdout}\n{result.stderr}"
+        return result
 
-    def left(self) -> list[str]:
+    def list_leftovers(self) -> list[str]:
         """List all devices, mounts, network namespaces, processes and files there."""
         return sorted(self.run("sh", "-c", LEFT, "left", str(self._state)).stdout.splitlines())
 
-    def left_in_the_end(self, before: list[str]) -> list[str]:
+    def await_leftovers(self, before: list[str]) -> list[str]:
         """List what is left as soon as it is what was there before, or after `KERNEL_WITHIN`."""
         deadline = time.monotonic() + KERNEL_WITHIN
-        while (left := self.left()) != before and time.monotonic() < deadline:
+        while (leftovers := self.list_leftovers()) != before and time.monotonic() < deadline:
             time.sleep(0.1)
-        return left
+        return leftovers
 
     def die_at(self, point: str, program: str) -> None:
         """Run a program there that ends by SIGKILL as soon as it calls a function."""

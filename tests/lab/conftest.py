@@ -50,7 +50,7 @@ def lab(shared_state: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 @pytest.fixture
-def own(possible: None) -> Iterator[None]:
+def own_labs(possible: None) -> Iterator[None]:
     """For tests that make labs of their own: whatever they do, nothing of theirs is left."""
     yield
     for name in LabProvider().names():
@@ -58,30 +58,30 @@ def own(possible: None) -> Iterator[None]:
     assert LabProvider().names() == ()
 
 
-def on(cluster: Cluster, number: int) -> Shell:
+def shell_of(cluster: Cluster, number: int) -> Shell:
     """Return the shell to one host."""
     return cluster.shells()[f"{number}.mpi.{cluster.name}"]
 
 
 def must(cluster: Cluster, number: int, script: str) -> str:
     """Run a script on one host, as root, and give what it printed."""
-    done = on(cluster, number).run(["sh", "-c", script], timeout=PATIENCE)
-    assert done.status == 0, done
-    return done.stdout
+    result = shell_of(cluster, number).run(["sh", "-c", script], timeout=PATIENCE)
+    assert result.status == 0, result
+    return result.stdout
 
 
 def first_process(cluster: Cluster, number: int) -> int:
     """Return the id, here, of a host's first process: its sshd."""
-    found = {resource.kind: resource.id for resource in LabProvider().find(cluster.name)}
-    holder = found[f"host {number}"].split()[-1]
+    ids = {resource.kind: resource.id for resource in LabProvider().find(cluster.name)}
+    holder = ids[f"host {number}"].split()[-1]
     return int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
 
 
 def ranks_of(cluster: Cluster, program: str) -> dict[str, str]:
     """Return the processes on each host that run a program; hosts without any are left out."""
     look = f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -x {itself_not(program)} || :"
-    found = cluster.run(["sh", "-c", look], timeout=PATIENCE)
-    return {name: done.stdout for name, done in found.items() if done.stdout}
+    results = cluster.run(["sh", "-c", look], timeout=PATIENCE)
+    return {name: result.stdout for name, result in results.items() if result.stdout}
 
 
 def itself_not(program: str) -> str:
@@ -91,11 +91,11 @@ def itself_not(program: str) -> str:
 
 def namespaces() -> int:
     """Count the network namespaces of this machine."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["lsns", "-t", "net", "-n", "-o", "NS"],
         capture_output=True,
         text=True,
         check=True,
         timeout=PATIENCE,
     )
-    return len(done.stdout.split())
+    return len(result.stdout.split())

@@ -46,8 +46,8 @@ def test_a_file_of_any_name_goes_there_and_comes_home(place: str, home: Path, na
 
 
 def test_words_of_a_command_reach_the_hosts_as_they_are(lab: Cluster) -> None:
-    done = command("run", lab.name, "--json", "--", "printf", "%s|", ODD, "", "-n", "--json")
-    rows = json.loads(done.stdout)
+    result = command("run", lab.name, "--json", "--", "printf", "%s|", ODD, "", "-n", "--json")
+    rows = json.loads(result.stdout)
 
     assert [row["stdout"] for row in rows] == [f"{ODD}||-n|--json|"] * 2
 
@@ -74,11 +74,11 @@ def test_a_flood_of_output_passes_through_little_memory(lab: Cluster) -> None:
         weighed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         counted = run(sys.executable, "-c", COUNT, stdin=process.stdout)
-        _, held = process.communicate()
+        _, memory = process.communicate()
 
     assert process.returncode == 0
     assert int(counted.stdout) == 2 * lines
-    assert int(held) < 150_000  # KiB, most of which is Python with its libraries
+    assert int(memory) < 150_000  # KiB, most of which is Python with its libraries
 
 
 def test_a_command_that_reads_gets_nothing(lab: Cluster) -> None:
@@ -97,31 +97,31 @@ def test_a_command_that_reads_gets_nothing(lab: Cluster) -> None:
 
 
 def test_a_command_that_exits_3(lab: Cluster) -> None:
-    done = command("run", lab.name, "--", "sh", "-c", "echo $(hostname); exit 3", status=3)
+    result = command("run", lab.name, "--", "sh", "-c", "echo $(hostname); exit 3", status=3)
 
-    assert sorted(done.stderr.splitlines()) == [f"{host}: exit status 3" for host in BOTH]
-    assert len(done.stdout.splitlines()) == 2
+    assert sorted(result.stderr.splitlines()) == [f"{host}: exit status 3" for host in BOTH]
+    assert len(result.stdout.splitlines()) == 2
 
 
 def test_a_command_that_a_signal_ends(lab: Cluster) -> None:
-    done = command("run", lab.name, "--", "sh", "-c", "kill -9 $$", status=137)
+    result = command("run", lab.name, "--", "sh", "-c", "kill -9 $$", status=137)
 
-    assert "0.mpi.shared: " in done.stderr
+    assert "0.mpi.shared: " in result.stderr
 
 
 def test_a_command_that_is_not_there(lab: Cluster) -> None:
-    done = command("run", lab.name, "--", "no-such-program", status=127)
+    result = command("run", lab.name, "--", "no-such-program", status=127)
 
-    assert "0.mpi.shared: " in done.stderr
-    assert "no-such-program" in done.stderr
+    assert "0.mpi.shared: " in result.stderr
+    assert "no-such-program" in result.stderr
 
 
 def test_what_is_not_there_is_named_with_its_host(lab: Cluster, place: str, home: Path) -> None:
     """One host has it, the other does not: what there is comes home."""
     must(lab, 0, f"mkdir {place}/one && echo here > {place}/one/file")
-    done = command("get", lab.name, f"{place}/one", "back", status=1)
+    result = command("get", lab.name, f"{place}/one", "back", status=1)
 
-    assert f"1.mpi.shared: {place}/one" in done.stderr
+    assert f"1.mpi.shared: {place}/one" in result.stderr
     assert (home / "back" / "0.mpi.shared" / "file").read_text() == "here\n"
-    nothing = command("put", lab.name, str(home / "nothing"), "/x", status=2)
-    assert str(home / "nothing") in nothing.stderr
+    refusal = command("put", lab.name, str(home / "nothing"), "/x", status=2)
+    assert str(home / "nothing") in refusal.stderr

@@ -56,13 +56,13 @@ def values() -> dict[int, tuple[float, ...]]:
 
 
 def is_gone(c: Cluster) -> None:
-    def gone() -> bool:
+    def look() -> bool:
         try:
             return not ranks_of(c, "faulty.py")
         except Unreachable:  # neighbours learn within a second that a link is back
             return False
 
-    until(gone, "no rank is left on any host")
+    until(look, "no rank is left on any host")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
 
 
 @pytest.mark.timed
-@pytest.mark.usefixtures("own", "faulty", "impatient")
+@pytest.mark.usefixtures("own_labs", "faulty", "impatient")
 def test_one_of_eight_that_dies_is_named_and_the_values_of_the_others_come_home() -> None:
     c = cluster.launch("eight", provider="lab", hosts=8)
     heard = Once("ready 1", lambda: command("lab", "eight", "kill", "5"))
@@ -102,23 +102,23 @@ def test_one_of_eight_that_dies_is_named_and_the_values_of_the_others_come_home(
     look = ["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '[f]aulty[.]py' || :"]
     until(lambda: all(s.run(look).stdout == "0\n" for s in alive.values()), "no rank is left")
 
-    began = time.monotonic()
+    start = time.monotonic()
     assert "; 0 left" in command("down", "eight").stdout
-    assert time.monotonic() - began < NOTICED_WITHIN
+    assert time.monotonic() - start < NOTICED_WITHIN
 
 
 @pytest.mark.timed
 def test_a_link_that_is_cut_ends_the_job_in_time(hanging: Background, lab: Cluster) -> None:
     """The command says at once who is lost, and ends with what the other host has measured."""
     command("lab", lab.name, "cut", "1")
-    began = time.monotonic()
+    start = time.monotonic()
     hanging.wait_for("[cluster] 1.mpi.shared does not answer any more")
-    assert time.monotonic() - began < NOTICED_WITHIN
-    status, said = hanging.end()
+    assert time.monotonic() - start < NOTICED_WITHIN
+    status, output = hanging.end()
 
     assert status == 1
-    assert "1.mpi.shared" in said
-    assert "0.mpi.shared" not in said
+    assert "1.mpi.shared" in output
+    assert "0.mpi.shared" not in output
     assert values() == {0: (1.0, 2.0, 3.0)}
     command("lab", lab.name, "heal", "1")
     is_gone(lab)
@@ -141,16 +141,16 @@ def test_a_link_that_is_cut_and_healed_costs_a_job_nothing(lab: Cluster) -> None
 
 
 @pytest.mark.timed
-@pytest.mark.usefixtures("own", "faulty", "impatient")
+@pytest.mark.usefixtures("own_labs", "faulty", "impatient")
 def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
     """It is named, with what to type; the ranks of the others do not run on without it."""
     c = cluster.launch("first", provider="lab")
     heard = Once("ready 1", lambda: command("lab", "first", "cut", "0"))
-    with pytest.raises(Unreachable, match=r"0\.mpi\.first") as lost:
+    with pytest.raises(Unreachable, match=r"0\.mpi\.first") as error:
         c.bench("faulty", how="hang", timeout=60, listener=heard)
 
     assert time.monotonic() - heard.did_at < NOTICED_WITHIN
-    assert "cluster wait first && cluster fetch first" in lost.value.remedy
+    assert "cluster wait first && cluster fetch first" in error.value.remedy
     until(lambda: "faulty.py" not in must(c, 1, "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'"), "end")
     command("lab", "first", "heal", "0")
     command("wait", "first", status=None)
@@ -165,7 +165,7 @@ def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
 
 
 @pytest.mark.timed
-@pytest.mark.usefixtures("own", "faulty")
+@pytest.mark.usefixtures("own_labs", "faulty")
 def test_a_cluster_whose_leading_host_is_cut_off_says_so_and_goes_down_in_time() -> None:
     c = cluster.launch("lost", provider="lab")
     heard = Once("ready 1", lambda: command("lab", "lost", "cut", "0"))
@@ -175,15 +175,15 @@ def test_a_cluster_whose_leading_host_is_cut_off_says_so_and_goes_down_in_time()
     assert newest().status == "running"
     since = r"Unreachable since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: 0\.mpi\.lost, which leads"
     assert re.match(since, newest().record.reason)
-    began = time.monotonic()
+    start = time.monotonic()
     assert "; 0 left" in command("down", "lost").stdout
-    assert time.monotonic() - began < DOWN_WITHIN
+    assert time.monotonic() - start < DOWN_WITHIN
     assert newest().status == "failed"
     assert re.match(since, newest().record.reason)
     assert 1 in values()
 
 
-@pytest.mark.usefixtures("own", "faulty", "impatient")
+@pytest.mark.usefixtures("own_labs", "faulty", "impatient")
 def test_a_host_that_dies_before_or_after_the_job() -> None:
     c = cluster.launch("dying", provider="lab")
     c.bench("faulty", detach=True)
@@ -210,8 +210,8 @@ def test_the_job_outlives_its_launcher(lab: Cluster) -> None:
     followed = command("logs", "-f", lab.name).stdout
     assert followed.count("Process 1 transferred 10 MB") >= 20
     assert "cluster fetch shared" in command("wait", lab.name).stdout
-    shown = answer("fetch", lab.name)
-    assert (shown["status"], [s["n"] for s in shown["summaries"]]) == ("done", [20, 20])
+    record = answer("fetch", lab.name)
+    assert (record["status"], [s["n"] for s in record["summaries"]]) == ("done", [20, 20])
     assert answer("status", lab.name)[-1]["state"] == "done"
 
 
@@ -237,11 +237,11 @@ def test_ctrl_c_ends_a_command_on_every_host(lab: Cluster) -> None:
 
 @pytest.mark.timed
 def test_a_session_that_is_killed_there_is_noticed(hanging: Background, lab: Cluster) -> None:
-    began = time.monotonic()
+    start = time.monotonic()
     must(lab, 0, "tmux kill-session -t =shared")
     status, _ = hanging.end()
 
-    assert time.monotonic() - began < NOTICED_WITHIN
+    assert time.monotonic() - start < NOTICED_WITHIN
     assert status == 1
     is_gone(lab)
 
@@ -253,7 +253,7 @@ def test_a_session_that_is_killed_there_is_noticed(hanging: Background, lab: Clu
     [("raise", ["rank 1 had enough"]), ("kill", ["SIGKILL", "Socket closed"])],
 )
 def test_a_rank_that_fails_on_another_host(lab: Cluster, how: str, reports: list[str]) -> None:
-    done = command(*FAULTY, f"--how={how}", status=1)
+    result = command(*FAULTY, f"--how={how}", status=1)
 
-    assert any(report in done.stderr for report in reports)
+    assert any(report in result.stderr for report in reports)
     is_gone(lab)

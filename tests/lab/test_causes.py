@@ -14,7 +14,7 @@ from cluster.orchestration.cluster import Cluster
 from tests.conftest import command
 from tests.lab.conftest import must
 
-pytestmark = [pytest.mark.usefixtures("own", "home"), pytest.mark.serial]
+pytestmark = [pytest.mark.usefixtures("own_labs", "home"), pytest.mark.serial]
 ODD = 3
 ROUNDS = ("--rounds=10", "--alone=2")
 # Each pair alone, and nothing again: however long a test with losses takes, that ends.
@@ -34,8 +34,8 @@ def check(words: tuple[str, ...], *starved: int) -> dict[str, Any]:
             command("check", "planted", "--json", *words, status=None).stdout
         )
         busy = [o for o in verdict["observations"] if o["reason"]["code"] == "busy"]
-        others = [o for o in busy if o["place"]["host"] not in starved]
-        if not others and (busy or verdict["verdict"] != "UNDECIDED"):
+        rest = [o for o in busy if o["place"]["host"] not in starved]
+        if not rest and (busy or verdict["verdict"] != "UNDECIDED"):
             return verdict
         if time.monotonic() > deadline:
             return verdict
@@ -103,12 +103,12 @@ def test_the_cause_is_named(
     with plant(lab):
         verdict = check(words)
 
-    own = [f for f in verdict["blamed"] if ODD in (f["place"]["host"], f["place"].get("peer"))]
-    assert own, verdict
-    assert own == verdict["blamed"]
+    findings = [f for f in verdict["blamed"] if ODD in (f["place"]["host"], f["place"].get("peer"))]
+    assert findings, verdict
+    assert findings == verdict["blamed"]
     # Other virtual machines may take time of this one meanwhile: that is a cause, too.
     real = {"cpu.steal"} - {cause}
-    counters = [[c["counter"] for c in f["counters"] if c["counter"] not in real] for f in own]
+    counters = [[c["counter"] for c in f["counters"] if c["counter"] not in real] for f in findings]
     assert {name for names in counters for name in names[:1]} == {cause}
 
 

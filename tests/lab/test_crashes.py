@@ -30,12 +30,12 @@ RUNNING = {
 @pytest.mark.parametrize("remedy", ["down crash", "more gc -y"])
 @pytest.mark.parametrize("point", LAUNCHING.values(), ids=LAUNCHING)
 def test_a_launch_that_was_killed_leaves_nothing(alone: Alone, point: str, remedy: str) -> None:
-    before = alone.left()
+    before = alone.list_leftovers()
     alone.die_at(point, LAUNCH)
     assert "crash" in alone.command("ls").stdout
 
     assert "; 0 left." in alone.command(*remedy.split()).stdout
-    assert alone.left_in_the_end(before) == before
+    assert alone.await_leftovers(before) == before
 
 
 @pytest.mark.parametrize("point", RUNNING.values(), ids=RUNNING)
@@ -45,12 +45,12 @@ def test_a_measurement_that_was_killed_leaves_nothing(
     """The cluster is as good as any other: it is listed, kept by gc, and taken down."""
     if point == RUNNING["installing"]:
         request.getfixturevalue("installed_anew")
-    before = alone.left()
+    before = alone.list_leftovers()
     alone.die_at(point, BENCH)
     assert alone.command("more", "gc", "-y", "--json").stdout == "[]\n"
 
     assert "; 0 left" in alone.command("down", "crash").stdout
-    assert alone.left_in_the_end(before) == before
+    assert alone.await_leftovers(before) == before
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def cached(lab: Cluster) -> None:
     "point", ["cluster.providers.lab:shutil.rmtree", "cluster.core.state.journal:Journal.forget"]
 )
 def test_a_down_that_was_killed_is_done_again(alone: Alone, point: str) -> None:
-    before = alone.left()
+    before = alone.list_leftovers()
     alone.command("up", "crash", "--provider", "lab")
     alone.die_at(point, "from cluster.orchestration.cluster import attach; attach('crash').down()")
 
     assert "; 0 left" in alone.command("down", "crash").stdout
-    assert alone.left_in_the_end(before) == before
+    assert alone.await_leftovers(before) == before

@@ -17,7 +17,7 @@ from cluster.orchestration.cluster import Cluster
 from cluster.providers.lab.network import alter, alter_pair
 from cluster.remote.files import host_files, spread
 from tests.conftest import until
-from tests.lab.conftest import must, on
+from tests.lab.conftest import must, shell_of
 
 ODD = ("a 'b' \"c\"", "new\nline", "back\\nslash\\", "-rf", " ", "*")
 SERVER = "setsid python3 -m http.server --bind {bind} {port} > /dev/null 2>&1 < /dev/null &"
@@ -32,7 +32,7 @@ def place(lab: Cluster) -> Iterator[str]:
 
 def digest(lab: Cluster, path: str) -> set[str]:
     """Return the SHA-256 of a file on all hosts."""
-    return {done.stdout.split()[0] for done in lab.run(["sha256sum", path]).values()}
+    return {result.stdout.split()[0] for result in lab.run(["sha256sum", path]).values()}
 
 
 def test_only_what_differs_is_sent_to_each_host(lab: Cluster, home: Path, place: str) -> None:
@@ -119,8 +119,8 @@ def test_of_a_large_file_only_blocks_that_differ_are_sent(
     (home / "code").mkdir()
     file = home / "code" / "an 'odd' name"
     file.write_bytes(bytes(range(256)) * 20_000)
-    host, there = lab.hosts[0], f"{place}/a 'b'"
-    lab.sync(home / "code", there, hosts=host)
+    host, target = lab.hosts[0], f"{place}/a 'b'"
+    lab.sync(home / "code", target, hosts=host)
 
     def change() -> None:
         with file.open("r+b") as opened:
@@ -128,7 +128,7 @@ def test_of_a_large_file_only_blocks_that_differ_are_sent(
             opened.write(b"changed")
 
     change()
-    parts = lab.sync(home / "code", there, hosts=host)
+    parts = lab.sync(home / "code", target, hosts=host)
     if shutil.which("rsync"):
         assert 0 < parts.sent_bytes < 100_000
     else:  # the machine has none: the file was sent whole
@@ -136,7 +136,7 @@ def test_of_a_large_file_only_blocks_that_differ_are_sent(
     assert sha256(file) in must(lab, 0, f"sha256sum {place}/*/*")
     monkeypatch.setattr(host_files, "rsync_reaches", lambda _: False)
     file.write_bytes(file.read_bytes()[::-1])
-    assert lab.sync(home / "code", there, hosts=host).sent_bytes == file.stat().st_size
+    assert lab.sync(home / "code", target, hosts=host).sent_bytes == file.stat().st_size
     assert sha256(file) in must(lab, 0, f"sha256sum {place}/*/*")
 
 
@@ -148,16 +148,14 @@ def test_a_full_disk_is_said_and_nothing_is_there_half(
     (home / "code" / "large").write_bytes(b"x" * 3_000_000)
     must(lab, 0, f"mkdir {place}/small && mount -t tmpfs -o size=1m none {place}/small")
     try:
-        with pytest.raises(
-            ShellError, match=r"3\.000 MB .* 0\.mpi\.shared, .* 1\.049 MB"
-        ) as caught:
+        with pytest.raises(ShellError, match=r"3\.000 MB .* 0\.mpi\.shared, .* 1\.049 MB") as error:
             lab.sync(home / "code", f"{place}/small/code")
-        left = must(lab, 0, f"ls -A {place}/small")
+        names = must(lab, 0, f"ls -A {place}/small")
     finally:
         must(lab, 0, f"umount {place}/small")
 
-    assert 'cluster.attach("shared").run("df -h")' in str(caught.value)
-    assert left == ""
+    assert 'cluster.attach("shared").run("df -h")' in str(error.value)
+    assert names == ""
     assert must(lab, 1, f"stat -c %s {place}/small/code/large") == "3000000\n"
 
 
@@ -223,23 +221,23 @@ def test_ports_that_cannot_be_forwarded_are_refused(lab: Cluster) -> None:
         lab.forward(8125, 99999)
     port = lab.machines[0].access
     assert port is not None
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        used = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        used = server.getsockname()[1]
         with pytest.raises(SpecError, match=rf"{used} .*{os.strerror(errno.EADDRINUSE)}"):
             lab.forward(port.port or 22, used)
 
 
-def test_a_host_that_is_lost_ends_its_forward(own: None) -> None:
-    lost = cluster.launch("lost", provider="lab", hosts=1)
-    with lost.forward(22, free_port()) as forward:
-        alter(lost.machines[0], "cut")
+def test_a_host_that_is_lost_ends_its_forward(own_labs: None) -> None:
+    c = cluster.launch("lost", provider="lab", hosts=1)
+    with c.forward(22, free_port()) as forward:
+        alter(c.machines[0], "cut")
         with pytest.raises(Unreachable, match=r"22 of 0\.mpi\.lost"):
             forward.wait()
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", forward.local))
 
 
-def test_a_host_that_does_not_answer_fails_alone(own: None, home: Path) -> None:
+def test_a_host_that_does_not_answer_fails_alone(own_labs: None, home: Path) -> None:
     """The others have the files."""
     (home / "code").mkdir()
     (home / "code" / "main").write_text("text")
@@ -249,4 +247,4 @@ def test_a_host_that_does_not_answer_fails_alone(own: None, home: Path) -> None:
     with pytest.raises(ClusterError, match=r"1\.mpi\.half|198\.18"):
         half.sync("code", "/code")
     assert must(half, 0, "cat /code/main") == "text"
-    assert on(half, 0).exists("/code/main")
+    assert shell_of(half, 0).exists("/code/main")

@@ -9,7 +9,7 @@ import cluster
 from tests.conftest import command
 
 
-@pytest.mark.usefixtures("own", "tools")
+@pytest.mark.usefixtures("own_labs", "tools")
 def test_a_slow_link_is_low_and_hits_the_gate(tmp_path: Path) -> None:
     """The lab says 1 Gbit/s, and a fiftieth of it passes: no other load slows a rank 50 times."""
     junit = tmp_path / "junit.xml"
@@ -19,10 +19,10 @@ def test_a_slow_link_is_low_and_hits_the_gate(tmp_path: Path) -> None:
     lab.bench("p2p", metrics=["bandwidth"], sizes="1MiB", iterations=2, window=1)
 
     gate = ("judge", "latest", "--fail-on", "low", "--junit", str(junit))
-    said = command(*gate, status=3)
+    completed = command(*gate, status=3)
 
-    assert "LOW" in said.stdout.splitlines()[-1]
-    assert "is LOW." in said.stderr
+    assert "LOW" in completed.stdout.splitlines()[-1]
+    assert "is LOW." in completed.stderr
     [suite] = JUnitXml.fromfile(str(junit))
     [result] = next(case for case in suite if case.name.startswith("bandwidth")).result
     assert isinstance(result, Failure)

@@ -48,21 +48,21 @@ dist.all_reduce(torch.ones(4))
 
 def hung(*words: str) -> Any:
     """Return what `cluster hang` says if it is a hang."""
-    said = command("hang", *words, "--json", status=None).stdout  # nothing before it runs
-    found = json.loads(said) if said else {}
-    return found if found.get("answer", {}).get("verdict") == "hung" else None
+    output = command("hang", *words, "--json", status=None).stdout  # nothing before it runs
+    record = json.loads(output) if output else {}
+    return record if record.get("answer", {}).get("verdict") == "hung" else None
 
 
 def times_of_a_program(wide: Cluster) -> float:
     """Return how many starts of Python on every host, which load slows as much, an answer takes."""
-    began = time.monotonic()
+    start = time.monotonic()
     assert hung(wide.name)
     answered = time.monotonic()
     wide.hosts.run(["python3", "-c", "import json, subprocess"])
-    return (answered - began) / (time.monotonic() - answered)
+    return (answered - start) / (time.monotonic() - answered)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 @pytest.mark.alone  # 16 ranks that wait
 def test_sixteen_hosts_answer_in_ten_seconds(home: Path) -> None:
     """The late rank of the last host is named: certain, as all ranks were read, twice."""
@@ -70,37 +70,37 @@ def test_sixteen_hosts_answer_in_ten_seconds(home: Path) -> None:
     with cluster.launch("wide", provider="lab", hosts=16) as wide:
         wide.put(home / "late.py", "/root/late.py")
         words = ("run", wide.name, "--profile", "--timeout", "900")
-        with Background(*words, "--", "python3", "/root/late.py") as ran:
-            ran.wait_for("late")
-            found = until(lambda: hung(wide.name), "the wait is long")
+        with Background(*words, "--", "python3", "/root/late.py") as process:
+            process.wait_for("late")
+            record = until(lambda: hung(wide.name), "the wait is long")
             is_quick = any(times_of_a_program(wide) < 12 for _ in range(3))
             command("kill", wide.name, "bench-program")
-            ran.end()
-    cause = found["answer"]["cause"]
-    assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(15, "wide-15")]
+            process.end()
+    cause = record["answer"]["cause"]
+    assert [(row["rank"], row["host"]) for row in cause["stragglers"]] == [(15, "wide-15")]
     assert (cause["kind"], cause["confidence"]) == ("rank_absent", "certain")
     assert cause["stuck"]["waiting"] == [*range(15)]
     assert is_quick
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_the_late_rank_of_torch_by_its_flight_recorder(home: Path) -> None:
     python = os.environ.get("CLUSTER_TORCH_PYTHON", sys.executable)
     (home / "late.py").write_text(TORCH)
     env = {"TORCH_FR_BUFFER_SIZE": "200", "TORCH_FR_DUMP_TEMP_FILE": "/root/record_"}
     with cluster.launch("gloo", provider="lab", hosts=3) as gloo:
-        found = gloo.hosts.try_run([python, "-c", "import torch"]).values()
-        if any(isinstance(done, Exception) or done.status for done in found):
+        results = gloo.hosts.try_run([python, "-c", "import torch"]).values()
+        if any(isinstance(result, Exception) or result.status for result in results):
             pytest.skip("no torch on the hosts of a lab, which have no /tmp, /root, ... of here")
         gloo.put(home / "late.py", "/root/late.py")
         gloo.start([python, "/root/late.py"], name="late", env=env)
-        found = until(lambda: hung(gloo.name, "late"), "the wait is long")
+        record = until(lambda: hung(gloo.name, "late"), "the wait is long")
 
-    cause = found["answer"]["cause"]
-    assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(2, "gloo-2")]
+    cause = record["answer"]["cause"]
+    assert [(row["rank"], row["host"]) for row in cause["stragglers"]] == [(2, "gloo-2")]
     assert (cause["kind"], cause["confidence"]) == ("rank_absent", "certain")
     assert (cause["stuck"]["name"], cause["stuck"]["waiting"]) == ("all_reduce", [0, 1])
-    assert "flight_recorder" in found["answer"]["sources"]
+    assert "flight_recorder" in record["answer"]["sources"]
 
 
 def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
@@ -108,16 +108,16 @@ def test_the_late_rank_of_another_host(lab: Cluster, home: Path) -> None:
     lab.put(home / "late.py", "/root/late.py")
     words = ["run", lab.name, "--profile", "--timeout", "900", "--", "python3", "/root/late.py"]
 
-    with Background(*words) as ran:
-        found = until(lambda: hung(lab.name), "the wait is long")
+    with Background(*words) as process:
+        record = until(lambda: hung(lab.name), "the wait is long")
         command("kill", lab.name, "bench-program")
-        ran.end()
-    cause = found["answer"]["cause"]
-    assert [(one["rank"], one["host"]) for one in cause["stragglers"]] == [(1, "shared-1")]
+        process.end()
+    cause = record["answer"]["cause"]
+    assert [(row["rank"], row["host"]) for row in cause["stragglers"]] == [(1, "shared-1")]
     assert cause["stragglers"][0]["wchan"] == "hrtimer_nanosleep"
     assert cause["stuck"]["waiting"] == [0]
-    run = Path(found["evidence"]).parents[1]
+    run = Path(record["evidence"]).parents[1]
     for verb in ("show", "judge"):
-        shown = command(verb, str(run), status=None).stdout
-        assert "HUNG; rank 1 (shared-1" in shown
-        assert answer(verb, str(run), status=None)["hang"] == found["answer"]
+        output = command(verb, str(run), status=None).stdout
+        assert "HUNG; rank 1 (shared-1" in output
+        assert answer(verb, str(run), status=None)["hang"] == record["answer"]

@@ -16,28 +16,28 @@ from cluster.core.state.files import state_folder
 from cluster.orchestration.cluster import Cluster
 from cluster.providers.lab import LabProvider
 from tests.conftest import ROOT, answer, command, run, until
-from tests.lab.conftest import must, on
+from tests.lab.conftest import must, shell_of
 
 MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp", str(ROOT))  # noqa: S108
 LAB = ("up", "mine", "--provider", "lab")
 
 
-def told(c: Cluster, script: str) -> list[str]:
+def outputs(c: Cluster, script: str) -> list[str]:
     """Return what a script prints on each host."""
-    return [done.stdout.strip() for done in c.run(["sh", "-c", script], timeout=60).values()]
+    return [result.stdout.strip() for result in c.run(["sh", "-c", script], timeout=60).values()]
 
 
 def test_each_host_has_its_own_name_address_and_processes(lab: Cluster) -> None:
-    here = os.uname().nodename
+    name = os.uname().nodename
 
-    assert told(lab, "hostname") == told(lab, "cat /etc/hostname") == ["shared-0", "shared-1"]
-    assert os.uname().nodename == here
+    assert outputs(lab, "hostname") == outputs(lab, "cat /etc/hostname") == ["shared-0", "shared-1"]
+    assert os.uname().nodename == name
     addresses = [machine.address for machine in lab.machines]
-    assert told(lab, "ip -o -4 addr show dev eth0 | sed 's,.*inet ,,; s,/.*,,'") == addresses
-    assert told(lab, "getent hosts shared-1 | cut -d' ' -f1") == [addresses[1]] * 2
-    assert told(lab, "cat /proc/1/comm") == ["sshd", "sshd"]
+    assert outputs(lab, "ip -o -4 addr show dev eth0 | sed 's,.*inet ,,; s,/.*,,'") == addresses
+    assert outputs(lab, "getent hosts shared-1 | cut -d' ' -f1") == [addresses[1]] * 2
+    assert outputs(lab, "cat /proc/1/comm") == ["sshd", "sshd"]
     must(lab, 0, "setsid sleep 61.25 > /dev/null 2>&1 < /dev/null &")
-    assert told(lab, "pgrep -fx 'sleep 61[.]25' | wc -l") == ["1", "0"]
+    assert outputs(lab, "pgrep -fx 'sleep 61[.]25' | wc -l") == ["1", "0"]
     must(lab, 0, "pkill -fx 'sleep 61[.]25'")  # its own processes are all that it sees
 
 
@@ -45,33 +45,33 @@ def test_what_is_written_on_a_host_is_there_and_nowhere_else(lab: Cluster) -> No
     places = ("/etc/mark-of-lab", "/usr/mark-of-lab", "/tmp/mark-of-lab")  # noqa: S108
     must(lab, 0, f"for place in {' '.join(places)}; do echo 0 > $place; done")
 
-    assert told(lab, f"ls {' '.join(places)} 2> /dev/null | wc -l") == ["3", "0"]
+    assert outputs(lab, f"ls {' '.join(places)} 2> /dev/null | wc -l") == ["3", "0"]
     assert not any(Path(place).exists() for place in places)
     must(lab, 0, f"rm {' '.join(places)}")
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_nothing_private_of_this_machine_is_seen() -> None:
     """Nor the state folder, which holds the keys of all clusters."""
     new = cluster.launch("new", provider="lab")
     hidden = [*(place for place in MASKED if Path(place).is_dir()), str(state_folder())]
     words = " ".join(map(shlex.quote, hidden))
-    found = told(new, f"find {words} -mindepth 1 2> /dev/null || :")
+    entries = outputs(new, f"find {words} -mindepth 1 2> /dev/null || :")
 
-    assert found == ["", ""]
+    assert entries == ["", ""]
 
 
 @pytest.mark.serial  # it measures speed
-def test_links_are_as_fast_and_as_long_as_was_said(own: None) -> None:
-    del own
+def test_links_are_as_fast_and_as_long_as_was_said(own_labs: None) -> None:
+    del own_labs
     c = cluster.launch(
         "long", provider="lab", options={"rate": "200mbit", "mtu": "9000", "overlay": "vxlan"}
     )
 
-    assert told(c, "cat /sys/class/net/eth0/mtu") == ["9000", "9000"]
-    assert told(c, "cat /sys/class/net/vxlan0/mtu") == ["8950", "8950"]
+    assert outputs(c, "cat /sys/class/net/eth0/mtu") == ["9000", "9000"]
+    assert outputs(c, "cat /sys/class/net/vxlan0/mtu") == ["8950", "8950"]
     inner = [machine.address for machine in c.machines]
-    assert told(c, "ip -o -4 addr show dev vxlan0 | sed 's,.*inet ,,; s,/.*,,'") == inner
+    assert outputs(c, "ip -o -4 addr show dev vxlan0 | sed 's,.*inet ,,; s,/.*,,'") == inner
     assert must(c, 0, f"ip route get {inner[1]}").split()[2] == "vxlan0"
     result = c.bench("p2p", metrics=["oneway_time"], sizes="10MB", iterations=5)
     received = next(s for s in result.summary() if s.params["rank"] == 1)
@@ -79,27 +79,27 @@ def test_links_are_as_fast_and_as_long_as_was_said(own: None) -> None:
     assert received.share == pytest.approx(1.0, abs=0.1)
 
 
-def test_the_verbs_take_effect(own: None) -> None:
+def test_the_verbs_take_effect(own_labs: None) -> None:
     """By number, name, id or address; `heal` makes the link as it was."""
-    del own
+    del own_labs
     command(*LAB, "--option", "rate=1gbit")
     c = cluster.attach("mine")
     address = c.machines[1].address
     look, knock = "tc qdisc show dev eth0", f"exec 3<> /dev/tcp/{address}/22"
 
     def rates() -> list[str]:
-        return [words.split(" rate ")[1].split()[0] for words in told(c, look)]
+        return [words.split(" rate ")[1].split()[0] for words in outputs(c, look)]
 
     def answers() -> bool:
-        return on(c, 0).run(["timeout", "1", "bash", "-c", knock]).status == 0
+        return shell_of(c, 0).run(["timeout", "1", "bash", "-c", knock]).status == 0
 
-    made = rates()
+    before = rates()
     assert "1.mpi.mine" in command("lab", "mine", "slow", "1").stdout
-    assert rates()[0] == made[0] != rates()[1]
+    assert rates()[0] == before[0] != rates()[1]
     command("lab", "mine", "slow", address, "--rate", "10mbit")
     assert rates()[1].startswith("9")
     command("lab", "mine", "heal", "mine-1")
-    assert rates() == made
+    assert rates() == before
     command("lab", "mine", "cut", "1.mpi.mine")
     until(lambda: not answers(), "nothing passes")
     command("lab", "mine", "heal", "1")
@@ -109,7 +109,7 @@ def test_the_verbs_take_effect(own: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["burn", "0"], "There are: slow, cut, heal, kill"),
         (["cut", "7"], "There are: 0.mpi.shared, 1.mpi.shared"),
@@ -117,29 +117,29 @@ def test_the_verbs_take_effect(own: None) -> None:
         (["slow", "0", "--rate", "fast"], "fast"),
     ],
 )
-def test_verbs_that_mean_nothing(lab: Cluster, words: list[str], said: str) -> None:
-    assert said in command("lab", lab.name, *words, status=2).stderr
+def test_verbs_that_mean_nothing(lab: Cluster, words: list[str], message: str) -> None:
+    assert message in command("lab", lab.name, *words, status=2).stderr
 
 
-def test_32_hosts_come_up_at_once(own: None) -> None:
+def test_32_hosts_come_up_at_once(own_labs: None) -> None:
     """In turns, 32 take 32 times as long as one."""
-    del own
+    del own_labs
     seconds = {}
     for name, hosts in ("warm", 1), ("one", 1), ("many", 32):
-        began = time.monotonic()
+        start = time.monotonic()
         command("up", name, "--provider", "lab", "--hosts", str(hosts))
-        seconds[name] = time.monotonic() - began
+        seconds[name] = time.monotonic() - start
     command("down", "one", "warm")
     assert seconds["many"] < 16 * seconds["one"]
-    said = command("run", "many", "--", "hostname").stdout.splitlines()
+    lines = command("run", "many", "--", "hostname").stdout.splitlines()
 
-    assert sorted(said) == sorted(f"{n}.mpi.many: many-{n}" for n in range(32))
+    assert sorted(lines) == sorted(f"{n}.mpi.many: many-{n}" for n in range(32))
     assert "; 0 left" in command("down", "many").stdout
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "texts"),
     [
         (["--option", "rate=fast"], ["'fast' is not a rate", "1gbit"]),
         (["--option", "rate=0"], ["rate"]),
@@ -154,11 +154,11 @@ def test_32_hosts_come_up_at_once(own: None) -> None:
         (["--instance", "c5.large"], ["instance"]),
     ],
 )
-def test_what_a_lab_cannot_be_is_refused(words: list[str], said: list[str]) -> None:
-    done = command(*LAB, *words, status=2)
+def test_what_a_lab_cannot_be_is_refused(words: list[str], texts: list[str]) -> None:
+    result = command(*LAB, *words, status=2)
 
-    assert [text for text in said if text not in done.stderr] == []
-    assert len(done.stderr.strip().splitlines()) >= 1
+    assert [text for text in texts if text not in result.stderr] == []
+    assert len(result.stderr.strip().splitlines()) >= 1
     assert answer("ls") == []
 
 
@@ -178,21 +178,21 @@ except SpecError as error:
 
 @pytest.mark.usefixtures("possible")
 def test_somebody_else_than_root_is_told_to_become_root() -> None:
-    said = run(sys.executable, "-c", AS_NOBODY).stdout
+    output = run(sys.executable, "-c", AS_NOBODY).stdout
 
-    assert "Type: sudo " in said
+    assert "Type: sudo " in output
 
 
 @pytest.mark.usefixtures("possible")
 @pytest.mark.parametrize(
-    ("tool", "said"),
+    ("tool", "message"),
     [
         ("ip", "sudo apt-get install iproute2"),
         ("ssh-keygen", "sudo apt-get install openssh-client"),
     ],
 )
 def test_a_tool_that_is_missing_is_named(
-    tool: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tool: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A PATH with everything else; where root's tools are is looked at as well."""
     for folder in (*os.environ["PATH"].split(":"), "/usr/sbin", "/sbin"):
@@ -205,7 +205,7 @@ def test_a_tool_that_is_missing_is_named(
     with pytest.raises(SpecError) as refused:
         cluster.launch("mine", provider="lab")
 
-    assert said in refused.value.remedy
+    assert message in refused.value.remedy
     assert journal.names() == ()
 
 

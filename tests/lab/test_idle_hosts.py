@@ -22,7 +22,7 @@ IDLE = 2.0  # seconds
 
 
 def hosts_of(c: Cluster) -> set[str]:
-    return {found.kind for found in LabProvider().find(c.name) if found.kind.startswith("host")}
+    return {item.kind for item in LabProvider().find(c.name) if item.kind.startswith("host")}
 
 
 @contextmanager
@@ -36,18 +36,18 @@ def job(c: Cluster) -> Iterator[None]:
 
 @contextmanager
 def attached(c: Cluster) -> Iterator[None]:
-    ours, terminal = pty.openpty()
+    screen, terminal = pty.openpty()
     process = str(first_process(c, 1))
     words = ["nsenter", "-t", process, "-m", "-p", "-n", "-u", "-i", "tmux", "new-session"]
     env = {**os.environ, "TERM": "xterm"}
     client = subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal, env=env)
     os.close(terminal)
-    assert os.read(ours, 1)
+    assert os.read(screen, 1)
     c.close()
     yield
     client.send_signal(signal.SIGKILL)
     client.wait()
-    os.close(ours)  # the terminal is gone, and the client there with it
+    os.close(screen)  # the terminal is gone, and the client there with it
 
 
 @contextmanager
@@ -57,16 +57,16 @@ def session(c: Cluster) -> Iterator[None]:
     c.close()
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 @pytest.mark.parametrize("use", [job, attached, session])
 def test_hosts_end_once_none_of_them_is_used(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.core.model.spec.SHORTEST_IDLE", IDLE)
     c = cluster.launch("rest", provider="lab", hosts=2, idle=IDLE)
     with use(c):
-        began = time.monotonic()
-        until(lambda: time.monotonic() > began + 2 * IDLE, "twice the time")
+        start = time.monotonic()
+        until(lambda: time.monotonic() > start + 2 * IDLE, "twice the time")
         assert hosts_of(c) == {"host 0", "host 1"}  # also the one that has nothing to do
-    began = time.monotonic()
+    start = time.monotonic()
     until(lambda: not hosts_of(c), "the end of both")
 
-    assert time.monotonic() - began > IDLE / 2
+    assert time.monotonic() - start > IDLE / 2

@@ -45,12 +45,12 @@ os.execvpe(words[0], [words[0], *words[1:]], known)
 
 
 @pytest.fixture
-def boxed(own: None, home: Path) -> Iterator[cluster.Cluster]:
+def boxed(own_labs: None, home: Path) -> Iterator[cluster.Cluster]:
     """Yield a lab whose ranks are to run in an image."""
     (home / "podman").write_text(ENGINE)
     (home / "podman").chmod(0o755)
-    with cluster.launch("boxed", provider="lab", options={"image": "bench/worker:1"}) as made:
-        yield made
+    with cluster.launch("boxed", provider="lab", options={"image": "bench/worker:1"}) as handle:
+        yield handle
 
 
 def test_ranks_run_in_a_container(boxed: cluster.Cluster, home: Path) -> None:
@@ -61,9 +61,9 @@ def test_ranks_run_in_a_container(boxed: cluster.Cluster, home: Path) -> None:
 
     assert run.summary()[0].n == 10
     assert Note("container_image", ("bench/worker:1",)) in run.record.notes
-    ran = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
+    log = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
     look, *runs = [f"{word} /root/.cluster-boxed/env/image" for word in ("python3", "env", "env")]
-    assert ran == [look, *runs]
+    assert log == [look, *runs]
 
 
 def test_ranks_in_a_container_are_profiled(boxed: cluster.Cluster, home: Path) -> None:
@@ -73,10 +73,10 @@ def test_ranks_in_a_container_are_profiled(boxed: cluster.Cluster, home: Path) -
     boxed.put(home / "podman", "/usr/local/bin/podman")
     how = {"metrics": ["latency"], "sizes": "8", "iterations": 10, "warm_up": 0}
     run = boxed.bench("p2p", profile="own", **how)  # type: ignore[arg-type]
-    ran = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
+    log = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
 
     assert len(list((run.folder / "raw").glob("mpi_profile.*"))) == 2
-    assert [line.split()[0] for line in ran] == ["python3", "python3", "env"]  # look, compile, run
+    assert [line.split()[0] for line in log] == ["python3", "python3", "env"]  # look, compile, run
     assert run.record.variables["LD_PRELOAD"].startswith("/root/.cluster-boxed/kernels/profile-")
     assert [process.rank for process in run.evidence(()).processes] == [0, 1]
 
@@ -92,23 +92,23 @@ def test_a_profiler_that_the_image_does_not_see_is_refused(
     with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p", profile="/opt/own.so")
 
-    said = str(failed.value.exceptions[0])
-    assert "/opt/own.so" in said
-    assert "0.mpi.boxed" in said
-    assert 'cluster.attach("NAME").put("libmpitrace.so", "/tmp/libmpitrace.so")' in said
+    message = str(failed.value.exceptions[0])
+    assert "/opt/own.so" in message
+    assert "0.mpi.boxed" in message
+    assert 'cluster.attach("NAME").put("libmpitrace.so", "/tmp/libmpitrace.so")' in message
 
 
 def test_an_image_without_a_compiler_is_said_to_lack_one(
     boxed: cluster.Cluster, home: Path
 ) -> None:
-    gone = 'known["OMPI_CC"] = "/nowhere/cc"\nos.execvpe'
-    (home / "podman").write_text(ENGINE.replace("os.execvpe", gone))
+    patch = 'known["OMPI_CC"] = "/nowhere/cc"\nos.execvpe'
+    (home / "podman").write_text(ENGINE.replace("os.execvpe", patch))
     boxed.put(home / "podman", "/usr/local/bin/podman")
     with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p", profile="own")
 
-    said = str(failed.value.exceptions[0])
-    assert "bench/worker:1" in said
+    message = str(failed.value.exceptions[0])
+    assert "bench/worker:1" in message
 
 
 def test_an_image_without_what_ranks_need_is_refused(boxed: cluster.Cluster, home: Path) -> None:
@@ -125,15 +125,15 @@ def test_an_engine_that_does_not_work_is_named(boxed: cluster.Cluster) -> None:
     with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p")
 
-    said = str(failed.value.exceptions[0])
-    assert ("podman" in said, "docker" in said) == (True, False)
+    message = str(failed.value.exceptions[0])
+    assert ("podman" in message, "docker" in message) == (True, False)
 
 
 def test_no_engine_is_said_with_what_to_type(boxed: cluster.Cluster) -> None:
-    gone = "rm -f /usr/bin/podman /usr/bin/docker /usr/local/bin/docker"
-    boxed.run(["sh", "-c", gone])
+    script = "rm -f /usr/bin/podman /usr/bin/docker /usr/local/bin/docker"
+    boxed.run(["sh", "-c", script])
     words = ("bench", "p2p", "--provider=lab", "boxed", "--option=image=bench/worker:1")
-    said = command(*words, "--json", status=1)
+    result = command(*words, "--json", status=1)
 
-    assert "0.mpi.boxed" in said.stderr
-    assert "sudo apt-get install podman" in said.stderr
+    assert "0.mpi.boxed" in result.stderr
+    assert "sudo apt-get install podman" in result.stderr

@@ -16,41 +16,41 @@ from tests.lab.conftest import must
 SHARED = ("--provider=lab", "shared", "--option=rate=1gbit")
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_the_founding_launcher_on_four_hosts() -> None:
     """The lines of old, and a rank on each host."""
     words = ("--provider", "lab", "--option", "rate=1gbit", "--num-machines", "4")
-    said = launcher(*words, "--data-mb=2", "--iters=12").stdout
+    text = launcher(*words, "--data-mb=2", "--iters=12").stdout
     newest = store.read(store.find(runs_folder(), "latest"))
 
-    assert "Job ready for connection, to connect to most recent task, run the following:\n" in said
-    assert "Task internal IPs\n198.18." in said
-    assert "Process 1 transferred 2 MB in " in said
+    assert "Job ready for connection, to connect to most recent task, run the following:\n" in text
+    assert "Task internal IPs\n198.18." in text
+    assert "Process 1 transferred 2 MB in " in text
     assert newest.status == "done"
     assert {fact.host for fact in newest.record.environment} == {f"mpi_test-{n}" for n in range(4)}
     assert "; 0 left" in command("down", "mpi_test").stdout
 
 
-@pytest.mark.usefixtures("own", "faulty")
+@pytest.mark.usefixtures("own_labs", "faulty")
 def test_two_ranks_on_each_host() -> None:
-    done = answer("bench", "faulty", "two", "--provider=lab", "--ranks-per-host=2")
+    result = answer("bench", "faulty", "two", "--provider=lab", "--ranks-per-host=2")
     hosts = {
-        m.rank: m.host for m in store.read(store.find(runs_folder(), done["run"])).measurements
+        m.rank: m.host for m in store.read(store.find(runs_folder(), result["run"])).measurements
     }
 
     assert hosts == {0: "two-0", 1: "two-0", 2: "two-1", 3: "two-1"}
     command("down", "two")
 
 
-@pytest.mark.usefixtures("own", "faulty")
+@pytest.mark.usefixtures("own_labs", "faulty")
 def test_ranks_follow_the_placement() -> None:
     """All of them are equally near here, so that the order is written by hand."""
     with cluster.launch("four", provider="lab", hosts=4) as four:
         judge_placement(four.bench("pairs", metric="latency", rounds=0, alone=0, milliseconds=20))
-        [folder] = [one for one in store.folders(runs_folder()) if store.placement(one)]
-        known = store.placement(folder)
-        assert known is not None
-        store.write_placement(folder, msgspec.structs.replace(known, order=(0, 2, 3, 1)))
+        [folder] = [path for path in store.folders(runs_folder()) if store.placement(path)]
+        placement = store.placement(folder)
+        assert placement is not None
+        store.write_placement(folder, msgspec.structs.replace(placement, order=(0, 2, 3, 1)))
         near = four.bench("faulty", order="near")
 
     hosts = {m.rank: m.host for m in near.measurements}
@@ -77,18 +77,18 @@ def test_ssh_gets_there_by_the_printed_settings_and_commands(lab: Cluster, home:
     command("bench", "faulty", *SHARED)
     (home / "conf").write_text(command("ls", lab.name, "--ssh-config").stdout)
     for number in (0, 1):
-        done = run("ssh", "-F", str(home / "conf"), f"{number}.mpi.shared", "hostname")
-        assert (done.stdout, done.stderr) == (f"shared-{number}\n", "")
+        result = run("ssh", "-F", str(home / "conf"), f"{number}.mpi.shared", "hostname")
+        assert (result.stdout, result.stderr) == (f"shared-{number}\n", "")
 
     for fragment in ("1.mpi.shared", lab.machines[1].address, "shared-1"):
-        printed = command("connect", "--print", fragment).stdout.strip()
-        assert run("sh", "-c", f"{printed} hostname").stdout == "shared-1\n"
+        line = command("connect", "--print", fragment).stdout.strip()
+        assert run("sh", "-c", f"{line} hostname").stdout == "shared-1\n"
     to_job = command("connect", "--print", lab.name).stdout
     assert "tmux attach-session -t =shared" in to_job
     assert must(lab, 0, "tmux list-sessions -F '#{session_name}'") == "shared\n"
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_the_open_mpi_of_the_distribution() -> None:
     """Version 4: its mpirun starts the ranks, and mpi4py uses its library."""
     if shutil.which("mpirun.openmpi") is None:

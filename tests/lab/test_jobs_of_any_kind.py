@@ -36,9 +36,9 @@ def c(lab: Cluster) -> Iterator[Cluster]:
         job.stop()
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 @pytest.mark.parametrize(
-    ("example", "printed"),
+    ("example", "pattern"),
     [
         ("adder", r"1\.mpi\.adder: the sum is 47185920\.0"),
         ("beside_a_training", r"\{'board': 'running', .*\}\nbest: step 8 loss 0\.1"),
@@ -47,10 +47,10 @@ def c(lab: Cluster) -> Iterator[Cluster]:
         ("sweep", r"the least is -0\.690, at x = 3\.0"),
     ],
 )
-def test_the_examples_run_across_hosts(example: str, printed: str) -> None:
-    done = run_script(str(ROOT / "examples" / f"{example}.py"), "lab")
+def test_the_examples_run_across_hosts(example: str, pattern: str) -> None:
+    result = run_script(str(ROOT / "examples" / f"{example}.py"), "lab")
 
-    assert re.fullmatch(printed, done.stdout.strip())
+    assert re.fullmatch(pattern, result.stdout.strip())
     assert answer("ls") == []
 
 
@@ -82,25 +82,25 @@ after = "work"
 """
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_a_launch_file_with_groups_is_run_across_hosts(tmp_path: Path) -> None:
     """The file of a server is read from the other group, and then that of each host counted."""
     (tmp_path / "file.toml").write_text(FILE)
     command("launch", str(tmp_path / "file.toml"))
-    found = {path.parent.name: path.read_text() for path in (tmp_path / "results").glob("*/own")}
+    texts = {path.parent.name: path.read_text() for path in (tmp_path / "results").glob("*/own")}
 
-    assert found == {f"{n}.worker.file": f"file-{n}\nb'file-0\\n'\n2\n" for n in (1, 2)}
+    assert texts == {f"{n}.worker.file": f"file-{n}\nb'file-0\\n'\n2\n" for n in (1, 2)}
     assert answer("ls") == []
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_groups_of_a_lab_of_which_one_host_cannot_be_made_leave_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make, made = lab_provider._machine, list[str]()
+    make, kinds = lab_provider._machine, list[str]()
 
     def refuse_last(files: Any, spec: Any, number: int, *rest: Any) -> Machine:
-        made[:] = [found.kind for found in LabProvider().find("two")]
+        kinds[:] = [resource.kind for resource in LabProvider().find("two")]
         if number == 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return make(files, spec, number, *rest)
@@ -109,7 +109,7 @@ def test_groups_of_a_lab_of_which_one_host_cannot_be_made_leave_nothing(
     with pytest.raises(ProvisionError, match=os.strerror(errno.ENOSPC)):
         cluster.launch("two", provider="lab", groups={"ps": {"hosts": 1}, "worker": {"hosts": 2}})
 
-    assert {"host 0", "host 1", "host 2"} <= {*made}
+    assert {"host 0", "host 1", "host 2"} <= {*kinds}
     assert LabProvider().find("two") == ()
     assert answer("ls") == []
 
@@ -123,7 +123,7 @@ def test_groups_of_own_hosts_are_used_together_or_nothing_is_left_there(
     assert access[1]
     (home.parent / ".ssh").mkdir(exist_ok=True)
     (home.parent / ".ssh" / "config").write_text(f"IdentityFile {access[0].key}\n")
-    names = [f"{one.user}@{one.host}:{one.port or 22}" for one in access if one]
+    names = [f"{entry.user}@{entry.host}:{entry.port or 22}" for entry in access if entry]
 
     def launch(*hosts: str) -> Cluster:
         return cluster.launch(
@@ -148,15 +148,15 @@ def test_tasks_run_on_their_hosts_with_the_packages_of_benchmarks(c: Cluster) ->
     line = "hostname; python3 -c 'import numpy, os; print(os.environ[\"CLUSTER_NODE_IPS\"])'"
     job = c.start(line, name="where")
     job.wait()
-    printed = {
+    texts = {
         host.name: [line.text for line in job.lines() if line.host == host.name] for host in c.hosts
     }
 
     addresses = " ".join(host.ip for host in c.hosts)
-    assert printed == {f"{n}.mpi.shared": [f"shared-{n}", addresses] for n in (0, 1)}
+    assert texts == {f"{n}.mpi.shared": [f"shared-{n}", addresses] for n in (0, 1)}
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_a_host_behind_a_cut_is_unreachable_and_its_task_goes_on() -> None:
     with cluster.launch("cut", provider="lab", hosts=2) as c:
         job = c.start("echo before; sleep 2; echo after", name="through")
@@ -175,7 +175,7 @@ def test_a_host_behind_a_cut_is_unreachable_and_its_task_goes_on() -> None:
 AGAIN = 'echo "$CLUSTER_RESTART of $RANK"; [ $CLUSTER_RESTART = 1 ] || exec sleep 9871'
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_a_job_that_loses_several_hosts_at_once_is_whole_again_or_each_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -196,15 +196,15 @@ def test_a_job_that_loses_several_hosts_at_once_is_whole_again_or_each_is_named(
         (attempt,) = again.record.attempts
         assert (sorted(attempt.lost), attempt.replaced) == (["1.mpi.several", "3.mpi.several"], ())
         ids = c.run("pgrep -f '[s]leep 9871'", check=False).values()
-        assert [done.stdout for done in ids] == [""] * 4  # also where the first start was cut off
+        assert [r.stdout for r in ids] == [""] * 4  # also where the first start was cut off
 
         last = c.start("sleep 9872", name="last")
         for number in "12":
             command("lab", "several", "kill", number)
-        with pytest.raises(HostErrors) as lost:
+        with pytest.raises(HostErrors) as failure:
             last.wait()
-        said = [str(error) for error in lost.value.exceptions]
-        assert [[n for n in range(4) if f"{n}.mpi.several" in text] for text in said] == [[1], [2]]
+        texts = [str(error) for error in failure.value.exceptions]
+        assert [[n for n in range(4) if f"{n}.mpi.several" in text] for text in texts] == [[1], [2]]
         states = {name: getattr(state, "state", "") for name, state in last.states().items()}
         assert {name for name, state in states.items() if state == "running"} == {
             *("0.mpi.several", "3.mpi.several"),
@@ -216,9 +216,9 @@ def test_more_jobs_are_followed_than_a_connection_has_sessions(c: Cluster) -> No
     host = c.hosts[0]
     jobs = [host.start("echo before; sleep 3; echo after", name=f"follow-{n}") for n in range(14)]
     with ThreadPoolExecutor(len(jobs)) as pool:
-        printed = list(pool.map(lambda job: [line.text for line in job.lines()], jobs))
+        texts = list(pool.map(lambda job: [line.text for line in job.lines()], jobs))
 
-    assert printed == [["before", "after"]] * len(jobs)
+    assert texts == [["before", "after"]] * len(jobs)
 
 
 CLIENT = """
@@ -235,7 +235,7 @@ for number in range(100):
 """
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_whatever_is_killed_the_states_are_true_and_nothing_is_left() -> None:
     """Clients, tmux servers and supervisors are killed at random moments."""
     chance = random.Random(39)
@@ -267,8 +267,8 @@ def test_whatever_is_killed_the_states_are_true_and_nothing_is_left() -> None:
         assert {job.name for job in c.jobs.values() if job.runs_on()} == c.jobs.running().keys()
         for job in c.jobs.values():
             job.stop()
-        left = c.run("grep -lzs '^CLUSTER_TASK=' /proc/[0-9]*/environ | wc -l")
-        assert {done.stdout.strip() for done in left.values()} == {"0"}
+        counts = c.run("grep -lzs '^CLUSTER_TASK=' /proc/[0-9]*/environ | wc -l")
+        assert {result.stdout.strip() for result in counts.values()} == {"0"}
 
 
 SUPERVISED = "kill -0 $(cut -d ' ' -f 1 {folder}/pid) 2> /dev/null && echo yes || echo no"

@@ -29,7 +29,7 @@ UP = ("--provider", "kubernetes", "--hosts", "2", "--option", f"image={IMAGE}")
 
 
 @pytest.fixture
-def kubernetes(own: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
+def kubernetes(own_labs: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
     """A cluster whose three nodes are hosts of a lab with an overlay network."""
     yield from nodes_of_pods(monkeypatch, hosts=3, rate="1gbit")
 
@@ -44,8 +44,8 @@ def test_pods_are_launched_measured_and_taken_down(kubernetes: Kubernetes) -> No
         run = answer("bench", "p2p", "mine", *quick)
         assert run["status"] == "done"
         medians[network] = run
-        said = command("down", "mine").stdout
-        assert "0 left" in said
+        output = command("down", "mine").stdout
+        assert "0 left" in output
     assert kubernetes.pods() == []
 
 
@@ -66,21 +66,21 @@ def test_pod_network_against_host_network_on_the_same_nodes(
         ("network=pod", "198.19"),
         ("network=host", "198.18"),
     }
-    sent = {_network(folder)[0]: _sent(folder) for folder in runs}
-    pod, host = sent["network=pod"], sent["network=host"]
+    counts = {_network(folder)[0]: _add_traffic(folder) for folder in runs}
+    pod, host = counts["network=pod"], counts["network=host"]
     assert "eth0" not in pod
     assert min(pod["vxlan0"], host["eth0"]) > 20 << 20
     assert host.get("vxlan0", 0) == 0
     link = sum(map(kubernetes.runtime.sent, kubernetes.runtime.nodes())) - before
     assert link > pod["vxlan0"] + host["eth0"]
-    mine = cluster.attach("mine")
+    c = cluster.attach("mine")
     with pytest.raises(SpecError, match=r"network=pod.* host"):
-        cluster.ab(mine, "p2p", "network", ("host", "pod"), launches=1)
-    compared = cluster.ab(mine, "p2p", "network", ("pod", "host"), launches=1, **params)
+        cluster.ab(c, "p2p", "network", ("host", "pod"), launches=1)
+    compared = cluster.ab(c, "p2p", "network", ("pod", "host"), launches=1, **params)
     assert (compared.base, compared.other) == ("network=pod", "network=host")
     assert [cell.launches for cell in compared.cells if cell.is_common] == [(1, 1)]
-    assert [one["name"] for one in answer("ls")] == ["mine", "nodes"]
-    mine.down()
+    assert [row["name"] for row in answer("ls")] == ["mine", "nodes"]
+    c.down()
 
 
 @pytest.mark.timed
@@ -103,13 +103,13 @@ def test_the_table_of_calico_against_host_by_the_launcher(
     launcher(ranks="1,2", provider="kubernetes", **how)
 
     [table] = tables
-    shown = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    pod, host = ([parse(row[f"network={kind}"]) for row in shown] for kind in ("pod", "host"))
-    assert [row["ranks"] for row in shown] == ["1", "2"]
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    pod, host = ([parse(row[f"network={kind}"]) for row in rows] for kind in ("pod", "host"))
+    assert [row["ranks"] for row in rows] == ["1", "2"]
     for rates, kind in ((pod, "pod"), (host, "host")):
-        efficiencies = [parse(row[f"network={kind} efficiency"]) for row in shown]
+        efficiencies = [parse(row[f"network={kind} efficiency"]) for row in rows]
         assert efficiencies == pytest.approx([100, 50 * rates[1] / rates[0]], rel=0.01)
-    ratios = [parse(row["ratio"]) for row in shown]
+    ratios = [parse(row["ratio"]) for row in rows]
     assert ratios == pytest.approx([b / a for a, b in zip(pod, host, strict=True)], rel=0.01)
     assert {_network(folder) for folder in (tmp_path / "runs").glob("train-2*/*training")} == {
         ("network=pod", "198.19"),
@@ -133,7 +133,7 @@ def test_the_node_of_a_slow_pod_is_cordoned_and_uncordoned(kubernetes: Kubernete
     alter(cluster.attach("nodes").machines[1], "slow", "50mbit")
     check = ("check", "mine", "--cordon", "--at-most", "40%")
     verdict = until(
-        lambda: (said := answer(*check, status=None))["replaced"] and said,
+        lambda: (report := answer(*check, status=None))["replaced"] and report,
         "the check is sure",
     )
     (replaced,) = verdict["replaced"]
@@ -156,12 +156,12 @@ def _network(folder: Path) -> tuple[str, str]:
     return store.record(folder).condition, network
 
 
-def _sent(folder: Path) -> Counter[str]:
+def _add_traffic(folder: Path) -> Counter[str]:
     """Add up what each interface of the ranks' hosts sent while they measured."""
-    sent: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for process in rank_processes(folder / "raw"):
-        sent.update(dict(process.sent))
-    return sent
+        counts.update(dict(process.sent))
+    return counts
 
 
 @pytest.mark.timed
@@ -170,19 +170,19 @@ def test_jobs_and_files_of_pods_and_a_run_whose_pod_is_evicted(
 ) -> None:
     """60 s: the run says what Kubernetes says, and keeps the values that were measured."""
     command("up", "mine", *UP)
-    mine = cluster.attach("mine")
+    c = cluster.attach("mine")
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "file").write_text("sent\n")
-    mine.hosts.sync(tmp_path / "code", "code")
-    job = mine.start("cat code/file; sleep 300", name="reader")
+    c.hosts.sync(tmp_path / "code", "code")
+    job = c.start("cat code/file; sleep 300", name="reader")
     until(lambda: len(list(job.lines(follow=False))) == 2, "both pods print")
     assert {(line.host, line.text) for line in job.lines(follow=False)} == {
         ("0.mpi.mine", "sent"),
         ("1.mpi.mine", "sent"),
     }
     job.stop()
-    mine.hosts[1].write("kept", "note")
-    mine.hosts[1].get("note", tmp_path)
+    c.hosts[1].write("kept", "note")
+    c.hosts[1].get("note", tmp_path)
     assert (tmp_path / "note").read_text() == "kept"
 
     def evict() -> None:
@@ -193,11 +193,11 @@ def test_jobs_and_files_of_pods_and_a_run_whose_pod_is_evicted(
 
     evicting = start(evict)
     with pytest.raises(cluster.ClusterError) as failed:
-        mine.bench.p2p(metrics=["latency"], sizes="8:64MiB", iterations=99999, timeout=60)
+        c.bench.p2p(metrics=["latency"], sizes="8:64MiB", iterations=99999, timeout=60)
     evicting.result()
     [folder] = (tmp_path / "runs").glob("mine*/*p2p")
     record = store.record(folder)
     assert record.status == "failed"  # the files of the lost pod are missing
     assert "1.mpi.mine ended: Evicted: The node was low on resource: memory." in record.reason
     assert record.reason in str(failed.value)
-    mine.down()
+    c.down()

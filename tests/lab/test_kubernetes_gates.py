@@ -57,7 +57,7 @@ JOB: dict[str, Any] = {
 
 
 @pytest.fixture
-def kubernetes(own: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
+def kubernetes(own_labs: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubernetes]:
     """A cluster whose nodes see this machine's file system: their image has cluster."""
     yield from nodes_of_pods(monkeypatch, hosts=PODS, rate="400mbit", root="//")
 
@@ -91,10 +91,10 @@ def _reasons(kubernetes: Kubernetes) -> list[str]:
 def run_jobs(kubernetes: Kubernetes, verdict: str) -> tuple[list[str], list[int], list[Gate]]:
     """Let Jobs run until their gates say this, with more time for each: a machine may be busy."""
     for within in TIMES:
-        ended = run_job(kubernetes, "--within", f"{within}s")
-        if ended[2][0].verdict == verdict:
+        result = run_job(kubernetes, "--within", f"{within}s")
+        if result[2][0].verdict == verdict:
             break
-    return ended
+    return result
 
 
 @pytest.mark.timed

@@ -14,10 +14,10 @@ LEAVES = (
 
 def faults(name: str) -> set[str]:
     """Return what a check blames; rates are so low that a busy machine carries all of them."""
-    found = answer("check", name, "--milliseconds", "200")
+    verdict = answer("check", name, "--milliseconds", "200")
     kinds = ("BAD", "LINK", "GROUP", "HUNG", "UNSTABLE")
     return {
-        f"{b['kind']} {b['part']} {b['direction']}" for b in found["blamed"] if b["kind"] in kinds
+        f"{b['kind']} {b['part']} {b['direction']}" for b in verdict["blamed"] if b["kind"] in kinds
     }
 
 
@@ -29,10 +29,10 @@ def assert_as_simulated(name: str) -> None:
     words = ("--provider", "sim", "--hosts", "8", "--option", "rate=60mbit")
     command("up", "rehearsed", *words, "--option", "fabric=leafspine:4x2")
     shares = []
-    for one in (name, "rehearsed"):
-        found = [answer("check", one, "--pairs", "0-1,2-3,0-2") for _ in range(2)]
+    for fleet in (name, "rehearsed"):
+        verdicts = [answer("check", fleet, "--pairs", "0-1,2-3,0-2") for _ in range(2)]
         best: dict[frozenset[int], float] = {}
-        for test in (t for f in found for t in pair_tests(cluster.load(f["run"]).measurements)):
+        for test in (t for f in verdicts for t in pair_tests(cluster.load(f["run"]).measurements)):
             pair = frozenset((test.source, test.target))
             best[pair] = max(best.get(pair, 0.0), test.value or 0.0)
         shares.append({pair: value / max(best.values()) for pair, value in best.items()})
@@ -40,7 +40,7 @@ def assert_as_simulated(name: str) -> None:
 
 
 @pytest.mark.serial  # beside other work, links of the lab are as slow as the planted ones
-@pytest.mark.usefixtures("own", "home")
+@pytest.mark.usefixtures("own_labs", "home")
 def test_planted_faults_are_named_by_a_check() -> None:
     """65 s: eight hosts start, and each check tests all 28 pairs in both directions."""
     command("up", "leaves", *LEAVES)
@@ -60,19 +60,19 @@ def test_planted_faults_are_named_by_a_check() -> None:
         ("slow", "2-7"): "can be cut off from one another, or healed",
         ("slow", "5", "--direction", "up"): "'up' is no direction",
     }
-    for words, said in refused.items():
-        assert said in command("lab", "leaves", *words, status=2).stderr
+    for words, message in refused.items():
+        assert message in command("lab", "leaves", *words, status=2).stderr
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"leaves": "3"}, "leaves is 3; 2 hosts have at most as many"),
         ({"uplink": "1gbit"}, "needs leaf switches"),
     ],
 )
 @pytest.mark.usefixtures("possible")
-def test_leaf_switches_that_cannot_be(options: dict[str, str], said: str) -> None:
+def test_leaf_switches_that_cannot_be(options: dict[str, str], message: str) -> None:
     words = (word for name, value in options.items() for word in ("--option", f"{name}={value}"))
 
-    assert said in command("up", "none", "--provider", "lab", *words, status=2).stderr
+    assert message in command("up", "none", "--provider", "lab", *words, status=2).stderr

@@ -6,30 +6,30 @@ from cluster.orchestration.cluster import Cluster
 
 
 def evidence(lab: Cluster, links: int) -> Evidence:
-    asked = {"OMPI_MCA_btl_tcp_links": str(links)}
-    run = lab.bench("p2p", metrics=["bandwidth"], sizes="1MiB", iterations=2, variables=asked)
+    variables = {"OMPI_MCA_btl_tcp_links": str(links)}
+    run = lab.bench("p2p", metrics=["bandwidth"], sizes="1MiB", iterations=2, variables=variables)
     return run.evidence(run.summary())
 
 
 def test_links_are_counted_and_those_that_are_not_there_are_named(lab: Cluster) -> None:
     """How many Open MPI makes of four is its affair (two, of 5.0.11): what we say is the truth."""
-    one, several = evidence(lab, 1), evidence(lab, 4)
-    made = several.links()[0, 1]
-    found = network.links_without_effect(several)
+    single, several = evidence(lab, 1), evidence(lab, 4)
+    count = several.links()[0, 1]
+    finding = network.links_without_effect(several)
 
-    assert one.links() == {(0, 1): 1}
-    assert network.links_without_effect(one) is None
-    assert 1 <= made <= 4
-    assert (found is not None) == (made < 4)
-    assert found is None or (found.names, found.count) == (("0", "1"), made)
+    assert single.links() == {(0, 1): 1}
+    assert network.links_without_effect(single) is None
+    assert 1 <= count <= 4
+    assert (finding is not None) == (count < 4)
+    assert finding is None or (finding.names, finding.count) == (("0", "1"), count)
 
 
 def test_ranks_of_a_lab_share_the_cores_of_one_machine(lab: Cluster) -> None:
     """They are bound nowhere, so nothing is said of them."""
     run = lab.bench("p2p", metrics=["latency"], sizes="8", iterations=2)
-    found = run.evidence(run.summary())
-    ((machine, ranks),) = found.machines()
+    evidence = run.evidence(run.summary())
+    ((machine, ranks),) = evidence.machines()
 
     assert [process.host for process in ranks] == ["shared-0", "shared-1"]
     assert {n for core in machine.physical_cores for n in core} == set(ranks[0].processors)
-    assert hosts.shared_core(found) is None
+    assert hosts.shared_core(evidence) is None

@@ -10,21 +10,21 @@ from cluster.runs import store
 from tests.background import Background
 from tests.conftest import answer, command, runs_folder
 
-pytestmark = pytest.mark.usefixtures("own", "faulty")
+pytestmark = pytest.mark.usefixtures("own_labs", "faulty")
 DRAW = ("bench", "faulty", "drawn", "--provider=lab", "--lottery")
 
 
 def test_each_draw_has_machines_of_its_own() -> None:
-    found = answer(*DRAW, "2", "--launches=2")
-    runs = [store.read(store.find(runs_folder(), run)) for d in found["draws"] for run in d["runs"]]
+    reply = answer(*DRAW, "2", "--launches=2")
+    runs = [store.read(store.find(runs_folder(), run)) for d in reply["draws"] for run in d["runs"]]
 
     assert [run.record.condition for run in runs] == ["draw 1", "draw 1", "draw 2", "draw 2"]
     assert len({run.record.launch_of for run in runs}) == 2
-    assert [one["metric"] for one in found["series"]] == ["nothing"] * 2  # one of each rank
-    assert found["series"][0]["draws"] == [[2.0, 2.0], [2.0, 2.0]]
-    assert not found["series"][0]["differs"]
-    assert found["series"][0]["best"][1]["gain"] == 0
-    assert all(draw["cost"]["seconds"] > 0 for draw in found["draws"])
+    assert [row["metric"] for row in reply["series"]] == ["nothing"] * 2  # one of each rank
+    assert reply["series"][0]["draws"] == [[2.0, 2.0], [2.0, 2.0]]
+    assert not reply["series"][0]["differs"]
+    assert reply["series"][0]["best"][1]["gain"] == 0
+    assert all(draw["cost"]["seconds"] > 0 for draw in reply["draws"])
     assert LabProvider().names() == ()
 
 

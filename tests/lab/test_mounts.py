@@ -54,14 +54,14 @@ def mounted(lab: Cluster) -> list[str]:
 
 def untouched(lab: Cluster) -> bool:
     """Tell whether nothing is mounted, and neither the folder nor the list of mounts is left."""
-    there = lab.run("ls -d /shared .cluster-over 2> /dev/null", check=False)
-    return mounted(lab) == ["", ""] and not any(done.stdout for done in there.values())
+    results = lab.run("ls -d /shared .cluster-over 2> /dev/null", check=False)
+    return mounted(lab) == ["", ""] and not any(result.stdout for result in results.values())
 
 
 @sshfs
 def test_hosts_share_files_until_down(lab: Cluster, source: str, hosts: str) -> None:
     options = {"hosts": hosts, "mount": source, "bin": "/usr/bin"}
-    over = cluster.launch("over", provider="ssh", options=options)
+    c = cluster.launch("over", provider="ssh", options=options)
     must(lab, 1, "echo there > /shared/other")
     assert [must(lab, n, "cat /shared/file /data/other 2> /dev/null; :") for n in (0, 1)] == [
         "here\nthere\n",
@@ -74,7 +74,7 @@ def test_hosts_share_files_until_down(lab: Cluster, source: str, hosts: str) -> 
 
     user = lab.hosts[1].run("cd /shared; sleep 600 > /dev/null 2>&1 & echo $!").stdout.strip()
     with pytest.raises(cluster.ShellError, match="busy") as busy:
-        over.down()
+        c.down()
     assert f"{user} sleep 600" in busy.value.means
     assert mounted(lab) == ["", device]
     must(lab, 1, f"kill {user}")
@@ -198,13 +198,13 @@ def test_each_fault_has_its_class_and_remedy(
     lab: Cluster, mount: Mount, text: str, kind: type[ClusterError], remedy: str
 ) -> None:
     say(lab, "nfs" if mount is NFS else "lustre", text)
-    with pytest.raises(ClusterError) as caught:
+    with pytest.raises(ClusterError) as error:
         mount_all(lab.shells(), (mount,))
     unmount_all(lab.shells())
 
-    assert type(caught.value) is kind
-    assert "1.mpi.shared" in caught.value.what
-    assert remedy in caught.value.remedy
+    assert type(error.value) is kind
+    assert "1.mpi.shared" in error.value.what
+    assert remedy in error.value.remedy
     assert must(lab, 1, f"ls -d /shared .cluster-shared/{LIST} 2> /dev/null; :") == ""
 
 
@@ -212,12 +212,12 @@ def test_a_missing_client_and_a_folder_with_files(lab: Cluster) -> None:
     """Nobody has a client for Lustre here; the files of a folder would be hidden."""
     must(lab, 0, "rm -f /usr/sbin/mount.lustre")
     must(lab, 1, "mkdir /shared && touch /shared/own")
-    with pytest.raises(HostErrors) as both:
+    with pytest.raises(HostErrors) as failure:
         mount_all(lab.shells(), parse_mounts("lustre:10.0.0.2@tcp:/lfs", "lab"))
     unmount_all(lab.shells())
     must(lab, 1, "rm -r /shared")
 
-    first, second = both.value.exceptions
+    first, second = failure.value.exceptions
     assert (type(first), type(second)) == (SpecError, SpecError)
     assert "/shared" in str(second)
     assert must(lab, 0, "ls -d /shared 2> /dev/null; :") == ""

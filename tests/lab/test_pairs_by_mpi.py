@@ -13,13 +13,13 @@ def test_an_allreduce_of_two_hosts_has_one_rate_for_both_directions(lab: Cluster
     run = lab.bench("pairs", rounds=1, alone=0, allreduce=1 << 24, milliseconds=100)
     verdict = judge_fleet(run)
 
-    there, back = run.measurements
-    assert [(m.metric, m.params["source"], m.params["target"]) for m in (there, back)] == [
+    forward, back = run.measurements
+    assert [(m.metric, m.params["source"], m.params["target"]) for m in (forward, back)] == [
         ("allreduce", 0, 1),
         ("allreduce", 1, 0),
     ]
-    assert there.values == back.values
-    assert 0 < there.values[0] <= 125e6  # the link's rate; 16 MiB are far more than its burst
+    assert forward.values == back.values
+    assert 0 < forward.values[0] <= 125e6  # the link's rate; 16 MiB are far more than its burst
     assert (verdict.verdict, verdict.limit) == ("HEALTHY", None)
 
 
@@ -38,14 +38,14 @@ def test_ranks_that_cannot_reach_one_another_are_a_reason(lab: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "said"),
+    ("metric", "message"),
     [
         ("allreduce", "--metric allreduce has no size"),
         ("allreduce:much", "'much' is not a size"),
         ("luck", "There are: bandwidth, latency, allreduce:SIZE"),
     ],
 )
-def test_metrics_that_cannot_be(home: object, metric: str, said: str) -> None:
+def test_metrics_that_cannot_be(home: object, metric: str, message: str) -> None:
     words = ("--provider", "sim", "--option", "fabric=leafspine:2x2", "--metric", metric)
 
-    assert said in command("check", *words, status=2).stderr
+    assert message in command("check", *words, status=2).stderr

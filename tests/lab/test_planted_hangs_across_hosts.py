@@ -22,7 +22,7 @@ from cluster.orchestration.jobs.job import Job
 from tests.conftest import LONG, until
 from tests.logs.dumps.planted import Case
 
-pytestmark = pytest.mark.usefixtures("own", "compiler")
+pytestmark = pytest.mark.usefixtures("own_labs", "compiler")
 CLASSES = {  # what a rank does, and the class of that
     "sleeps": "rank_absent",
     "sleeps in a pair": "rank_absent",
@@ -121,8 +121,8 @@ sleep()
 
 def cases(kinds: Sequence[str], count: int) -> list[tuple[str, int]]:
     """Return what goes wrong, and a seed; half as many are slow."""
-    chosen = [*islice(cycle(kinds), count), *islice(cycle(SLOW), count // 2)]
-    return [(what, seed) for seed, what in enumerate(chosen)]
+    selection = [*islice(cycle(kinds), count), *islice(cycle(SLOW), count // 2)]
+    return [(kind, seed) for seed, kind in enumerate(selection)]
 
 
 def score(
@@ -130,22 +130,22 @@ def score(
 ) -> None:
     """Run the jobs one after another: the rank and class of 95%, and nothing that is slow."""
     wrong = []
-    for what, seed in cases(kinds, count):
-        first = what in ("sleeps in a pair", "calls another")
+    for fault, seed in cases(kinds, count):
+        first = fault in ("sleeps in a pair", "calls another")
         culprit = 1 if first else random.Random(seed).randrange(c.spec.hosts)
-        job = begin(what, culprit, seed)
-        answer = slow_answer(job) if what in SLOW else hung_answer(job)
+        job = begin(fault, culprit, seed)
+        answer = slow_answer(job) if fault in SLOW else hung_answer(job)
         job.stop()
-        found = Case(
+        case = Case(
             kind=answer.cause.kind if answer.cause else "",
-            ranks=tuple(one.rank for one in answer.cause.stragglers) if answer.cause else (),
+            ranks=tuple(row.rank for row in answer.cause.stragglers) if answer.cause else (),
         )
-        kind = CLASSES.get(what, "")
+        kind = CLASSES.get(fault, "")
         planted = Case(kind=kind, ranks=() if kind == "link_cut" else (culprit,))
-        if answer.verdict == "hung" if what in SLOW else found != planted:
-            wrong.append((what, seed, answer.verdict, planted, found))
+        if answer.verdict == "hung" if fault in SLOW else case != planted:
+            wrong.append((fault, seed, answer.verdict, planted, case))
 
-    assert not [one for one in wrong if one[0] in SLOW], wrong
+    assert not [row for row in wrong if row[0] in SLOW], wrong
     assert len(wrong) <= count * 0.05, wrong
 
 
@@ -156,8 +156,8 @@ def hung_answer(job: Job) -> HangAnswer:
             return answer if answer.verdict == "hung" else None
         return None
 
-    found: HangAnswer = until(look, "the wait is long")
-    return found
+    hang: HangAnswer = until(look, "the wait is long")
+    return hang
 
 
 def slow_answer(job: Job) -> HangAnswer:
@@ -177,8 +177,8 @@ def test_planted_hangs_of_mpi(home: Path) -> None:
     with cluster.launch("mpis", provider="lab", hosts=3) as c:
         c.put(home / "planted.py", "/root/planted.py")
 
-        def begin(what: str, culprit: int, seed: int) -> Job:
-            line = f"python3 /root/planted.py '{what}' {culprit} {seed}"
+        def begin(fault: str, culprit: int, seed: int) -> Job:
+            line = f"python3 /root/planted.py '{fault}' {culprit} {seed}"
             c.bench("program", command=line, profile="own", detach=True, replace=True)
             return c.jobs["bench-program"]
 
@@ -191,18 +191,18 @@ def test_planted_hangs_of_torch(home: Path) -> None:
     (home / "planted.py").write_text(COMMON + TORCH)
     env = {"TORCH_FR_BUFFER_SIZE": "200"}
     with cluster.launch("gloos", provider="lab", hosts=4) as c:
-        found = c.hosts.try_run([python, "-c", "import torch"]).values()
-        if any(isinstance(done, Exception) or done.status for done in found):
+        results = c.hosts.try_run([python, "-c", "import torch"]).values()
+        if any(isinstance(result, Exception) or result.status for result in results):
             pytest.skip("no torch on the hosts of a lab, which have no /tmp, /root, ... of here")
         c.put(home / "planted.py", "/root/planted.py")
         c.hosts.run("mkdir /root/full && mount -t tmpfs -o size=1m tmpfs /root/full")
 
-        def begin(what: str, culprit: int, seed: int) -> Job:
+        def begin(fault: str, culprit: int, seed: int) -> Job:
             c.hosts.run("rm -f /root/ready /root/full/*; ip route flush type blackhole")
-            words = [python, "/root/planted.py", what, str(culprit), str(seed)]
+            words = [python, "/root/planted.py", fault, str(culprit), str(seed)]
             records = {"TORCH_FR_DUMP_TEMP_FILE": f"/root/record{seed}_"}
             job = c.start(words, name=f"job{seed}", env=env | records, hang_after=900)
-            if what == "is cut off":
+            if fault == "is cut off":
                 peer = c.hosts[(culprit + 1) % 4].run("hostname -I").stdout.split()[0]
                 ready = "test -e /root/ready"
                 until(lambda: not c.hosts[culprit].run(ready, check=False).status, "it begins")

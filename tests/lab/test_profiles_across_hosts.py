@@ -25,12 +25,12 @@ def test_ranks_of_two_hosts_are_profiled(lab: Cluster, home: Path) -> None:
     iterations = {"sizes": [1000], "iterations": 15, "warm_up": 0}
     run = lab.bench("p2p", metrics=["bandwidth"], profile="own", **iterations)  # type: ignore[arg-type]
     files = sorted((run.folder / "raw").glob("mpi_profile.*"))
-    found = [result.detail for file in files for result in read([file.read_bytes()]).results]
-    sent, received = (detail for detail in found if isinstance(detail, Profile))
+    details = [result.detail for file in files for result in read([file.read_bytes()]).results]
+    sender, receiver = (detail for detail in details if isinstance(detail, Profile))
 
-    assert [task.host for task in sent.tasks] == ["shared-0", "shared-1"]
-    assert [r.calls for r in sent.routines if r.name == "MPI_Isend"] == [15 * 64]
-    assert [r.bytes for r in received.routines if r.name == "MPI_Irecv"] == [1000.0]
+    assert [task.host for task in sender.tasks] == ["shared-0", "shared-1"]
+    assert [r.calls for r in sender.routines if r.name == "MPI_Isend"] == [15 * 64]
+    assert [r.bytes for r in receiver.routines if r.name == "MPI_Irecv"] == [1000.0]
 
     (home / "known.py").write_text(PROGRAM)
     lab.put(home / "known.py", "/root/known.py")

@@ -11,7 +11,7 @@ import cluster
 from tests.conftest import command
 from tests.lab.conftest import first_process, must
 
-pytestmark = pytest.mark.usefixtures("own", "home")
+pytestmark = pytest.mark.usefixtures("own_labs", "home")
 WITHIN = 120.0  # seconds: a busy machine needs more of it, and none of it is waited out
 
 
@@ -43,14 +43,14 @@ def test_hosts_that_do_not_answer_are_named_also_if_there_was_no_time() -> None:
     command("lab", "gone", "kill", "2")
     hurry = command("check", "gone", "--gate", "--within", "8s", "--json", status=None)
     answer = json.loads(hurry.stdout)
-    named = {finding["place"]["host"] for finding in (*answer["bad"], *answer["suspected"])}
-    assert 2 in named
+    hosts = {finding["place"]["host"] for finding in (*answer["bad"], *answer["suspected"])}
+    assert 2 in hosts
 
     command("lab", "gone", "kill", "0")  # it leads the others
     silent = gate("gone", 75)
-    assert [lost["place"]["host"] for lost in silent["suspected"]] == [0, 2]
+    assert [row["place"]["host"] for row in silent["suspected"]] == [0, 2]
     assert (silent["needs"], silent["step"]["arguments"]) == (0.0, ["gone"])  # no more time
-    assert {lost["name"] for lost in silent["suspected"]} == {
+    assert {row["name"] for row in silent["suspected"]} == {
         host.name for host in cluster.attach("gone").machines[::2]
     }
 
@@ -91,8 +91,8 @@ def test_a_slow_host_that_is_configured_differently_has_that_as_its_cause() -> N
         ["no"],
         {**drift, "count": 3, "of": 4},
     )
-    said = command("check", "drifted", "--drift", status=75).stdout
-    assert said.startswith("4 of 5 read; 4.mpi.drifted does not answer")
+    output = command("check", "drifted", "--drift", status=75).stdout
+    assert output.startswith("4 of 5 read; 4.mpi.drifted does not answer")
     command("lab", "drifted", "kill", "0")  # the first is read like the others
-    said = command("check", "drifted", "--drift", status=75).stdout
-    assert said.startswith("3 of 5 read; 0.mpi.drifted, 4.mpi.drifted do not answer")
+    output = command("check", "drifted", "--drift", status=75).stdout
+    assert output.startswith("3 of 5 read; 0.mpi.drifted, 4.mpi.drifted do not answer")

@@ -8,24 +8,24 @@ from tests.background import record
 from tests.conftest import command, runs_folder
 from tests.lab.conftest import must
 
-pytestmark = pytest.mark.usefixtures("own", "faulty")
+pytestmark = pytest.mark.usefixtures("own_labs", "faulty")
 BENCH = ("bench", "faulty", "dead")
 
 
 def test_a_cluster_with_a_dead_host_is_rebuilt_only_on_request() -> None:
     """The message names the host, where to look, and the flag; what is on the hosts stays."""
-    made = cluster.launch("dead", provider="lab", hosts=2)
-    must(made, 0, "echo mine > /root/kept")
+    c = cluster.launch("dead", provider="lab", hosts=2)
+    must(c, 0, "echo mine > /root/kept")
     command("lab", "dead", "kill", "1")
     for words in (BENCH, ("up", "dead"), (*BENCH, "--ab", "env:A=1,2"), (*BENCH, "--hosts", "3")):
-        said = command(*words, status=2).stderr
-        assert "1.mpi.dead" in said
-        assert "0.mpi.dead" not in said
-        assert "cluster check dead" in said
-        assert "--replace" in said
+        message = command(*words, status=2).stderr
+        assert "1.mpi.dead" in message
+        assert "0.mpi.dead" not in message
+        assert "cluster check dead" in message
+        assert "--replace" in message
     with pytest.raises(cluster.SpecError, match=r"1\.mpi\.dead"):
         cluster.launch("dead", provider="lab", hosts=2)
-    assert must(made, 0, "cat /root/kept") == "mine\n"
+    assert must(c, 0, "cat /root/kept") == "mine\n"
     assert not list(runs_folder().glob("*/*"))
 
     command(*BENCH, "--replace")

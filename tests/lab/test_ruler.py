@@ -36,9 +36,9 @@ def test_one_way_of_100_mb_agrees_with_the_bound(lab: Cluster) -> None:
 
 
 def test_iperf_agrees_with_the_bound(lab: Cluster) -> None:
-    both = read(lambda: lab.bench("iperf", iterations=2, seconds=1))
+    rates = read(lambda: lab.bench("iperf", iterations=2, seconds=1))
 
-    assert both == same(1.0, "forward", "reverse")
+    assert rates == same(1.0, "forward", "reverse")
 
 
 def read(bench: Callable[[], Run]) -> dict[str, float]:
@@ -61,14 +61,14 @@ def best_shares(run: Run) -> dict[str, float]:
     slowest: dict[str, Sequence[float]] = {}
     for m in run.measurements:
         values = m.values if m.bytes else [1 / value for value in m.values]  # rates, turned over
-        known = slowest.get(m.metric, values)
-        slowest[m.metric] = [max(pair) for pair in zip(values, known, strict=True)]
+        baseline = slowest.get(m.metric, values)
+        slowest[m.metric] = [max(pair) for pair in zip(values, baseline, strict=True)]
     shares = {}
     for summary in run.summary():
         if summary.metric in slowest and summary.bound is not None:
             best = min(slowest[summary.metric])
-            moved = next(m.bytes for m in run.measurements if m.metric == summary.metric) or 1
-            bound = moved / summary.bound if summary.unit == "B/s" else summary.bound
+            size = next(m.bytes for m in run.measurements if m.metric == summary.metric) or 1
+            bound = size / summary.bound if summary.unit == "B/s" else summary.bound
             shares[summary.metric] = bound / best
     return shares
 
@@ -78,7 +78,7 @@ def same(share: float, *metrics: str) -> dict[str, Any]:
     return dict.fromkeys(metrics, pytest.approx(share, abs=WITHIN))
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 @pytest.mark.parametrize("overlay", ["", "vxlan"])
 def test_a_slow_link_and_an_overlay_cost_what_they_cost(overlay: str) -> None:
     """An overlay of VXLAN takes 50 bytes of each packet."""
@@ -92,10 +92,10 @@ def test_a_slow_link_and_an_overlay_cost_what_they_cost(overlay: str) -> None:
         for metric, bench in one_stream.items():
             bounded = partial(held_against, SLOW * GBIT * data / 1538, bench)
             assert read(bounded) == same(1.0, metric)
-        one_way = partial(moved, c, "20MB", 2, "bcast", "reduce")
+        one_way = partial(move, c, "20MB", 2, "bcast", "reduce")
         assert read(one_way) == same(1.0, "bcast", "reduce")
         both_ways = ("allreduce", "allgather", "alltoall")
-        assert read(partial(moved, c, LARGE, 4, *both_ways, **AT_ONCE)) == same(1.0, *both_ways)
+        assert read(partial(move, c, LARGE, 4, *both_ways, **AT_ONCE)) == same(1.0, *both_ways)
 
 
 def held_against(bound: float, bench: Callable[[], Run]) -> Run:
@@ -114,12 +114,12 @@ def streams(c: Cluster, iterations: int) -> Run:
     return c.bench("iperf", metrics=["forward"], iterations=iterations, seconds=1)
 
 
-def moved(c: Cluster, size: str, iterations: int, *operations: str, **variables: str) -> Run:
+def move(c: Cluster, size: str, iterations: int, *operations: str, **variables: str) -> Run:
     words = {"operations": ",".join(operations), "sizes": size, "iterations": iterations}
     return c.bench("collectives", **words, warm_up=1, variables=variables)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_faster_links_are_read_where_the_machine_carries_twice_as_much() -> None:
     """The slowest repetition without a shaper is what it carries, before and after."""
     rates = carried()
@@ -127,7 +127,7 @@ def test_faster_links_are_read_where_the_machine_carries_twice_as_much() -> None
         before = enough(rates, gbit)
         with cluster.launch(f"fast{gbit:g}", provider="lab", options={"rate": f"{gbit}gbit"}) as c:
             shares = {name: read(partial(TOOLS[name], c, gbit)) for name in before}
-        wrong = {name for name, found in shares.items() if found != same(1.0, *found)}
+        wrong = {name for name, share in shares.items() if share != same(1.0, *share)}
         after = enough(carried(), gbit) if wrong else {}
         assert not wrong & set(after), f"{shares} at {gbit:g} Gbit/s of {before}, {after} carried"
 
@@ -148,7 +148,7 @@ def enough(rates: dict[str, float], gbit: float) -> dict[str, float]:
 TOOLS: dict[str, Callable[[Cluster, float], Run]] = {
     "p2p": lambda c, _: windows(c, "1MiB", 6),
     "iperf": lambda c, _: streams(c, 2),
-    "collectives": lambda c, gbit: moved(c, f"{gbit * 20:g}MB", 6, "bcast"),
+    "collectives": lambda c, gbit: move(c, f"{gbit * 20:g}MB", 6, "bcast"),
 }
 
 
@@ -157,7 +157,7 @@ def slowest(run: Run) -> float:
     return min(m.bytes / v if m.bytes else v for m in run.measurements for v in m.values)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_a_slowed_host_shows() -> None:
     """It is a tenth as fast as its link was said to be."""
     with cluster.launch("tenth", provider="lab", options={"rate": "1gbit"}) as c:
@@ -167,7 +167,7 @@ def test_a_slowed_host_shows() -> None:
     assert best_shares(run) == same(0.1, "bandwidth")
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own_labs")
 def test_a_link_that_is_faster_than_was_said_is_flagged() -> None:
     """The wrong rate is given on purpose: 1 Gbit/s, said to be 100 Mbit/s."""
     with cluster.launch("wrong", provider="lab", options={"rate": "100mbit"}) as c:

@@ -43,7 +43,7 @@ SLURM = ("--provider", "slurm", "--hosts", "3", "--option", "lab=nodes")
 
 
 @pytest.fixture
-def possible_slurm(own: None) -> None:
+def possible_slurm(own_labs: None) -> None:
     """Skip, with the reason, where no lab with Slurm can be made."""
     try:
         LabProvider().plan(ClusterSpec(name="lab", provider="lab", options={"slurm": "1"}))
@@ -103,10 +103,10 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     command("down", "mine")
 
     command("up", "mine", *SLURM, "--option", "reach=srun")
-    found = answer("check", "mine", "--milliseconds", "50", "--alone", "1", status=None)
-    assert found["rounds"] > 0
-    said = command("down", "mine").stdout
-    assert "0 left" in said
+    verdict = answer("check", "mine", "--milliseconds", "50", "--alone", "1", status=None)
+    assert verdict["rounds"] > 0
+    output = command("down", "mine").stdout
+    assert "0 left" in output
 
     log_in(tmp_path, monkeypatch)
     words = ("--provider", "slurm", "--hosts", "2", "--option", "login=login1")
@@ -121,14 +121,14 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     command("down", "nodes")
 
 
-def a_node_dies(nodes: str, host: int, error: type[Exception], said: str) -> None:
+def a_node_dies(nodes: str, host: int, error: type[Exception], message: str) -> None:
     """End a run: the hosts have no SSH between them, and Slurm itself would take longer."""
     options = {"lab": "nodes", "reach": "srun", "nodelist": nodes}
-    mine = cluster.launch(f"job{host}", provider="slurm", hosts=3, options=options)
+    c = cluster.launch(f"job{host}", provider="slurm", hosts=3, options=options)
     kills = Kills(host)
     with pytest.raises(error) as failed:
-        mine.bench("faulty", how="sleep", listener=kills)
+        c.bench("faulty", how="sleep", listener=kills)
 
     assert time.monotonic() - kills.at < NOTICED_WITHIN
-    assert re.search(said, str(failed.value))
-    mine.close()  # the lab goes with its Slurm: a job on a dead node takes 20 s to be over
+    assert re.search(message, str(failed.value))
+    c.close()  # the lab goes with its Slurm: a job on a dead node takes 20 s to be over

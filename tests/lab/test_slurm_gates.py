@@ -12,7 +12,7 @@ from cluster.orchestration.cluster import Cluster
 from cluster.providers.lab import LabProvider
 from cluster.providers.slurm.states import parse_nodes
 from tests.conftest import command, until
-from tests.lab.conftest import must, on
+from tests.lab.conftest import must, shell_of
 
 TIMES = 20, 40, 60, 80  # seconds of a gate, one after another until it decides
 SLOW, FOREIGN = 2, 3
@@ -32,13 +32,13 @@ JOB = "sbatch --parsable --output=/dev/null -N4 --wrap true"
 
 
 @pytest.fixture
-def slurm(own: None, home: Path) -> Cluster:
+def slurm(own_labs: None, home: Path) -> Cluster:
     try:
         LabProvider().plan(ClusterSpec(name="nodes", provider="lab", options=OPTIONS))
     except SpecError as error:
         pytest.skip(str(error))
     lab = cluster.launch("nodes", provider="lab", hosts=4, options=OPTIONS)
-    first, access = on(lab, 0), lab.machines[0].access
+    first, access = shell_of(lab, 0), lab.machines[0].access
     assert access
     first.write(Path(access.key).read_text(), "/root/.ssh/key")
     first.write(Path(access.known_hosts).read_text(), "/root/.ssh/known_hosts")
@@ -46,7 +46,7 @@ def slurm(own: None, home: Path) -> Cluster:
     first.write(f"{hosts}Host *\n{SETTINGS}", "/root/.ssh/config")
     write_gate(lab, TIMES[0])
     for number in range(4):  # as pyenv and conda do
-        on(lab, number).write("export PATH=/usr/bin:$PATH\n", "/root/.bashrc")
+        shell_of(lab, number).write("export PATH=/usr/bin:$PATH\n", "/root/.bashrc")
     must(lab, 0, START)
     until(lambda: states(lab) == ["IDLE"] * 4, "Slurm works again")
     return lab
@@ -54,7 +54,7 @@ def slurm(own: None, home: Path) -> Cluster:
 
 def write_gate(lab: Cluster, within: int, drain: tuple[str, ...] = DRAIN) -> None:
     script = command("more", "script", *GATE, *drain, "--within", f"{within}s").stdout
-    on(lab, 0).write(script, "/root/gate")
+    shell_of(lab, 0).write(script, "/root/gate")
     must(lab, 0, "chmod +x /root/gate")
 
 
@@ -101,11 +101,11 @@ def srun_beside_bad(lab: Cluster, bad: str) -> str:
     """Return what a job of srun printed, whose gate found a bad node that nobody drains."""
     for within in TIMES:
         write_gate(lab, within, drain=())
-        printed = on(lab, 0).run(("srun", "-N4", "hostname")).stdout
+        output = shell_of(lab, 0).run(("srun", "-N4", "hostname")).stdout
         log = must(lab, 0, "cat /root/runs/gates.log").splitlines()[-2:]
         if any(bad in line for line in log):
             assert "not held" in log[-1]
-            return printed
+            return output
     raise AssertionError(log)
 
 

@@ -8,7 +8,7 @@ import pytest
 import cluster
 from tests.conftest import command
 
-pytestmark = pytest.mark.usefixtures("own", "home")
+pytestmark = pytest.mark.usefixtures("own_labs", "home")
 SINK = """
 import socket
 connection, _ = socket.create_server(("0.0.0.0", 9999)).accept()
