@@ -171,17 +171,17 @@ class Emulated(Generic[S]):
         if harm.refuse:
             self.refuse(harm.refuse)
         reply = None
-        lost = "before" in (harm.drop, harm.kill) or bool(harm.refuse)
-        if not lost:
+        is_lost = "before" in (harm.drop, harm.kill) or bool(harm.refuse)
+        if not is_lost:
             reply = execute(harm)
             time.sleep(harm.delay)
             if harm.kill == "after":
                 kill(*ends)
-            lost = "after" in (harm.drop, harm.kill)
+            is_lost = "after" in (harm.drop, harm.kill)
         status, code = (0, "") if reply is None else outcome(reply)
         with self.lock:
-            log[call.number] = msgspec.structs.replace(call, status=status, code=code, lost=lost)
-        return None if lost else reply
+            log[call.number] = msgspec.structs.replace(call, status=status, code=code, lost=is_lost)
+        return None if is_lost else reply
 
     def calls(self, *actions: str) -> tuple[Call, ...]:
         with self.lock:

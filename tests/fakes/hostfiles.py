@@ -90,8 +90,8 @@ def _log_in(upper: Upper, user: str, keys: list[str]) -> None:
     upper.write(path, "".join(f"{key.strip()}\n" for key in keys), 0o600)
     owner = upper.folder(f"/home/{user}").stat()
     folder = upper.folder(f"/home/{user}/.ssh")
-    for written in (folder, folder / "authorized_keys"):
-        os.chown(written, owner.st_uid, owner.st_gid)
+    for target in (folder, folder / "authorized_keys"):
+        os.chown(target, owner.st_uid, owner.st_gid)
     folder.chmod(0o700)
 
 

@@ -173,10 +173,10 @@ class Hosts:
         """Let the rules of this moment hold."""
         self._later(self._obey)
 
-    def _later(self, what: Callable[[], None]) -> None:
+    def _later(self, action: Callable[[], None]) -> None:
         def work() -> None:
             try:
-                what()
+                action()
             except Exception:  # noqa: BLE001 - a test must see it, not a thread
                 self._cloud.gaps.append(f"hosts: {traceback.format_exc()}")
 
@@ -187,7 +187,7 @@ class Hosts:
         hidden = private()
         for host in hosts:
             _prepare(host, hidden, settings.minute)
-            host.process = network.started(_argv(self._folder, host))
+            host.process = network.spawn(_argv(self._folder, host))
         places = [_place(host) for host in hosts]
         rate = parse_rate(settings.rate) if settings.rate else None
         for host, place in zip(hosts, places, strict=True):

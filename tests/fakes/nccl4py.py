@@ -116,9 +116,9 @@ class Communicator:
     ) -> None:
         self._plain(stream, config)
         self._sum(op)
-        sent, output = _pair(sendbuf, recvbuf)
-        _enough(output, len(sent))
-        self._queue(lambda: self._comm.Allreduce(sent.copy(), output[: len(sent)]))
+        source, output = _pair(sendbuf, recvbuf)
+        _enough(output, len(source))
+        self._queue(lambda: self._comm.Allreduce(source.copy(), output[: len(source)]))
 
     def reduce(
         self,
@@ -135,9 +135,9 @@ class Communicator:
         self._plain(stream, config)
         self._sum(op)
         if self._comm.Get_rank() == root:
-            sent, output = _pair(sendbuf, recvbuf)
-            _enough(output, len(sent))
-            self._queue(lambda: self._comm.Reduce(sent.copy(), output[: len(sent)], root=root))
+            source, output = _pair(sendbuf, recvbuf)
+            _enough(output, len(source))
+            self._queue(lambda: self._comm.Reduce(source.copy(), output[: len(source)], root=root))
         else:
             data = _data(sendbuf)
             self._queue(lambda: self._comm.Reduce(data.copy(), None, root=root))
@@ -149,38 +149,38 @@ class Communicator:
         self._plain(stream, config)
         output = _data(recvbuf)
         if self._comm.Get_rank() == root:
-            sent, output = _pair(sendbuf, recvbuf)
-            if len(sent) != len(output):
+            source, output = _pair(sendbuf, recvbuf)
+            if len(source) != len(output):
                 raise NcclInvalid("Buffer count mismatch")
-            output[:] = sent
+            output[:] = source
         self._queue(lambda: self._comm.Bcast(output, root=root))
 
     def allgather(
         self, sendbuf: Any, recvbuf: Any, *, stream: Any = None, config: Any = None
     ) -> None:
         self._plain(stream, config)
-        sent, output = _pair(sendbuf, recvbuf)
-        _enough(output, len(sent) * self._comm.Get_size())
-        self._queue(lambda: self._comm.Allgather(sent.copy(), output))
+        source, output = _pair(sendbuf, recvbuf)
+        _enough(output, len(source) * self._comm.Get_size())
+        self._queue(lambda: self._comm.Allgather(source.copy(), output))
 
     def reduce_scatter(
         self, sendbuf: Any, recvbuf: Any, op: Any, *, stream: Any = None, config: Any = None
     ) -> None:
         self._plain(stream, config)
         self._sum(op)
-        sent, output = _pair(sendbuf, recvbuf)
-        part = self._part(sent)
+        source, output = _pair(sendbuf, recvbuf)
+        part = self._part(source)
         _enough(output, part)
-        self._queue(lambda: self._comm.Reduce_scatter_block(sent.copy(), output[:part]))
+        self._queue(lambda: self._comm.Reduce_scatter_block(source.copy(), output[:part]))
 
     def alltoall(
         self, sendbuf: Any, recvbuf: Any, *, stream: Any = None, config: Any = None
     ) -> None:
         self._plain(stream, config)
-        sent, output = _pair(sendbuf, recvbuf)
-        self._part(sent)
-        _enough(output, len(sent))
-        self._queue(lambda: self._comm.Alltoall(sent.copy(), output))
+        source, output = _pair(sendbuf, recvbuf)
+        self._part(source)
+        _enough(output, len(source))
+        self._queue(lambda: self._comm.Alltoall(source.copy(), output))
 
     def destroy(self) -> None:
         """Leave the others."""
@@ -192,10 +192,10 @@ class Communicator:
     def _queue(self, do: Callable[[], object]) -> None:
         Library.queue += [do, Library.harm]
 
-    def _part(self, sent: NDArray[Any]) -> int:
-        if len(sent) < self._comm.Get_size():
+    def _part(self, source: NDArray[Any]) -> int:
+        if len(source) < self._comm.Get_size():
             raise NcclInvalid("Buffer count mismatch")
-        return len(sent) // int(self._comm.Get_size())
+        return len(source) // int(self._comm.Get_size())
 
     @staticmethod
     def _plain(stream: Any, config: Any) -> None:
@@ -215,10 +215,10 @@ def _data(array: Any) -> NDArray[Any]:
 
 
 def _pair(sendbuf: Any, other: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    sent, output = _data(sendbuf), _data(other)
-    if sent.dtype != output.dtype:
+    source, output = _data(sendbuf), _data(other)
+    if source.dtype != output.dtype:
         raise NcclInvalid("Dtype mismatch")
-    return sent, output
+    return source, output
 
 
 def _enough(output: NDArray[Any], count: int) -> None:

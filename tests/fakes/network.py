@@ -45,7 +45,7 @@ class Network:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._router = started(["unshare", "--net", "sh", "-c", UNTIL_ALONE, str(folder)])
+        self._router = spawn(["unshare", "--net", "sh", "-c", UNTIL_ALONE, str(folder)])
         self.pid = self._router.pid
         wait_for_namespace(self.pid)
         self._room = self._take_room()
@@ -140,13 +140,13 @@ def _tables(rules: Rules) -> str:
         for device, _, groups in rules.members
         for group in groups
     ]
-    lines += [f"-A {group} {what}" for group, whats in rules.groups for what in whats]
+    lines += [f"-A {group} {text}" for group, texts in rules.groups for text in texts]
     return "\n".join(
         ["*nat", *nat, "COMMIT", "*filter", ":FORWARD DROP [0:0]", *chains, *lines, "COMMIT", ""]
     )
 
 
-def started(argv: Sequence[str]) -> subprocess.Popen[bytes]:
+def spawn(argv: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start what lives until its standard input is closed, at the latest when this process ends."""
     return subprocess.Popen(
         ["env", "--default-signal", *argv],

@@ -19,7 +19,7 @@ class AddressCalls(Calls):
                 "AddressLimitExceeded", "The maximum number of addresses has been reached."
             )
         allocation = self.ec2_backend.allocate_address(
-            "vpc", address=self.here.public_address(), tags=self.tags("elastic-ip")
+            "vpc", address=self.place.public_address(), tags=self.tags("elastic-ip")
         )
         allocation.visible = time.monotonic() + self.cloud.settings.visible
         return ActionResult(
@@ -53,7 +53,7 @@ class AddressCalls(Calls):
                 f"resource {address.allocation_id} is already associated",
             )
         self.ec2_backend.associate_address(eni=eni, allocation_id=address.allocation_id)
-        self.here.rules_changed()
+        self.place.rules_changed()
         return ActionResult({"AssociationId": address.association_id})
 
     def release_address(self) -> ActionResult:

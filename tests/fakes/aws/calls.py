@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class Calls(Service, EC2BaseResponse):
     @property
-    def here(self) -> Region:
+    def place(self) -> Region:
         """The region that is asked."""
         return self.cloud.region(self.region, self.current_account)
 

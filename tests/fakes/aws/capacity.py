@@ -30,7 +30,7 @@ class Room(Calls):
         free = most.get(f"{zone} {name}", most.get(zone, 1_000_000))
         running = sum(
             life.instance.availability_zone == zone and life.instance.instance_type == name
-            for life in self.here.alive()
+            for life in self.place.alive()
             if life.state not in ("stopping", "stopped")
         )
         return int(free - running)
@@ -70,7 +70,7 @@ class Room(Calls):
         bucket = (bucket_of(kind["InstanceType"]), market)
         running = sum(
             self.processors(life)
-            for life in self.here.alive()
+            for life in self.place.alive()
             if life.state != "stopped" and bucket == _bucket(life)
         )
         limit = self.cloud.settings.vcpus

@@ -169,11 +169,11 @@ class Checks(ReservationCalls):
         name = self.params["Placement"].get("GroupName")
         if not name:
             return
-        if name not in self.here.groups:
+        if name not in self.place.groups:
             raise refused(
                 "InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown."
             )
-        strategy = self.here.groups[name].strategy
+        strategy = self.place.groups[name].strategy
         if strategy not in kind.get("PlacementGroupInfo", {}).get("SupportedStrategies", []):
             raise refused(
                 "InvalidParameterCombination",
@@ -183,7 +183,7 @@ class Checks(ReservationCalls):
             )
         used_zones = {
             str(life.instance.availability_zone)
-            for life in self.here.alive()
+            for life in self.place.alive()
             if life.instance.placement.group_name == name
         }
         if strategy == "cluster" and used_zones - {zone}:

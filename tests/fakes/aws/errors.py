@@ -27,7 +27,7 @@ def refused(code: str, message: str) -> ServiceException:
     return ServiceException(code, message)
 
 
-def written(protocol: str, code: str, message: str) -> tuple[str, str]:
+def refusal(protocol: str, code: str, message: str) -> tuple[str, str]:
     """Return the media type and the body of an error."""
     if protocol == "json":
         return "application/x-amz-json-1.1", json.dumps({"__type": code, "message": message})

@@ -23,20 +23,20 @@ class GroupCalls(Calls):
             raise refused("InvalidParameterValue", f"Invalid placement strategy: '{strategy}'")
         tags = self.tags("placement-group")
         self.error_on_dryrun()
-        if name in self.here.groups:
+        if name in self.place.groups:
             raise refused(
                 "InvalidPlacementGroup.Duplicate", f"The Placement Group '{name}' already exists."
             )
-        self.here.made += 1
-        group = PlacementGroup(self.ec2_backend, self.here.made, name, strategy)
+        self.place.made += 1
+        group = PlacementGroup(self.ec2_backend, self.place.made, name, strategy)
         group.add_tags(tags)
-        self.here.groups[name] = group
+        self.place.groups[name] = group
         return ActionResult({"PlacementGroup": group})
 
     def describe_placement_groups(self) -> ActionResult:
-        groups = list(self.here.groups.values())
+        groups = list(self.place.groups.values())
         for name in self.params.get("GroupNames", []):
-            if name not in self.here.groups:
+            if name not in self.place.groups:
                 raise refused(
                     "InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown."
                 )
@@ -59,16 +59,16 @@ class GroupCalls(Calls):
         self.need("GroupName")
         name = self.params["GroupName"]
         self.error_on_dryrun()
-        if name not in self.here.groups:
+        if name not in self.place.groups:
             raise refused(
                 "InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown."
             )
-        if any(life.instance.placement.group_name == name for life in self.here.alive()):
+        if any(life.instance.placement.group_name == name for life in self.place.alive()):
             raise refused(
                 "InvalidPlacementGroup.InUse",
                 f"The placement group '{name}' is in use and may not be deleted.",
             )
-        group = self.here.groups.pop(name)
+        group = self.place.groups.pop(name)
         self.ec2_backend.tags.pop(group.id, None)
         return EmptyResult()
 

@@ -58,10 +58,10 @@ def _rules(members: Sequence[tuple[Any, str]], connected: frozenset[str]) -> Rul
 def _words(rule: Any, within: dict[str, list[str]]) -> Iterator[str]:
     source = rule.ip_range.get("CidrIp")
     sources = [source] if source else within.get(rule.source_group.get("GroupId", ""), [])
-    what = ""
+    options = ""
     if rule.ip_protocol not in ("-1", None):
-        what = f" -p {rule.ip_protocol}"
+        options = f" -p {rule.ip_protocol}"
     if rule.ip_protocol in ("tcp", "udp"):
-        what += f" --dport {rule.from_port}:{rule.to_port}"
+        options += f" --dport {rule.from_port}:{rule.to_port}"
     for address in sources:
-        yield f"-s {address}{what} -j ACCEPT"
+        yield f"-s {address}{options} -j ACCEPT"

@@ -42,7 +42,7 @@ class InstanceCalls(Calls):
             (reservation, instance)
             for reservation in self.ec2_backend.describe_instances(self._filters())
             for instance in reservation.instances
-            if self.here.visible(instance.id) and (ids is None or instance.id in ids)
+            if self.place.visible(instance.id) and (ids is None or instance.id in ids)
         ]
         start, page = self._page(len(pairs))
         token = str(start + len(page)) if start + len(page) < len(pairs) else None
@@ -74,7 +74,7 @@ class InstanceCalls(Calls):
 
     def _render(self, instance: Any) -> Any:
         """Show an instance as the cloud knows it at this moment."""
-        life = self.here.lives[instance.id]
+        life = self.place.lives[instance.id]
         bare = life.complete > time.monotonic() or life.state == "terminated"
         return Bare(instance) if bare else instance
 
@@ -82,7 +82,7 @@ class InstanceCalls(Calls):
         """Refuse ids that are wrong, or of instances that the cloud does not know (yet)."""
         if wrong := [i for i in ids if not ID.fullmatch(i)]:
             raise refused("InvalidInstanceID.Malformed", f'Invalid id: "{wrong[0]}"')
-        strange = [i for i in ids if not self.here.visible(i)]
+        strange = [i for i in ids if not self.place.visible(i)]
         if len(strange) == 1:
             raise refused(
                 "InvalidInstanceID.NotFound", f"The instance ID '{strange[0]}' does not exist"
@@ -97,7 +97,7 @@ class InstanceCalls(Calls):
         protected = [
             i
             for i in self.params.get("InstanceIds", [])
-            if i in self.here.lives and self.here.lives[i].instance.disable_api_termination
+            if i in self.place.lives and self.place.lives[i].instance.disable_api_termination
         ]
         if protected:
             raise refused(
@@ -105,13 +105,13 @@ class InstanceCalls(Calls):
                 f"The instance '{protected[0]}' may not be terminated. Modify its "
                 "'disableApiTermination' instance attribute and try again.",
             )
-        return self._turn("TerminatingInstances", self.here.end)
+        return self._turn("TerminatingInstances", self.place.end)
 
     def stop_instances(self) -> ActionResult:
-        return self._turn("StoppingInstances", self.here.stop, {"running", "stopping", "stopped"})
+        return self._turn("StoppingInstances", self.place.stop, {"running", "stopping", "stopped"})
 
     def start_instances(self) -> ActionResult:
-        return self._turn("StartingInstances", self.here.start, {"stopped", "pending", "running"})
+        return self._turn("StartingInstances", self.place.start, {"stopped", "pending", "running"})
 
     def _turn(
         self, name: str, act: Callable[[str], None], fitting: set[str] | None = None
@@ -121,14 +121,14 @@ class InstanceCalls(Calls):
         ids = self.params["InstanceIds"]
         self._check_ids(ids)
         self.error_on_dryrun()
-        states = {i: self.here.lives[i].state for i in ids}
+        states = {i: self.place.lives[i].state for i in ids}
         for id_, state in states.items():
             if fitting and state not in fitting:
                 raise refused(
                     "IncorrectInstanceState",
                     f"The instance '{id_}' is not in a state from which it can do this: {state}.",
                 )
-        before = {i: copy.copy(self.here.lives[i].instance.instance_state) for i in ids}
+        before = {i: copy.copy(self.place.lives[i].instance.instance_state) for i in ids}
         for id_ in ids:
             if self._turns(name, states[id_]):
                 act(id_)
@@ -138,7 +138,7 @@ class InstanceCalls(Calls):
                     {
                         "InstanceId": i,
                         "PreviousState": before[i],
-                        "CurrentState": _now(self.here.lives[i].instance),
+                        "CurrentState": _now(self.place.lives[i].instance),
                     }
                     for i in ids
                 ]
@@ -155,7 +155,7 @@ class InstanceCalls(Calls):
         instance = self.params["InstanceId"]
         self._check_ids([instance])
         self.error_on_dryrun()
-        text = self.here.console(instance)
+        text = self.place.console(instance)
         return ActionResult(
             {
                 "InstanceId": instance,

@@ -54,9 +54,9 @@ def hosts(count: int) -> dict[str, float]:
         watch = Watch(cloud, count)
         cluster = launch_spec(spec(count), watch.on_state)
         watch.thread.join()
-        began = time.monotonic()
+        start = time.monotonic()
         cluster.down()
-        down = time.monotonic() - began
+        down = time.monotonic() - start
         return {"boot": watch.booted, "ready": watch.ready, "down": down}
 
 
@@ -114,8 +114,8 @@ def _until_ssh(address: str) -> None:
 
 
 def main() -> None:
-    what, *numbers = sys.argv[1:]
-    do = {"calls": calls, "hosts": hosts}[what]
+    kind, *numbers = sys.argv[1:]
+    do = {"calls": calls, "hosts": hosts}[kind]
     sys.stdout.write(json.dumps({number: do(int(number)) for number in numbers}) + "\n")
 
 

@@ -39,8 +39,8 @@ class NetworkCalls(Calls):
                 return True
         for other in self.ec2_backend.describe_security_groups():
             rules = [*other.ingress_rules, *other.egress_rules]
-            named = {rule.source_group.get("GroupId") for rule in rules}
-            if other.id != group.id and group.id in named:
+            group_ids = {rule.source_group.get("GroupId") for rule in rules}
+            if other.id != group.id and group.id in group_ids:
                 return True
         return False
 
@@ -71,12 +71,12 @@ class NetworkCalls(Calls):
 
     def create_route(self) -> ActionResult:
         result = self._moto("create_route")
-        self.here.rules_changed()
+        self.place.rules_changed()
         return result
 
     def authorize_security_group_ingress(self) -> ActionResult:
         result = self._moto("authorize_security_group_ingress")
-        self.here.rules_changed()
+        self.place.rules_changed()
         return result
 
     def _moto(self, name: str) -> ActionResult:

@@ -171,7 +171,7 @@ def _writes(service: Service, action: str) -> Iterator[Demand]:
     new_kinds = _new_kinds(service)
     for kind in new_kinds:
         yield _demand(service, action, f"{kind}/*", requested=tags.get(kind))
-    for kind, ids in _named(service):
+    for kind, ids in _list_ids(service):
         requested = _tags_of(service.inputs.get("Tags")) if service.action == "CreateTags" else None
         for id_ in ids:
             if kind not in new_kinds:
@@ -188,7 +188,7 @@ def _new_kinds(service: Service) -> list[str]:
     return [MADE[service.action]] if service.action in MADE else []
 
 
-def _named(service: Service) -> Iterator[tuple[str, list[str]]]:
+def _list_ids(service: Service) -> Iterator[tuple[str, list[str]]]:
     inputs = service.inputs
     for key, value in inputs.items():
         if key in NAMED:
@@ -225,10 +225,10 @@ def _tags_of(tags: list[dict[str, str]] | None) -> dict[str, str]:
 
 
 def _demand(
-    service: Service, action: str, what: str, *, requested: dict[str, str] | None
+    service: Service, action: str, resource: str, *, requested: dict[str, str] | None
 ) -> Demand:
     """Return a demand with its condition keys."""
-    kind, _, id_ = what.partition("/")
+    kind, _, id_ = resource.partition("/")
     owner = "" if kind == "image" else service.caller.account
     context = _context(service)
     context |= {f"aws:requesttag/{k}".lower(): (v,) for k, v in (requested or {}).items()}
@@ -240,7 +240,7 @@ def _demand(
         context[f"aws:resourcetag/{key}".lower()] = (value,)
         context[f"ec2:resourcetag/{key}".lower()] = (value,)
     return Demand(
-        action=action, resource=f"arn:aws:ec2:{service.region}:{owner}:{what}", context=context
+        action=action, resource=f"arn:aws:ec2:{service.region}:{owner}:{resource}", context=context
     )
 
 

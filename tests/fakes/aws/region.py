@@ -125,11 +125,11 @@ class Region:
     def connected(self, subnet: Any) -> bool:
         """Tell whether a subnet has a way to and from the internet."""
         tables = [t for t in self.backend.route_tables.values() if t.vpc_id == subnet.vpc_id]
-        own = [t for t in tables if subnet.id in t._associations.values()]
+        own_tables = [t for t in tables if subnet.id in t._associations.values()]
         main = [t for t in tables if t.main_association_id is not None]
         return any(
             route.destination_cidr_block == ANYWHERE and route.gateway is not None
-            for table in (own or main)
+            for table in (own_tables or main)
             for route in table.routes
         )
 

@@ -61,8 +61,8 @@ class ReservationCalls(Room):
         final_states = ("shutting-down", "terminated")
         used = [
             id_
-            for id_, target in self.here.reserved.items()
-            if target == reservation.id and self.here.lives[id_].state not in final_states
+            for id_, target in self.place.reserved.items()
+            if target == reservation.id and self.place.lives[id_].state not in final_states
         ]
         return reservation.total - len(used)
 

@@ -53,12 +53,12 @@ class LaunchCalls(Checks):
         count = self._count(kind, zone, len(nics) or 1)
         reservation = self._launch(count, nics)
         if token := self.params.get("ClientToken"):
-            self.here.tokens[token] = Token(params, reservation)
+            self.place.tokens[token] = Token(params, reservation)
         return ActionResult(reservation)
 
     def _before(self, params: dict[str, Any]) -> Any:
         """Return what the same token made before."""
-        token = self.here.tokens.get(self.params.get("ClientToken", ""))
+        token = self.place.tokens.get(self.params.get("ClientToken", ""))
         if token is None:
             return None
         if token.params != params:
@@ -68,7 +68,7 @@ class LaunchCalls(Checks):
                 "previous request(s).",
             )
         if any(
-            self.here.lives[instance.id].state == "terminated"
+            self.place.lives[instance.id].state == "terminated"
             for instance in token.reservation.instances
         ):
             raise refused(
@@ -91,9 +91,9 @@ class LaunchCalls(Checks):
         reservation = result.result
         target = reserved.get("CapacityReservationTarget", {}).get("CapacityReservationId", "")
         for instance in reservation.instances:
-            self.here.reserved[instance.id] = target
+            self.place.reserved[instance.id] = target
             self._mend(instance, cards, market.get("MarketType"))
-        self.here.launched([self.here.live(i) for i in reservation.instances])
+        self.place.launched([self.place.live(i) for i in reservation.instances])
         return reservation
 
     def _volumes(self) -> list[dict[str, Any]]:
@@ -103,8 +103,8 @@ class LaunchCalls(Checks):
             volume["DeviceName"]: volume for volume in copy.deepcopy(self._requested_volumes())
         }
         for volume in image.block_device_mappings:
-            own = volumes.setdefault(volume["DeviceName"], {"DeviceName": volume["DeviceName"]})
-            own["Ebs"] = {**volume["Ebs"], **own.get("Ebs", {})}
+            mapping = volumes.setdefault(volume["DeviceName"], {"DeviceName": volume["DeviceName"]})
+            mapping["Ebs"] = {**volume["Ebs"], **mapping.get("Ebs", {})}
         return list(volumes.values())
 
     def _requested_volumes(self) -> list[dict[str, Any]]:
@@ -134,6 +134,6 @@ class LaunchCalls(Checks):
             nic.delete_on_termination = True
             nic.add_tags(tags)
             if nic.public_ip:  # with several interfaces, Amazon gives none
-                nic.public_ip = self.here.public_address() if len(instance.nics) == 1 else None
+                nic.public_ip = self.place.public_address() if len(instance.nics) == 1 else None
         if not instance.security_groups:
             instance.security_groups = list(instance.nics[0].group_set)

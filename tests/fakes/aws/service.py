@@ -12,7 +12,7 @@ from moto.core.utils import camelcase_to_underscores
 
 from cluster.core.model.value import Value
 from tests.fakes.aws import actions
-from tests.fakes.aws.errors import STATUS, refused, written
+from tests.fakes.aws.errors import STATUS, refusal, refused
 from tests.fakes.aws.permissions import ACCOUNT, Caller
 from tests.fakes.gaps import GapError
 
@@ -83,7 +83,7 @@ class Service(BaseResponse):
         return caller.account if caller else ACCOUNT
 
     def error(self, code: str, message: str, status: int = 0) -> Reply:
-        kind, body = written(self.protocol, code, message)
+        kind, body = refusal(self.protocol, code, message)
         return Reply(
             status=status or STATUS.get(code, 400),
             headers={"Content-Type": kind, REQUEST_ID: "test-cloud"},
@@ -99,9 +99,9 @@ class Service(BaseResponse):
         except ServiceException as error:
             return self.error(error.code, error.message)
         except Exception as error:  # noqa: BLE001 - whatever moto does not know is a gap
-            what = str(error) if isinstance(error, GapError) else traceback.format_exc()
-            self.cloud.gaps.append(f"{self.name} {self.action} {self.inputs}: {what}")
-            return self.error("EmulatorGap", f"The test cloud does not know this: {what}")
+            text = str(error) if isinstance(error, GapError) else traceback.format_exc()
+            self.cloud.gaps.append(f"{self.name} {self.action} {self.inputs}: {text}")
+            return self.error("EmulatorGap", f"The test cloud does not know this: {text}")
 
     def _check(self) -> None:
         self.cloud.permissions.check(self)

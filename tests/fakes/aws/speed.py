@@ -21,10 +21,10 @@ def _pick(self: Any, context: Any) -> Any:
     """Find the value of a member; under which names to look is found out once."""
     obj, key, shape = context.obj, context.key, context.shape
     parent = getattr(shape, "parent", None)
-    which = (type(obj), key, shape.name, parent and parent.name)
-    if which not in _names:
-        _names[which] = tuple(dict.fromkeys(self.get_possible_keys(context)))
-    value = _value(obj, _names[which])
+    cache_key = (type(obj), key, shape.name, parent and parent.name)
+    if cache_key not in _names:
+        _names[cache_key] = tuple(dict.fromkeys(self.get_possible_keys(context)))
+    value = _value(obj, _names[cache_key])
     if not self.response_transformers:
         return value
     path = f"{context.key_path}.{key}"

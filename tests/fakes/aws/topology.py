@@ -38,8 +38,8 @@ class TopologyCalls(InstanceCalls):
         self.error_on_dryrun()
         lives = [
             life
-            for id_, life in self.here.lives.items()
-            if self.here.visible(id_) and (ids is None or id_ in ids)
+            for id_, life in self.place.lives.items()
+            if self.place.visible(id_) and (ids is None or id_ in ids)
         ]
         start = int(self.params.get("NextToken", "0"))
         end = start + int(self.params.get("MaxResults", PAGE))

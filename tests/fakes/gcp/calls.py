@@ -69,7 +69,7 @@ class Calls(GroupCalls):
         result = behaviour()
         if isinstance(result, dict):
             return result
-        return self._begun(result)
+        return self._register(result)
 
     def _before(self) -> dict[str, Any] | None:
         """Return what the same request began before."""
@@ -77,16 +77,16 @@ class Calls(GroupCalls):
         before = self.cloud.operations.before(request)
         if before is None:
             return None
-        if before[0] != self._what():
+        if before[0] != self._identify():
             raise RefusedError("invalid", f"The request id {request} was used for another request.")
         return before[1].render()
 
-    def _what(self) -> object:
+    def _identify(self) -> object:
         return self.request.method.id, self.request.places, self.request.body
 
-    def _begun(self, operation: Operation) -> dict[str, Any]:
+    def _register(self, operation: Operation) -> dict[str, Any]:
         self.cloud.operations.remember(
-            self.request.query.get("requestId", ""), self._what(), operation
+            self.request.query.get("requestId", ""), self._identify(), operation
         )
         if self.harm and self.harm.code:
             operation.fail(self.harm.code, self.harm.message)
@@ -112,10 +112,10 @@ class Calls(GroupCalls):
         if verb == "get":
             return self.render(self.find())
         if verb == "list":
-            return self._paged(self._below(self.path))
+            return self._paged(self._list(self.path))
         return self._aggregated()
 
-    def _below(self, prefix: str) -> list[tuple[str, dict[str, Any]]]:
+    def _list(self, prefix: str) -> list[tuple[str, dict[str, Any]]]:
         expression = self.request.query.get("filter", "")
         return [
             (path, self.render(resource))
@@ -152,7 +152,7 @@ class Calls(GroupCalls):
             else [f"regions/{region}" for region in ZONES]
         )
         page, token = self._page(
-            [item for scope in scopes for item in self._below(f"projects/{PROJECT}/{scope}/{kind}")]
+            [item for scope in scopes for item in self._list(f"projects/{PROJECT}/{scope}/{kind}")]
         )
         items: dict[str, Any] = {
             scope: {"warning": {"code": "NO_RESULTS_ON_PAGE", "message": "There are no results."}}
@@ -183,8 +183,8 @@ class Calls(GroupCalls):
         region, body = self.request.places["region"], self.request.body
         [machines] = body["instanceFlexibilityPolicy"]["instanceSelections"].values()
         for name in machines["machineTypes"]:
-            below = [f"projects/{PROJECT}/zones/{zone}/machineTypes" for zone in ZONES[region]]
-            if not any(f"{path}/{name}" in self.cloud.resources for path in below):
+            paths = [f"projects/{PROJECT}/zones/{zone}/machineTypes" for zone in ZONES[region]]
+            if not any(f"{path}/{name}" in self.cloud.resources for path in paths):
                 raise RefusedError("invalid", f"There is no {name} in {region}.")
         if body["instanceProperties"]["scheduling"]["provisioningModel"] != "SPOT":
             raise RefusedError("invalid", "There is advice about spot machines only.")
@@ -275,8 +275,8 @@ class Calls(GroupCalls):
 
         def subnets() -> None:
             for region, cidr in SUBNETS.items():
-                below = f"projects/{PROJECT}/regions/{region}/subnetworks/{body['name']}"
-                self.cloud.resources[below] = {
+                key = f"projects/{PROJECT}/regions/{region}/subnetworks/{body['name']}"
+                self.cloud.resources[key] = {
                     "name": body["name"],
                     "network": path,
                     "ipCidrRange": cidr,

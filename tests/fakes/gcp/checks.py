@@ -91,8 +91,8 @@ def _check_policies(
 ) -> list[dict[str, Any]]:
     policies = []
     for reference in properties.get("resourcePolicies", []):
-        below = f"regions/{region_of(zone)}/resourcePolicies/{reference}"
-        path = path_of(reference if "/" in reference else below)
+        default = f"regions/{region_of(zone)}/resourcePolicies/{reference}"
+        path = path_of(reference if "/" in reference else default)
         if path not in cloud.resources:
             raise missing(path)
         if family(name) in catalog.NOT_COMPACT:

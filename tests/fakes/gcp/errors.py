@@ -44,7 +44,7 @@ def invalid(field: str, value: object, why: str) -> RefusedError:
     return RefusedError("invalid", f"Invalid value for field 'resource.{field}': '{value}'. {why}")
 
 
-def written(status: int, reason: str, message: str) -> dict[str, Any]:
+def refusal(status: int, reason: str, message: str) -> dict[str, Any]:
     """Return the body of an error."""
     return {
         "error": {

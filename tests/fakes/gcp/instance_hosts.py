@@ -73,16 +73,16 @@ def rules(
     devices: Mapping[str, str],
 ) -> Rules:
     """Say in the words of iptables what the firewall rules say of each instance."""
-    there = [instance for instance in instances if instance["name"] in devices]
+    hosts = [instance for instance in instances if instance["name"] in devices]
     return Rules(
         public=tuple(
             (config["natIP"], instance["networkInterfaces"][0]["networkIP"])
-            for instance in there
+            for instance in hosts
             for config in instance["networkInterfaces"][0].get("accessConfigs", [])
         ),
         groups=tuple(
-            (f"r-{devices[instance['name']]}", tuple(_words(instance, walls, there)))
-            for instance in there
+            (f"r-{devices[instance['name']]}", tuple(_words(instance, walls, hosts)))
+            for instance in hosts
         ),
         members=tuple(
             (
@@ -90,7 +90,7 @@ def rules(
                 instance["networkInterfaces"][0]["networkIP"],
                 (f"r-{devices[instance['name']]}",),
             )
-            for instance in there
+            for instance in hosts
         ),
     )
 
@@ -102,15 +102,15 @@ def _words(
 ) -> Iterator[str]:
     """Yield the rules for an instance, the one that counts most first."""
     network = instance["networkInterfaces"][0]["network"]
-    own = set(_tags(instance))
+    tags = set(_tags(instance))
     for wall in sorted(walls, key=lambda w: (w.get("priority", 1000), "allowed" in w)):
         targets = wall.get("targetTags")
-        if wall["network"] != network or (targets and not own & set(targets)):
+        if wall["network"] != network or (targets and not tags & set(targets)):
             continue
         verdict = "ACCEPT" if "allowed" in wall else "DROP"
         for source in _sources(wall, all_of_them):
-            for what in wall.get("allowed") or wall.get("denied", []):
-                yield from (f"-s {source}{how} -j {verdict}" for how in _protocols(what))
+            for entry in wall.get("allowed") or wall.get("denied", []):
+                yield from (f"-s {source}{how} -j {verdict}" for how in _protocols(entry))
 
 
 def _tags(instance: Mapping[str, Any]) -> list[str]:
@@ -125,10 +125,10 @@ def _sources(wall: Mapping[str, Any], instances: Sequence[Mapping[str, Any]]) ->
             yield f"{instance['networkInterfaces'][0]['networkIP']}/32"
 
 
-def _protocols(what: Mapping[str, Any]) -> Iterator[str]:
-    protocol = what["IPProtocol"]
+def _protocols(entry: Mapping[str, Any]) -> Iterator[str]:
+    protocol = entry["IPProtocol"]
     if protocol == "all":
         yield ""
         return
-    for ports in what.get("ports", [""]):
+    for ports in entry.get("ports", [""]):
         yield f" -p {protocol}" + (f" --dport {ports.replace('-', ':')}" if ports else "")

@@ -117,8 +117,8 @@ class InstanceCalls(ResourceCalls):
             raise invalid("namePattern", pattern, "It must have one sequence of #.")
         width = len(match[1])
         prefix = f"projects/{PROJECT}/zones/{zone}/instances/"
-        like = re.compile(re.escape(prefix + pattern).replace(r"\#" * width, r"(\d+)"))
-        numbers = [int(m[1]) for path in self.cloud.resources if (m := like.fullmatch(path))]
+        regex = re.compile(re.escape(prefix + pattern).replace(r"\#" * width, r"(\d+)"))
+        numbers = [int(m[1]) for path in self.cloud.resources if (m := regex.fullmatch(path))]
         first = max(numbers, default=0) + 1
         for number in range(first, first + count):
             yield self._instance(
@@ -167,9 +167,9 @@ class InstanceCalls(ResourceCalls):
                     ],
                 },
                 *(
-                    {"name": f"nic{number}", "network": path, "subnetwork": below}
+                    {"name": f"nic{number}", "network": path, "subnetwork": subpath}
                     for number, other in enumerate(properties["networkInterfaces"][1:], 1)
-                    for path, below in [networks(self.cloud, zone, other)]
+                    for path, subpath in [networks(self.cloud, zone, other)]
                 ),
             ],
             "resourcePolicies": [

@@ -53,10 +53,10 @@ class Quotas:
         spot = model in ("SPOT", "FLEX_START")
         region = region_of(zone)
 
-        def counted(what: str, normal: str) -> str:
+        def counted(metric: str, normal: str) -> str:
             """Spot machines count as normal ones where they have no quota of their own."""
-            own = f"PREEMPTIBLE_{what}"
-            return own if spot and self.limit(region, own) else normal
+            spot_metric = f"PREEMPTIBLE_{metric}"
+            return spot_metric if spot and self.limit(region, spot_metric) else normal
 
         cpus = f"{family(name).upper()}_CPUS" if family(name) in OWN_CPUS else "CPUS"
         needed_counts: Counter[str] = Counter(INSTANCES=1)
@@ -71,11 +71,11 @@ class Quotas:
 
 def gpus_of(kind: Mapping[str, Any], properties: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the accelerators of an instance: those of its type, or those that are attached."""
-    own = [
+    type_gpus = [
         (accelerator["guestAcceleratorType"], accelerator["guestAcceleratorCount"])
         for accelerator in kind.get("accelerators", [])
     ]
-    return own or [
+    return type_gpus or [
         (accelerator["acceleratorType"].rpartition("/")[2], accelerator["acceleratorCount"])
         for accelerator in properties.get("guestAccelerators", [])
     ]

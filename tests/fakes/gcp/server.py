@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from cluster.core.model.value import Value
 from tests.fakes.gaps import GapError
 from tests.fakes.gcp import discovery, org_policies, prices
-from tests.fakes.gcp.errors import STATUS, RefusedError, written
+from tests.fakes.gcp.errors import STATUS, RefusedError, refusal
 from tests.fakes.gcp.values import Call, Fault
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def answer(
     match = discovery.find(http, path.removeprefix(discovery.BASE))
     if match is None:
         cloud.gaps.append(f"{http} {path}")
-        return 501, written(501, "notImplemented", f"There is no {http} {path}.")
+        return 501, refusal(501, "notImplemented", f"There is no {http} {path}.")
     request = Request(method=match[0], places=match[1], query=query, body=body)
     call = Call(
         service="compute",
@@ -145,18 +145,18 @@ def _executed(cloud: Cloud, request: Request, harm: Any) -> Reply:
         return harm.status or 502, harm.body
     if harm.code and not late:
         status = harm.status or STATUS.get(harm.code, 400)
-        return status, written(status, harm.code, harm.message)
+        return status, refusal(status, harm.code, harm.message)
     with cloud.lock:
         cloud.tick()
         try:
             return 200, _checked(cloud, request, harm if late else None)
         except RefusedError as error:
             status = STATUS[error.reason]
-            return status, written(status, error.reason, error.message)
+            return status, refusal(status, error.reason, error.message)
         except Exception as error:  # noqa: BLE001 - a test must see it
-            what = str(error) if isinstance(error, GapError) else traceback.format_exc()
-            cloud.gaps.append(f"{request.method.id} {request.params}: {what}")
-            return 501, written(501, "notImplemented", f"The test cloud does not know this: {what}")
+            text = str(error) if isinstance(error, GapError) else traceback.format_exc()
+            cloud.gaps.append(f"{request.method.id} {request.params}: {text}")
+            return 501, refusal(501, "notImplemented", f"The test cloud does not know this: {text}")
 
 
 def _checked(cloud: Cloud, request: Request, harm: Fault | None) -> dict[str, Any]:

@@ -39,8 +39,8 @@ def admit(store: Store, kind: Kind, item: Object, *, kueue: bool) -> list[str]:
     return []
 
 
-def _invalid(what: str, name: str, field: str, why: str) -> Refused:
-    return Refused(422, f'{what} "{name}" is invalid: {field}: Invalid value: {why}')
+def _invalid(kind: str, name: str, field: str, why: str) -> Refused:
+    return Refused(422, f'{kind} "{name}" is invalid: {field}: Invalid value: {why}')
 
 
 def _job(store: Store, item: Object, *, kueue: bool) -> list[str]:
@@ -230,14 +230,14 @@ def _check_quota(store: Store, pod: Object, name: str) -> None:
                 f'pods "{name}" is forbidden: failed quota: {quota["metadata"]["name"]}: must '
                 f"specify {', '.join(lacking)} for: {pod['spec']['containers'][0]['name']}",
             )
-        over = [
+        excess = [
             key
             for key, most in hard.items()
             if amounts.get(key, 0) + used.get(key, 0) > number(most) and amounts.get(key, 0)
         ]
-        if over:
+        if excess:
             words = [
-                ",".join(f"{key}={write(source.get(key, 0))}" for key in over)
+                ",".join(f"{key}={write(source.get(key, 0))}" for key in excess)
                 for source in (amounts, used, {key: number(most) for key, most in hard.items()})
             ]
             raise Refused(

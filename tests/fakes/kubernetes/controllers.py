@@ -59,8 +59,8 @@ def say(store: Store, item: Object, reason: str, message: str, *, kind: str = "W
     """Write an event about an object, or count it once more."""
     meta = item["metadata"]
     for event in store.list(EVENTS, meta["namespace"]):
-        about = event["involvedObject"]
-        if (about["uid"], event["reason"], event["message"]) == (meta["uid"], reason, message):
+        subject = event["involvedObject"]
+        if (subject["uid"], event["reason"], event["message"]) == (meta["uid"], reason, message):
             event["count"] += 1
             event["lastTimestamp"] = now()
             store.update(EVENTS, event)
@@ -116,9 +116,9 @@ class ControlPlane:
 
     def _collect_garbage(self) -> None:
         with self.store.lock:
-            everything = [(kind, item) for kind in KINDS for item in self.store.list(kind)]
-            uids = {item["metadata"]["uid"]: item for _, item in everything}
-            for kind, item in everything:
+            items = [(kind, item) for kind in KINDS for item in self.store.list(kind)]
+            uids = {item["metadata"]["uid"]: item for _, item in items}
+            for kind, item in items:
                 owners = item["metadata"].get("ownerReferences") or []
                 dying = [
                     FOREGROUND in (uids[o["uid"]]["metadata"].get("finalizers") or ())
@@ -127,15 +127,15 @@ class ControlPlane:
                 ]
                 if owners and all(dying) and "deletionTimestamp" not in item["metadata"]:
                     delete(self.store, kind, item, "Background")
-            for kind, item in everything:
+            for kind, item in items:
                 if FOREGROUND in (item["metadata"].get("finalizers") or ()):
-                    self._finish_foreground(kind, item, everything)
+                    self._finish_foreground(kind, item, items)
 
     def _finish_foreground(
-        self, kind: Kind, item: Object, everything: list[tuple[Kind, Object]]
+        self, kind: Kind, item: Object, items: list[tuple[Kind, Object]]
     ) -> None:
         uid = item["metadata"]["uid"]
-        for other, dependent in everything:
+        for other, dependent in items:
             meta = dependent["metadata"]
             holds = any(
                 owner["uid"] == uid and owner.get("blockOwnerDeletion")
@@ -155,9 +155,9 @@ class ControlPlane:
         if "deletionTimestamp" in meta:
             return
         conditions = status.setdefault("conditions", [])
-        over = next((c for c in conditions if c["type"] in ("Failed", "Complete")), None)
-        if over:
-            self._after_end(job, pods, over)
+        end = next((c for c in conditions if c["type"] in ("Failed", "Complete")), None)
+        if end:
+            self._after_end(job, pods, end)
             return
         if self.kueue and QUEUE in (meta.get("labels") or {}):
             self._queue(job)
@@ -203,17 +203,17 @@ class ControlPlane:
             status["failedIndexes"] = ",".join(sorted(indexes))
 
     def _untrack(self, pod: Object) -> None:
-        ended = pod["status"].get("phase") in ENDED or pod["metadata"].get("deletionTimestamp")
-        if ended and TRACKED in (pod["metadata"].get("finalizers") or ()):
+        is_over = pod["status"].get("phase") in ENDED or pod["metadata"].get("deletionTimestamp")
+        if is_over and TRACKED in (pod["metadata"].get("finalizers") or ()):
             pod["metadata"]["finalizers"].remove(TRACKED)
             self.store.update(PODS, pod)
 
-    def _after_end(self, job: Object, pods: list[Object], over: dict[str, Any]) -> None:
+    def _after_end(self, job: Object, pods: list[Object], end: dict[str, Any]) -> None:
         for pod in pods:
             if pod["status"].get("phase") not in ENDED:
                 delete(self.store, PODS, pod, "Background")
         seconds = job["spec"].get("ttlSecondsAfterFinished")
-        if seconds is not None and age(over["lastTransitionTime"]) > seconds:
+        if seconds is not None and age(end["lastTransitionTime"]) > seconds:
             delete(self.store, JOBS, job, "Foreground")
 
     def _create_missing(self, job: Object, pods: list[Object]) -> None:
@@ -389,16 +389,16 @@ def _unfit(pod: Object, node: Object, pods: list[Object]) -> str:
             return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
     if (spec.get("nodeSelector") or {}).items() - labels.items():
         return "node(s) didn't match Pod's node affinity/selector"
-    here = [
+    node_pods = [
         other
         for other in pods
         if other["spec"].get("nodeName") == node["metadata"]["name"]
         and other["status"].get("phase") not in ENDED
     ]
-    return _affinity_mismatch(spec, here) or _insufficient(pod, node, here)
+    return _affinity_mismatch(spec, node_pods) or _insufficient(pod, node, node_pods)
 
 
-def _affinity_mismatch(spec: dict[str, Any], here: list[Object]) -> str:
+def _affinity_mismatch(spec: dict[str, Any], node_pods: list[Object]) -> str:
     if set(spec.get("affinity") or {}) - {"podAntiAffinity", "podAffinity"}:
         raise Gap(f"affinity {spec['affinity']}")
     for kind, words in (("podAntiAffinity", "anti-affinity"), ("podAffinity", "affinity")):
@@ -407,14 +407,14 @@ def _affinity_mismatch(spec: dict[str, Any], here: list[Object]) -> str:
             if term["topologyKey"] != "kubernetes.io/hostname":
                 raise Gap(f"{words} by {term['topologyKey']}")
             selector = ",".join(f"{k}={v}" for k, v in term["labelSelector"]["matchLabels"].items())
-            if any(matches_labels(other, selector) for other in here) is (words != "affinity"):
+            if any(matches_labels(other, selector) for other in node_pods) is (words != "affinity"):
                 return f"node(s) didn't match pod {words} rules"
     return ""
 
 
-def _insufficient(pod: Object, node: Object, here: list[Object]) -> str:
+def _insufficient(pod: Object, node: Object, node_pods: list[Object]) -> str:
     free = {name: number(amount) for name, amount in node["status"]["allocatable"].items()}
-    for other in here:
+    for other in node_pods:
         free = add(free, {name: -amount for name, amount in requests_of(other).items()})
     for name, amount in requests_of(pod).items():
         if amount > free.get(name, 0):

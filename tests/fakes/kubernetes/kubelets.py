@@ -69,11 +69,11 @@ class Kubelets:
             self._initialize(pod)
         elif phase == "Pending":
             self._start(pod, node)
-        elif phase == "Running" and (status := self.runtime.ended(pod)) is not None:
+        elif phase == "Running" and (status := self.runtime.exit_status(pod)) is not None:
             self.runtime.stop(pod)
-            ended = {"exitCode": status, "reason": "Error" if status else "Completed"}
+            state = {"exitCode": status, "reason": "Error" if status else "Completed"}
             pod["status"]["phase"] = "Failed" if status else "Succeeded"
-            self._containers(pod, {"terminated": ended}, ready=False)
+            self._containers(pod, {"terminated": state}, ready=False)
             self.store.update(PODS, pod)
 
     def _start(self, pod: Object, node: Object) -> None:
@@ -123,8 +123,8 @@ class Kubelets:
             return
         code, message = result
         reason = "Error" if code else "Completed"
-        ended = {"exitCode": code, "reason": reason, "message": message[:MOST_MESSAGE]}
-        self._containers(pod, {"terminated": ended}, ready=not code, init=True)
+        state = {"exitCode": code, "reason": reason, "message": message[:MOST_MESSAGE]}
+        self._containers(pod, {"terminated": state}, ready=not code, init=True)
         if not code:
             self._run(pod)
             return
@@ -164,9 +164,9 @@ class Kubelets:
                 for pod in self.store.list(PODS, service["metadata"]["namespace"]):
                     ready = pod["status"]["phase"] == "Running"
                     is_published = ready or spec.get("publishNotReadyAddresses")
-                    own = pod["spec"].get("subdomain") == service["metadata"]["name"]
+                    is_member = pod["spec"].get("subdomain") == service["metadata"]["name"]
                     address = pod["status"].get("podIP")
-                    if own and is_published and address and matches_labels(pod, selector):
+                    if is_member and is_published and address and matches_labels(pod, selector):
                         names[f"{pod['spec']['hostname']}.{service['metadata']['name']}"] = address
             self.runtime.resolve(names)
 

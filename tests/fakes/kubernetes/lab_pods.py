@@ -72,7 +72,7 @@ class LabPods(FolderPods):
         uid = pod["metadata"]["uid"]
         if uid in self._running:
             return
-        own, init = variables(pod), self._node_process(node)
+        env, init = variables(pod), self._node_process(node)
         shared = pod["spec"].get("hostNetwork")
         net = [] if shared else ["--net"]
         command = pod["spec"]["containers"][0]["command"]
@@ -82,13 +82,13 @@ class LabPods(FolderPods):
             [
                 *("nsenter", "--target", str(init), "--all"),
                 *("unshare", "--mount", "--pid", "--uts", "--ipc", *net, "--fork", "--kill-child"),
-                *("--mount-proc", "sh", "-c", INIT, "sh", own["HOME"]),
+                *("--mount-proc", "sh", "-c", INIT, "sh", env["HOME"]),
                 *(pod["spec"]["hostname"], before, f"/run/{uid}", *command),
             ],
             stdin=subprocess.PIPE,
             stdout=(log := self.log(pod).open("wb")),
             stderr=log,
-            env=own,
+            env=env,
             start_new_session=True,
         )
         log.close()
@@ -133,10 +133,10 @@ class LabPods(FolderPods):
         stdin: int = subprocess.PIPE,
         output: int | IO[bytes] = subprocess.PIPE,
     ) -> subprocess.Popen[bytes]:
-        own = variables(pod)
+        env = variables(pod)
         enter = ("nsenter", "--target", str(self._inits[pod["metadata"]["uid"]]), "--all")
         user = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
-        return self.spawn((*enter, *user, *words), stdin, output, own, None)
+        return self.spawn((*enter, *user, *words), stdin, output, env, None)
 
     def close(self) -> None:
         """Forget what is left."""

@@ -20,10 +20,10 @@ from tests.fakes.kubernetes.pods import Image
 
 
 def call(*words: str) -> float:
-    began = time.perf_counter()
+    start = time.perf_counter()
     program = Path(sys.executable).with_name("cluster")
     subprocess.run([program, *words], check=True, capture_output=True)
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def turns(hosts: int, repetitions: int) -> dict[str, list[float]]:
@@ -42,8 +42,8 @@ def turns(hosts: int, repetitions: int) -> dict[str, list[float]]:
                 took["load"].append(os.getloadavg()[0])
                 took["lab"].append(call("up", "hosts", *words, "lab"))
                 call("down", "hosts")
-                own = ("kubernetes", "--option", f"image={IMAGE}")
-                took["pods"].append(call("up", "mine", *words, *own))
+                flags = ("kubernetes", "--option", f"image={IMAGE}")
+                took["pods"].append(call("up", "mine", *words, *flags))
                 call("down", "mine")
             if kubernetes.gaps:
                 raise SystemExit("\n".join(kubernetes.gaps))

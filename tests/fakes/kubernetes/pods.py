@@ -36,8 +36,8 @@ class Image(NamedTuple):
 
 def variables(pod: Object) -> dict[str, str]:
     container = pod["spec"]["containers"][0]
-    own = {pair["name"]: pair["value"] for pair in container.get("env") or ()}
-    return {"PATH": os.environ["PATH"], POD: pod["metadata"]["uid"], **own}
+    values = {pair["name"]: pair["value"] for pair in container.get("env") or ()}
+    return {"PATH": os.environ["PATH"], POD: pod["metadata"]["uid"], **values}
 
 
 class FolderPods:
@@ -79,7 +79,7 @@ class FolderPods:
     def log(self, pod: Object) -> Path:
         return self.folder / f"{pod['metadata']['uid']}.log"
 
-    def ended(self, pod: Object) -> int | None:
+    def exit_status(self, pod: Object) -> int | None:
         """Return the exit status of a container that ended."""
         process = self._running.get(pod["metadata"]["uid"])
         return process.poll() if process else None  # it may just have been stopped

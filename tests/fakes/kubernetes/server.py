@@ -197,11 +197,11 @@ class Handler(BaseHTTPRequestHandler):
     def _review(self, user: str) -> None:
         item = self._body()
         check(item)
-        about = item["spec"]["resourceAttributes"]
-        resource = about["resource"] + (
-            f"/{about['subresource']}" if about.get("subresource") else ""
+        access = item["spec"]["resourceAttributes"]
+        resource = access["resource"] + (
+            f"/{access['subresource']}" if access.get("subresource") else ""
         )
-        allowed = self.kubernetes.may(user, about["verb"], resource, about.get("namespace", ""))
+        allowed = self.kubernetes.may(user, access["verb"], resource, access.get("namespace", ""))
         self._send(201, item | {"status": {"allowed": allowed}})
 
     def _act(self, request: Request) -> tuple[int, Any, list[str]]:
