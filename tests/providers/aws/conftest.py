@@ -15,8 +15,8 @@ INSTANCE = "c5.18xlarge"
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
-    given = {"provider": "aws", "instance": INSTANCE, "placement": True, **fields}
-    return ClusterSpec(name=name, **given)
+    values = {"provider": "aws", "instance": INSTANCE, "placement": True, **fields}
+    return ClusterSpec(name=name, **values)
 
 
 def provider(*regions: str) -> AwsProvider:
@@ -25,15 +25,15 @@ def provider(*regions: str) -> AwsProvider:
 
 def create(spec: ClusterSpec, on_state: StateCallback = ignore) -> tuple[Machine, ...]:
     """Do what a launch does, up to the first connection."""
-    chosen = provider()
-    chosen.plan(spec)
+    amazon = provider()
+    amazon.plan(spec)
     book = journal.for_cluster(spec.name)
     if not book.entries():
         book.append(journal.Intended(spec=spec, at=time.time()))
-    return chosen.create(spec, book, on_state)
+    return amazon.create(spec, book, on_state)
 
 
-def ours(cloud: Cloud) -> set[Thing]:
+def own_things(cloud: Cloud) -> set[Thing]:
     return {thing for thing in cloud.things() if any("cluster=" in tag for tag in thing.tags)}
 
 

@@ -26,8 +26,8 @@ def cloud(aws: Cloud) -> Cloud:
 def admit(cidr: str) -> None:
     """Let the default security group, which the mount targets have, admit a network."""
     region = Region("us-east-1")
-    named = [{"Name": "group-name", "Values": ["default"]}]
-    [group] = region.all("describe_security_groups", "SecurityGroups", Filters=named)
+    filters = [{"Name": "group-name", "Values": ["default"]}]
+    [group] = region.all("describe_security_groups", "SecurityGroups", Filters=filters)
     rule = {"IpProtocol": "tcp", "FromPort": 2049, "ToPort": 2049, "IpRanges": [{"CidrIp": cidr}]}
     region.call("authorize_security_group_ingress", GroupId=group["GroupId"], IpPermissions=[rule])
 
@@ -64,17 +64,17 @@ def test_machines_are_where_the_file_system_is(snapshot: Snapshot, cloud: Cloud)
 def test_what_is_not_reached_is_refused(
     cloud: Cloud, mount: str, zone: str, text: str, remedy: str
 ) -> None:
-    with pytest.raises(SpecError, match=text) as caught:
+    with pytest.raises(SpecError, match=text) as error:
         provider().plan(mounting(mount, zone=zone))
 
-    assert remedy in caught.value.remedy
+    assert remedy in error.value.remedy
     assert not cloud.mutating()
 
 
 def test_the_remedy_of_a_closed_port_opens_it(cloud: Cloud) -> None:
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as error:
         provider().plan(mounting(zone="us-east-1c"))
-    admit(caught.value.remedy.rpartition(" ")[2])
+    admit(error.value.remedy.rpartition(" ")[2])
 
     assert "in us-east-1c" in provider().plan(mounting(zone="us-east-1c")).lines[0]
 

@@ -51,9 +51,9 @@ def test_each_failure_has_its_class_and_leaves_nothing(
     provider = AWS.planned()
     aws.fail(Fault(action="RunInstances", where=AWS.in_earnest, **WRONG[harm]))
 
-    with pytest.raises(ClusterError) as caught:
+    with pytest.raises(ClusterError) as error:
         AWS.create(provider)
-    snapshot(f"{type(caught.value).__name__}: {caught.value}")
+    snapshot(f"{type(error.value).__name__}: {error.value}")
     assert aws.things() == before
 
 
@@ -66,8 +66,8 @@ def test_a_part_of_the_machines_is_given_back_before_the_next_zone_is_asked(
 
     with snapshot.raises(Capacity):
         AWS.create(provider)
-    made = [c.action for c in aws.mutating() if c.action in {"RunInstances", "TerminateInstances"}]
-    assert made[:4] == ["RunInstances", "TerminateInstances"] * 2
+    calls = [c.action for c in aws.mutating() if c.action in {"RunInstances", "TerminateInstances"}]
+    assert calls[:4] == ["RunInstances", "TerminateInstances"] * 2
     assert aws.things() == before
 
 
@@ -77,19 +77,19 @@ def test_what_may_not_be_taken_away_is_not_said_to_be_gone(aws: Cloud) -> None:
     aws.fail(Fault(action="DescribeInstances", code="InternalError", status=500, times=3))
     aws.fail(Fault(action="TerminateInstances", code="UnauthorizedOperation", status=403))
 
-    with pytest.raises(Denied, match="TerminateInstances") as caught:
+    with pytest.raises(Denied, match="TerminateInstances") as error:
         AWS.create(provider)
-    assert "may still exist" in caught.value.means
-    assert "Nothing is left" not in caught.value.means
+    assert "may still exist" in error.value.means
+    assert "Nothing is left" not in error.value.means
     aws.mend()
     provider.destroy("c5")
 
 
 def machines(aws: Cloud) -> list[str]:
-    return [life.instance.id for life in aws.region("us-east-1").alive() if _ours(aws, life)]
+    return [life.instance.id for life in aws.region("us-east-1").alive() if _has_tag(aws, life)]
 
 
-def _ours(aws: Cloud, life: Any) -> bool:
+def _has_tag(aws: Cloud, life: Any) -> bool:
     return "cluster-launch" in aws.region("us-east-1").backend.tags.get(life.instance.id, {})
 
 
@@ -100,10 +100,10 @@ def test_a_protected_machine_is_named_with_the_command_that_frees_it(aws: Cloud)
     instance = aws.region("us-east-1").lives[first].instance
     instance.disable_api_termination = True
 
-    with pytest.raises(ProvisionError, match="TerminateInstances") as caught:
+    with pytest.raises(ProvisionError, match="TerminateInstances") as error:
         provider.destroy("c5")
-    assert f"--instance-id {first} --no-disable-api-termination" in caught.value.remedy
-    assert "--plan" not in str(caught.value)
+    assert f"--instance-id {first} --no-disable-api-termination" in error.value.remedy
+    assert "--plan" not in str(error.value)
     instance.disable_api_termination = False
     provider.destroy("c5")
 
@@ -122,14 +122,14 @@ def test_a_switch_that_fails_has_a_remedy_that_can_help(
 ) -> None:
     provider = AWS.planned()
     assert isinstance(provider, Stops)
-    made = AWS.create(provider)
+    hosts = AWS.create(provider)
     if call == "StartInstances":
-        provider.stop("c5", made)
+        provider.stop("c5", hosts)
     aws.fail(Fault(action=call, code=code))
 
-    with pytest.raises(ProvisionError) as caught:
-        (provider.start if call == "StartInstances" else provider.stop)("c5", made)
-    assert remedy in caught.value.remedy
-    assert not caught.value.remedy.startswith("Try another zone")
+    with pytest.raises(ProvisionError) as error:
+        (provider.start if call == "StartInstances" else provider.stop)("c5", hosts)
+    assert remedy in error.value.remedy
+    assert not error.value.remedy.startswith("Try another zone")
     aws.mend()
     provider.destroy("c5")

@@ -46,30 +46,30 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_lottery_pays_for_each_draw_and_leaves_nothing(aws_hosts: Cloud) -> None:
     before = aws_hosts.things()
     words = ("--provider=aws", "--instance=c5.18xlarge", "--yes", "--lottery=2", "--launches=2")
-    found = answer("bench", "p2p", "c5", *words, "--metrics=latency", "--sizes=8", "--iters=9")
-    [series] = found["series"]
-    paid = [draw["cost"]["dollars"] for draw in found["draws"]]
+    result = answer("bench", "p2p", "c5", *words, "--metrics=latency", "--sizes=8", "--iters=9")
+    [series] = result["series"]
+    costs = [draw["cost"]["dollars"] for draw in result["draws"]]
 
     assert aws_hosts.things() == before
     assert [call.code for call in aws_hosts.calls("RunInstances") if call.mutating] == ["", ""]
-    assert min(paid) > 0
-    assert series["best"][1]["dollars"] == pytest.approx(sum(paid))
-    assert f"${sum(paid):.2f}" in found["answer"]
-    assert len({record(Path(d["runs"][0]))["machines"][0]["id"] for d in found["draws"]}) == 2
+    assert min(costs) > 0
+    assert series["best"][1]["dollars"] == pytest.approx(sum(costs))
+    assert f"${sum(costs):.2f}" in result["answer"]
+    assert len({record(Path(d["runs"][0]))["machines"][0]["id"] for d in result["draws"]}) == 2
 
 
 def test_the_founding_command(aws_hosts: Cloud) -> None:
     before = aws_hosts.things()
-    said = launcher(
+    output = launcher(
         *("--name=c5", "--placement=1", "--instance=c5.18xlarge", "--yes"),
         *("--iters=5", "--data-mb=10"),
     ).stdout
 
-    assert "2 x c5.18xlarge" in said
-    assert "cluster connect c5" in said
-    assert "transferred 10 MB in" in said
-    assert "Receipt: create" in said
-    assert "0 left" in said
+    assert "2 x c5.18xlarge" in output
+    assert "cluster connect c5" in output
+    assert "transferred 10 MB in" in output
+    assert "Receipt: create" in output
+    assert "0 left" in output
     assert aws_hosts.things() == before
     assert answer("ls") == []
 
@@ -85,7 +85,7 @@ def test_the_link_of_a_placement_group_is_read_as_what_it_carries(aws_hosts: Clo
     aws_hosts.set(rate="10gbit")
     launcher("--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=6", "--yes")
 
-    shares = [one["share"] for one in answer("show", "latest")["summaries"] if one["share"]]
+    shares = [row["share"] for row in answer("show", "latest")["summaries"] if row["share"]]
     assert 0 < max(shares) < BELIEVABLE
 
 
@@ -95,16 +95,16 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(
     before = aws_hosts.things()
     command(*UP)
     first = ssh_keys.load_or_create(state_folder() / "c5" / ssh_keys.FIRST).public
-    known = (state_folder() / "c5" / ssh_keys.KNOWN).read_text()
-    assert first not in known
-    assert len(set(known.split()[2::3])) == 2  # each has a key of its own
+    known_hosts = (state_folder() / "c5" / ssh_keys.KNOWN).read_text()
+    assert first not in known_hosts
+    assert len(set(known_hosts.split()[2::3])) == 2  # each has a key of its own
 
     command("run", "c5", "--", "true")
     check_started_jobs(attach("c5"))
-    made = len(aws_hosts.calls("RunInstances"))
+    count = len(aws_hosts.calls("RunInstances"))
     command(*UP)  # it is there already
     assert (
-        len([c for c in aws_hosts.calls("RunInstances")[made:] if not c.params.get("DryRun")]) == 0
+        len([c for c in aws_hosts.calls("RunInstances")[count:] if not c.params.get("DryRun")]) == 0
     )
 
     quick = ("--metrics=latency", "--sizes=8", "--iters=9")
@@ -166,15 +166,15 @@ def test_machines_end_by_themselves_when_nobody_is_there_any_more(aws_hosts: Clo
 
 def test_a_launch_that_was_killed_goes_on(aws_hosts: Cloud) -> None:
     aws_hosts.fail(Fault(action="RunInstances", kill="after", times=1, skip=1))
-    done = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    result = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
+    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
     aws_hosts.mend()
     command(*UP)
 
     [cluster] = answer("ls")
     assert cluster["hosts"] == 2
-    ours = aws_hosts.things(foreign=False)
-    assert len([one for one in ours if one.kind == "instance"]) == 2
+    things = aws_hosts.things(foreign=False)
+    assert len([thing for thing in things if thing.kind == "instance"]) == 2
     command("down", "c5")
 
 
@@ -227,17 +227,17 @@ def test_the_policy_lets_nobody_touch_what_is_not_theirs(
     rule = {"IpPermissions": [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]}
     more: dict[str, dict[str, Any]] = {"create_tags": tag, "authorize_security_group_ingress": rule}
 
-    everything = aws.things()
-    here = [thing for thing in everything if thing.region == "us-east-1"]
-    assert {thing.kind for thing in here} == by_kind.keys()
-    for thing in here:
+    things = aws.things()
+    local_things = [thing for thing in things if thing.region == "us-east-1"]
+    assert {thing.kind for thing in local_things} == by_kind.keys()
+    for thing in local_things:
         for operation, param in by_kind[thing.kind]:
-            what: Any = [thing.id] if param in {"InstanceIds", "Resources"} else thing.id
-            params = {param: what, **more.get(operation, {})}
+            value: Any = [thing.id] if param in {"InstanceIds", "Resources"} else thing.id
+            params = {param: value, **more.get(operation, {})}
             with pytest.raises(Failure) as refused:
                 region.call(operation, **params)
             assert refused.value.kind == "denied", f"{operation} {thing}"
-    assert aws.things() == everything
+    assert aws.things() == things
 
 
 def test_the_policy_is_enough_where_a_network_has_to_be_made(
@@ -267,10 +267,10 @@ def test_many_hosts(aws_hosts: Cloud) -> None:
     """Up, a command on each, and down: with as many calls as two hosts take."""
     before, hosts = aws_hosts.things(), 64 if LONG else 16
     run(COMMAND, *UP, "--hosts", str(hosts), timeout=400)
-    said = command("run", "c5", "--", "cat", "/etc/hostname").stdout.splitlines()
+    lines = command("run", "c5", "--", "cat", "/etc/hostname").stdout.splitlines()
 
-    assert len({line.partition(": ")[0] for line in said}) == hosts
-    assert len({line.partition(": ")[2] for line in said}) == hosts  # each on a host of its own
+    assert len({line.partition(": ")[0] for line in lines}) == hosts
+    assert len({line.partition(": ")[2] for line in lines}) == hosts  # each on a host of its own
     assert len(aws_hosts.mutating()) == 5
     assert "0 left" in command("down", "c5").stdout
     assert len(aws_hosts.mutating()) <= 5 + 6

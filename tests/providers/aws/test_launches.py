@@ -12,7 +12,7 @@ from cluster.providers._cloud.launch import zones_without_capacity
 from cluster.providers.aws.plan import IN_GROUP, OUTSIDE, efa_layout, link_of
 from tests.conftest import command
 from tests.fakes.aws import Cloud, Fault, Settings
-from tests.providers.aws.conftest import INSTANCE, actions, create, ours, provider, spec_of
+from tests.providers.aws.conftest import INSTANCE, actions, create, own_things, provider, spec_of
 from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
@@ -42,7 +42,7 @@ def test_the_number_of_calls_does_not_depend_on_the_number_of_machines(aws: Clou
         before = len(aws.mutating())
         provider().destroy(name)
         assert len(actions(aws, before)) <= MOST
-        assert ours(aws) == set()
+        assert own_things(aws) == set()
 
 
 def test_everything_that_matters_travels_in_the_creating_call(aws: Cloud, home: Path) -> None:
@@ -55,7 +55,7 @@ def test_everything_that_matters_travels_in_the_creating_call(aws: Cloud, home: 
     assert request["MetadataOptions"]["HttpTokens"] == "required"
     assert request["BlockDeviceMappings"][0]["Ebs"]["Encrypted"] is True
     assert request["CpuOptions"] == {"CoreCount": 36, "ThreadsPerCore": 1}
-    kinds = {one["ResourceType"] for one in request["TagSpecifications"]}
+    kinds = {entry["ResourceType"] for entry in request["TagSpecifications"]}
     assert kinds == {"instance", "volume", "network-interface"}
     tags = {tag["Key"]: tag["Value"] for tag in request["TagSpecifications"][0]["Tags"]}
     assert tags["cluster"] == "c5"
@@ -68,10 +68,10 @@ def test_ssh_is_open_to_the_caller_only_and_all_is_open_inside(aws: Cloud) -> No
     [call] = aws.calls("AuthorizeSecurityGroupIngress")
     ssh, inside = call.params["IpPermissions"]
 
-    assert [one["CidrIp"] for one in ssh["IpRanges"]] == [f"{aws.caller}/32"]
+    assert [rule["CidrIp"] for rule in ssh["IpRanges"]] == [f"{aws.caller}/32"]
     assert ssh["FromPort"] == ssh["ToPort"] == 22
     assert "IpRanges" not in inside
-    assert [one["GroupId"] for one in inside["UserIdGroupPairs"]] == [call.params["GroupId"]]
+    assert [rule["GroupId"] for rule in inside["UserIdGroupPairs"]] == [call.params["GroupId"]]
 
 
 def test_one_efa_for_each_card_and_private_addresses(aws: Cloud) -> None:
@@ -86,7 +86,7 @@ def test_one_efa_for_each_card_and_private_addresses(aws: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    ("instance", "adapters", "beside"),
+    ("instance", "adapters", "shares_card"),
     [
         ("p5.48xlarge", 32, True),
         ("p5en.48xlarge", 16, True),
@@ -97,16 +97,16 @@ def test_one_efa_for_each_card_and_private_addresses(aws: Cloud) -> None:
     ],
 )
 def test_each_type_is_wired_as_amazon_describes_its_cards(
-    instance: str, adapters: int, *, beside: bool
+    instance: str, adapters: int, *, shares_card: bool
 ) -> None:
     (kind,) = ec2_backends["123456789012"]["us-east-1"].describe_instance_types([instance])
-    primary, *others = efa_layout(kind)
+    primary, *efas = efa_layout(kind)
 
     assert (primary.card, primary.device, primary.kind) == (0, 0, "interface")
-    assert {one.kind for one in others} == {"efa-only"}
-    assert len(others) == adapters
-    assert ((others[0].card, others[0].device) == (0, 1)) == beside
-    assert sum(one.has_address for one in (primary, *others)) == 1
+    assert {nic.kind for nic in efas} == {"efa-only"}
+    assert len(efas) == adapters
+    assert ((efas[0].card, efas[0].device) == (0, 1)) == shares_card
+    assert sum(nic.has_address for nic in (primary, *efas)) == 1
 
 
 def test_the_link_of_efa_is_that_of_a_card_with_an_adapter() -> None:
@@ -140,7 +140,7 @@ def test_a_region_without_a_default_network_gets_one_that_goes_again(
     before = aws.things()
     snapshot("\n".join(provider().plan(spec_of()).lines))
     assert len(create(spec_of())) == 2
-    assert {thing.kind for thing in ours(aws)} >= {"vpc", "subnet", "internet-gateway"}
+    assert {thing.kind for thing in own_things(aws)} >= {"vpc", "subnet", "internet-gateway"}
 
     provider().destroy("c5")
     assert aws.things() == before
@@ -218,7 +218,7 @@ def test_a_launch_that_fails_says_what_it_cost(aws: Cloud) -> None:
     assert "0.mpi.c5" in output
     [(seconds, dollars)] = re.findall(r"2 machine\(s\) existed for (\d+) s: \$([\d.]+)\.", output)
     assert float(dollars) == pytest.approx(2 * 3.06 / 3600 * int(seconds), abs=0.01)
-    assert not ours(aws)
+    assert not own_things(aws)
 
 
 def test_what_another_process_takes_down_has_a_receipt_from_its_start(aws: Cloud) -> None:

@@ -63,10 +63,10 @@ def test_what_was_just_made_may_not_be_known_everywhere_yet(aws: Cloud) -> None:
     aws.fail(Fault(action="RunInstances", code="InvalidPlacementGroup.Unknown", skip=1, times=2))
     create(spec_of())
 
-    sent = [call for call in aws.calls("RunInstances") if "DryRun" not in call.params]
-    assert len(sent) == 3
-    assert len({call.params["ClientToken"] for call in sent}) == 1
-    assert len([one for one in aws.things(foreign=False) if one.kind == "instance"]) == 2
+    calls = [call for call in aws.calls("RunInstances") if "DryRun" not in call.params]
+    assert len(calls) == 3
+    assert len({call.params["ClientToken"] for call in calls}) == 1
+    assert len([thing for thing in aws.things(foreign=False) if thing.kind == "instance"]) == 2
 
 
 def test_the_zones_that_were_tried_are_named(snapshot: Snapshot, aws: Cloud) -> None:
@@ -91,8 +91,8 @@ def test_a_resumed_launch_names_also_the_zones_of_the_one_before(
     aws.fail(full)
     with snapshot.raises(Capacity):
         create(spec)
-    sent = [call for call in aws.calls("RunInstances")[before:] if "DryRun" not in call.params]
-    assert len(sent) == 2
+    calls = [call for call in aws.calls("RunInstances")[before:] if "DryRun" not in call.params]
+    assert len(calls) == 2
 
 
 def test_each_interface_needs_an_address(snapshot: Snapshot, aws: Cloud) -> None:
@@ -126,8 +126,8 @@ def test_the_image_pytorch_is_the_newest_and_ranks_see_its_torch(
     snapshot(lines)
     assert wanted
     assert (wanted.mpi, wanted.python) == ("/opt/amazon/openmpi", "/opt/pytorch/bin/python")
-    own = spec_of(image="pytorch", options={"mpi": "/opt/mine", "python": "/opt/py/bin/python3"})
-    assert (wanted := provider().environment(own))
+    spec = spec_of(image="pytorch", options={"mpi": "/opt/mine", "python": "/opt/py/bin/python3"})
+    assert (wanted := provider().environment(spec))
     assert (wanted.mpi, wanted.python) == ("/opt/mine", "/opt/py/bin/python3")
     with snapshot.raises(SpecError):
         images._check_open_driver(kind("p3.16xlarge", "NVIDIA"))
@@ -155,11 +155,11 @@ def test_volta_gets_a_driver_that_knows_it_and_a_python_that_is_new_enough(
     spec = spec_of(instance="p3dn.24xlarge", hosts=1)
     lines = "\n".join(provider().plan(spec).lines)
     create(spec)
-    [asked] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
-    told = userdata.orders(asked["UserData"])
+    [params] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
+    orders = userdata.orders(params["UserData"])
 
     snapshot(lines)
-    snapshot(told.early)
+    snapshot(orders.early)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +175,14 @@ def test_an_alias_of_an_older_ubuntu_gets_a_python_that_is_new_enough(
 ) -> None:
     lines = provider().plan(spec_of(instance=instance, image=image, hosts=1)).lines
 
-    assert any("python3.11" in one for one in lines) is installs
+    assert any("python3.11" in line for line in lines) is installs
 
 
 def test_other_machines_install_nothing_as_they_come_up(aws: Cloud) -> None:
     create(spec_of())
-    [asked] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
+    [params] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
 
-    assert userdata.orders(asked["UserData"]).early == ""
+    assert userdata.orders(params["UserData"]).early == ""
 
 
 def test_machines_behind_another_host_have_no_public_address(
@@ -191,9 +191,9 @@ def test_machines_behind_another_host_have_no_public_address(
     spec = spec_of(options={"jump": "me@bastion", "allow": "10.0.0.5"})
     book = journal.for_cluster("c5")
     book.append(journal.Intended(spec=spec, at=time.time()))
-    chosen = provider()
-    assert "private addresses" in chosen.plan(spec).lines[0]
-    machines = chosen.create(spec, book)
+    amazon = provider()
+    assert "private addresses" in amazon.plan(spec).lines[0]
+    machines = amazon.create(spec, book)
 
     assert all(m.access and m.access.jump == "me@bastion" for m in machines)
     assert all(m.access and m.access.host == m.address for m in machines)
@@ -253,12 +253,12 @@ def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
     spec = spec_of(instance="p4d.24xlarge", options=ELASTIC)
     book = journal.for_cluster("c5")
     book.append(journal.Intended(spec=spec, at=time.time()))
-    chosen = provider()
-    lines = "\n".join(chosen.plan(spec).lines)
+    amazon = provider()
+    lines = "\n".join(amazon.plan(spec).lines)
     aws.fail(
         Fault(action="AllocateAddress", drop="after", skip=1, times=1)
     )  # the first was a DryRun
-    machines = chosen.create(spec, book)
+    machines = amazon.create(spec, book)
     requests = [e.kind for e in book.entries() if isinstance(e, journal.Requested)]
 
     snapshot(lines)
@@ -267,14 +267,14 @@ def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
     cards = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
     assert len(cards) == 5
     region = aws.region("us-east-1")
-    at = {one.eni.id: one.public_ip for one in region.backend.addresses if one.eni}
+    addresses = {ip.eni.id: ip.public_ip for ip in region.backend.addresses if ip.eni}
     first = {m.id: region.lives[m.id].instance.nics[0].id for m in machines}
     assert {m.id: m.access and m.access.host for m in machines} == {
-        one: at[interface] for one, interface in first.items()
+        id_: addresses[interface] for id_, interface in first.items()
     }
-    assert len(at) == 2
+    assert len(addresses) == 2
 
-    chosen.destroy("c5")
+    amazon.destroy("c5")
     assert aws.things() == before
     assert len(aws.calls("ReleaseAddress")) == 2
 
@@ -348,7 +348,7 @@ def test_elastic_ips_stay_when_machines_end_by_themselves_and_gc_alone_releases_
         if thing.kind == "instance":
             aws.end(thing.id)
     journal.for_cluster("c5").forget()
-    assert [one.kind for one in aws.things() - before].count("address") == 2
+    assert [thing.kind for thing in aws.things() - before].count("address") == 2
 
     for orphan in find_orphans():
         remove(orphan)
@@ -376,7 +376,7 @@ def test_elastic_ips_of_a_launch_that_died_are_found_by_their_tags(
     with pytest.raises(Denied) as denied:
         create(spec_of(instance="p4d.24xlarge", options=ELASTIC))
     addresses = aws.region("us-east-1").backend.addresses
-    assert all(one.allocation_id in denied.value.means for one in addresses)
+    assert all(address.allocation_id in denied.value.means for address in addresses)
     assert {thing.kind for thing in aws.things() - before} == {"address"}
 
     aws.mend()

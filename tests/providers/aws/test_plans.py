@@ -31,13 +31,11 @@ def test_the_founding_command_on_a_type_that_cannot_be_placed(
 
 
 def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
-    shown = command(
+    plan = command(
         "up", "c5", "--plan", "--provider=aws", "--instance", INSTANCE, "--placement"
     ).stdout
 
-    assert (
-        launcher(f"--instance={INSTANCE}", "--placement=1", "--name=c5", "--plan").stdout == shown
-    )
+    assert launcher(f"--instance={INSTANCE}", "--placement=1", "--name=c5", "--plan").stdout == plan
     assert (
         answer("up", "c5", "--plan", "--provider=aws", "--instance", INSTANCE, "--ttl", "30min")[
             "ttl"
@@ -49,7 +47,7 @@ def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"instance": None}, 'instance="c5.18xlarge"'),
         ({"instance": "c5.huge"}, "no instance type 'c5.huge' in us-east-1"),
@@ -65,11 +63,11 @@ def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
         ({"options": {"subnet": "subnet-0"}}, "There is no subnet-0"),
     ],
 )
-def test_refusals_come_before_any_change(aws: Cloud, fields: dict[str, Any], said: str) -> None:
-    if said:
+def test_refusals_come_before_any_change(aws: Cloud, fields: dict[str, Any], text: str) -> None:
+    if text:
         with pytest.raises(SpecError) as refused:
             provider().plan(spec_of(**fields))
-        assert said in str(refused.value)
+        assert text in str(refused.value)
     else:
         provider().plan(spec_of(**fields))
     assert not aws.mutating()

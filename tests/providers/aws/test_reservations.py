@@ -14,7 +14,7 @@ from cluster.providers._cloud.reservations import Reservation
 from cluster.providers.aws.plan import block_end
 from tests.fakes.aws import Cloud, Settings
 from tests.fakes.aws.values import Reserved
-from tests.providers.aws.conftest import create, ours, provider, spec_of
+from tests.providers.aws.conftest import create, own_things, provider, spec_of
 from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
@@ -40,13 +40,13 @@ def test_machines_come_out_of_the_reservation_in_its_zone(
     snapshot: Snapshot, reserved: Cloud
 ) -> None:
     machines = create(reserving(reservation="cr-0own"))
-    sent = reserved.calls("RunInstances")[-1].params
+    params = reserved.calls("RunInstances")[-1].params
 
-    assert sent["CapacityReservationSpecification"] == {
+    assert params["CapacityReservationSpecification"] == {
         "CapacityReservationPreference": "capacity-reservations-only",
         "CapacityReservationTarget": {"CapacityReservationId": "cr-0own"},
     }
-    assert "InstanceMarketOptions" not in sent
+    assert "InstanceMarketOptions" not in params
     region = reserved.region("us-east-1")
     zones = {region.lives[m.id].instance.placement.zone for m in machines}
     assert zones == {"us-east-1b"}
@@ -61,12 +61,12 @@ def test_a_block_cuts_the_time_to_live_and_costs_nothing_more(reserved: Cloud) -
     assert plan.price is None
     assert [line for line in plan.lines if "cr-0block" in line]
     create(reserving(block="cr-0block"))
-    sent = reserved.calls("RunInstances")[-1].params
-    assert sent["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+    params = reserved.calls("RunInstances")[-1].params
+    assert params["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
 
 
 @pytest.mark.parametrize(
-    ("fields", "options", "what"),
+    ("fields", "options", "text"),
     [
         ({}, {"reservation": "cr-0none"}, "There is no capacity reservation 'cr-0none'"),
         ({}, {"reservation": "cr-0block"}, "cr-0block is a Capacity Block"),
@@ -83,14 +83,14 @@ def test_a_block_cuts_the_time_to_live_and_costs_nothing_more(reserved: Cloud) -
     ],
 )
 def test_what_cannot_be_is_refused_in_plan(
-    reserved: Cloud, fields: dict[str, object], options: dict[str, str], what: str
+    reserved: Cloud, fields: dict[str, object], options: dict[str, str], text: str
 ) -> None:
     wanted: dict[str, Any] = {"instance": "c5.large", "placement": False, "hosts": 2, **fields}
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as error:
         provider().plan(spec_of(options=options, **wanted))
 
-    assert what in caught.value.what
-    assert caught.value.remedy
+    assert text in error.value.what
+    assert error.value.remedy
     assert not reserved.mutating()
 
 
@@ -112,17 +112,17 @@ def test_what_changed_after_the_plan_is_refused_by_amazon_and_leaves_nothing(
     spec = reserving(reservation="cr-0own")
     book = journal.for_cluster(spec.name)
     book.append(journal.Intended(spec=spec, at=time.time()))
-    chosen = provider()
-    chosen.plan(spec)
+    amazon = provider()
+    amazon.plan(spec)
     reserved.set(reservations=(msgspec.structs.replace(OWN, **change),))
-    with pytest.raises(error) as caught:
-        chosen.create(spec, book)
+    with pytest.raises(error) as excinfo:
+        amazon.create(spec, book)
 
-    assert type(caught.value) is error
-    assert code in caught.value.means
-    assert text in caught.value.means
-    assert bool(text) == ("cluster up NAME --plan" in caught.value.remedy)
-    assert ours(reserved) == set()
+    assert type(excinfo.value) is error
+    assert code in excinfo.value.means
+    assert text in excinfo.value.means
+    assert bool(text) == ("cluster up NAME --plan" in excinfo.value.remedy)
+    assert own_things(reserved) == set()
     assert not zones_without_capacity("c5.large")
 
 

@@ -9,7 +9,7 @@ from cluster.core.state import journal
 from cluster.core.state.files import state_folder
 from tests.conftest import answer, command, until
 from tests.fakes.aws import Cloud, Fault
-from tests.providers.aws.conftest import create, ours, provider, spec_of
+from tests.providers.aws.conftest import create, own_things, provider, spec_of
 from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
@@ -34,8 +34,8 @@ def test_a_kind_that_may_not_be_listed_or_deleted_keeps_nothing_else(aws: Cloud,
     aws.fail(Fault(action=call, code="UnauthorizedOperation", status=403))
     with pytest.raises(Denied, match=call):
         provider().destroy("c5")
-    kept = {"placement-group"} if call == "DeletePlacementGroup" else set()
-    assert {thing.kind for thing in aws.things() - before} == kept
+    kinds = {"placement-group"} if call == "DeletePlacementGroup" else set()
+    assert {thing.kind for thing in aws.things() - before} == kinds
 
     aws.mend()
     provider().destroy("c5")
@@ -46,9 +46,9 @@ def test_down_from_tags_alone(snapshot: Snapshot, aws: Cloud) -> None:
     before = aws.things()
     create(spec_of())
     journal.for_cluster("c5").forget()
-    said = command("down", "c5", "--region", "us-east-1").stdout
+    output = command("down", "c5", "--region", "us-east-1").stdout
 
-    snapshot(said)
+    snapshot(output)
     assert aws.things() == before
 
 
@@ -69,8 +69,8 @@ def test_gc_finds_what_no_journal_knows_of(aws: Cloud) -> None:
     create(spec_of("lost2", placement=False))
     for name in ("lost", "lost2"):
         journal.for_cluster(name).forget()
-    found = answer("more", "gc")
-    assert {orphan["name"] for orphan in found} == {"lost", "lost2"}
+    orphans = answer("more", "gc")
+    assert {orphan["name"] for orphan in orphans} == {"lost", "lost2"}
 
     command("more", "gc", "-y")
     assert aws.things() == before
@@ -85,7 +85,7 @@ def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
     assert answer("more", "gc") == []
     command("more", "gc", "-y", "--all-regions")
 
-    assert not ours(aws)
+    assert not own_things(aws)
 
 
 def test_ls_shows_what_was_launched_elsewhere(aws: Cloud) -> None:
@@ -104,7 +104,7 @@ def test_another_owners_cluster_of_the_same_name_is_not_touched(
     aws: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(spec_of())
-    theirs = ours(aws)
+    things = own_things(aws)
     policy = {
         "Version": "2012-10-17",
         "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
@@ -116,7 +116,7 @@ def test_another_owners_cluster_of_the_same_name_is_not_touched(
     create(spec_of())
     provider().destroy("c5")
 
-    assert ours(aws) == theirs
+    assert own_things(aws) == things
 
 
 def test_without_any_sign_of_amazon_nobody_is_asked(

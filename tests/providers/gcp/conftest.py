@@ -14,10 +14,10 @@ BULK = "instances.bulkInsert"
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
-    given = {"provider": "gcp", "zone": ZONE, "placement": True, **fields}
-    if "accelerator" not in given:
-        given.setdefault("instance", INSTANCE)
-    return ClusterSpec(name=name, **given)
+    values = {"provider": "gcp", "zone": ZONE, "placement": True, **fields}
+    if "accelerator" not in values:
+        values.setdefault("instance", INSTANCE)
+    return ClusterSpec(name=name, **values)
 
 
 def provider() -> GcpProvider:
@@ -26,9 +26,9 @@ def provider() -> GcpProvider:
 
 def create(spec: ClusterSpec) -> tuple[Machine, ...]:
     """Do what a launch does, up to the first connection."""
-    chosen = provider()
-    chosen.plan(spec)
-    return chosen.create(spec, book_of(spec))
+    google = provider()
+    google.plan(spec)
+    return google.create(spec, book_of(spec))
 
 
 def book_of(spec: ClusterSpec) -> journal.Journal:
@@ -39,23 +39,23 @@ def book_of(spec: ClusterSpec) -> journal.Journal:
     return book
 
 
-def ours(cloud: Cloud) -> frozenset[Thing]:
+def own_things(cloud: Cloud) -> frozenset[Thing]:
     return cloud.things(foreign=False)
 
 
 def kinds(cloud: Cloud) -> set[str]:
-    return {thing.kind for thing in ours(cloud)}
+    return {thing.kind for thing in own_things(cloud)}
 
 
 def instances(cloud: Cloud) -> list[str]:
-    return sorted(thing.id for thing in ours(cloud) if thing.kind == "instances")
+    return sorted(thing.id for thing in own_things(cloud) if thing.kind == "instances")
 
 
-def seen() -> list[str]:
-    return [one.name for one in provider().live()]
+def live_names() -> list[str]:
+    return [cluster.name for cluster in provider().live()]
 
 
-def asked(cloud: Cloud) -> dict[str, Any]:
+def properties_of(cloud: Cloud) -> dict[str, Any]:
     """Return the properties that the last machines were asked for with."""
-    found: dict[str, Any] = cloud.calls(BULK)[-1].params["instanceProperties"]
-    return found
+    properties: dict[str, Any] = cloud.calls(BULK)[-1].params["instanceProperties"]
+    return properties

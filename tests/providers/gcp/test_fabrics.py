@@ -18,7 +18,7 @@ from tests.fakes.gcp import Cloud, Fault, Settings
 from tests.fakes.gcp.catalog import PROJECT
 from tests.fakes.values import Moment
 from tests.killed_processes import WAYS, clear
-from tests.providers.gcp.conftest import BULK, asked, create, kinds, provider, spec_of
+from tests.providers.gcp.conftest import BULK, create, kinds, properties_of, provider, spec_of
 from tests.providers.test_clouds_crashes import moments
 from tests.snapshots import Snapshot
 
@@ -47,16 +47,16 @@ def test_the_fabric_is_made_with_the_launch_and_gone_with_it(
 ) -> None:
     before = gcp.things()
     create(with_fabric(instance))
-    made = [call.params for call in gcp.calls(NETWORKS)]
-    nics = asked(gcp)["networkInterfaces"]
+    requests = [call.params for call in gcp.calls(NETWORKS)]
+    nics = properties_of(gcp)["networkInterfaces"]
 
-    disk = asked(gcp)["disks"][0]["initializeParams"]
+    disk = properties_of(gcp)["disks"][0]["initializeParams"]
     assert ("arm64" in disk["sourceImage"]) == (instance == "a4x-highgpu-4g")
     assert [nic["nicType"] for nic in nics] == kinds_
     assert [bool(nic.get("accessConfigs")) for nic in nics] == [True] + [False] * (len(nics) - 1)
-    assert len(made) == networks
-    assert {network["mtu"] for network in made} == {mtu}
-    assert made[-1].get("networkProfile", "").rpartition("/")[2] == profile
+    assert len(requests) == networks
+    assert {network["mtu"] for network in requests} == {mtu}
+    assert requests[-1].get("networkProfile", "").rpartition("/")[2] == profile
     assert len(gcp.calls("subnetworks.insert")) == len(nics) - 1
     clear("down", "c5")
     assert gcp.things() == before
@@ -80,18 +80,18 @@ def test_networks_of_a_zone_without_room_are_gone_before_the_next_is_tried(
 ) -> None:
     """They count against the quota: it has room for those of one zone at a time."""
     first, second = "us-central1-a", "us-central1-b"
-    own = fabrics.fabric_of(instance)
-    assert own
-    profiles = {f"{zone}-{own.profile}" for zone in (first, second)}
+    fabric = fabrics.fabric_of(instance)
+    assert fabric
+    profiles = {f"{zone}-{fabric.profile}" for zone in (first, second)}
     for name in profiles:
         gcp.resources[f"projects/{PROJECT}/global/networkProfiles/{name}"] = {"name": name}
     before = gcp.things()
-    gcp.set(capacity={first: 0}, quotas={"NETWORKS": 2 + own.networks})
+    gcp.set(capacity={first: 0}, quotas={"NETWORKS": 2 + fabric.networks})
     machines = create(spec_of(instance=instance, zone="us-central1", placement=False))
-    made = [call.params["name"] for call in gcp.calls(NETWORKS)]
+    names = [call.params["name"] for call in gcp.calls(NETWORKS)]
 
     assert {machine.id.partition("/")[0] for machine in machines} == {second}
-    assert len(made) == 2 + 2 * own.networks
+    assert len(names) == 2 + 2 * fabric.networks
     clear("down", "c5")
     assert gcp.things() == before
 
@@ -130,7 +130,7 @@ def test_a_plan_says_what_is_made_and_what_programs_need(gcp: Cloud) -> None:
     assert "FasTrak" in line
     assert [line for line in without if "TCP" in line]
     create(with_fabric("a3-megagpu-8g", fabric="0"))
-    assert len(asked(gcp)["networkInterfaces"]) == 1
+    assert len(properties_of(gcp)["networkInterfaces"]) == 1
     assert "networks" not in kinds(gcp)
 
 
@@ -170,21 +170,21 @@ def test_networks_beyond_the_quota_are_refused_before_any_is_made(
 def put_network(cloud: Cloud, name: str, ranges: Sequence[str], profile: str = "") -> None:
     """Make a network that somebody else has, with a subnet for each range of addresses."""
     network = f"projects/{PROJECT}/global/networks/{name}"
-    below = {
+    subnets = {
         f"projects/{PROJECT}/regions/us-central1/subnetworks/{name}-{number}": cidr
         for number, cidr in enumerate(ranges)
     }
-    own = {"name": name, "autoCreateSubnetworks": False, "mtu": 8896, "subnetworks": [*below]}
+    body = {"name": name, "autoCreateSubnetworks": False, "mtu": 8896, "subnetworks": [*subnets]}
     if profile:
-        own["networkProfile"] = f"projects/{PROJECT}/global/networkProfiles/{profile}"
-    cloud.resources[network] = own
-    for path, cidr in below.items():
+        body["networkProfile"] = f"projects/{PROJECT}/global/networkProfiles/{profile}"
+    cloud.resources[network] = body
+    for path, cidr in subnets.items():
         subnet = {"name": path.rpartition("/")[2], "network": network, "ipCidrRange": cidr}
         cloud.resources[path] = {**subnet, "region": "us-central1"}
 
 
 @pytest.fixture
-def theirs(gcp: Cloud) -> Cloud:
+def rdma_gcp(gcp: Cloud) -> Cloud:
     """Return a cloud with networks for RoCE and Falcon that somebody else has made."""
     put_network(gcp, "sys", ["172.16.0.0/24"])
     put_network(gcp, "same", ["172.16.0.0/25"])
@@ -197,23 +197,23 @@ def theirs(gcp: Cloud) -> Cloud:
 def test_a_subnet_in_the_ranges_of_a_fabric_is_refused_in_the_plan(gcp: Cloud) -> None:
     """No two interfaces of a machine may overlap; without a fabric, it has one."""
     put_network(gcp, "office", ["192.168.64.0/24"])
-    named = {"network": "office", "subnet": "office-0"}
+    fields = {"network": "office", "subnet": "office-0"}
     with pytest.raises(SpecError) as refused:
-        provider().plan(with_fabric("a3-megagpu-8g", **named))
+        provider().plan(with_fabric("a3-megagpu-8g", **fields))
 
     assert "fabric=0" in refused.value.remedy
     assert not gcp.mutating()
-    provider().plan(with_fabric("a3-megagpu-8g", **named, fabric="0"))
+    provider().plan(with_fabric("a3-megagpu-8g", **fields, fabric="0"))
 
 
 def test_networks_for_rdma_have_a_name_for_each_zone_and_kind() -> None:
     tags = new_tags("x", "me", 0.0)
-    both = fabrics.fabric_of("a4x-highgpu-4g"), fabrics.fabric_of("h4d-standard-192")
+    pair = fabrics.fabric_of("a4x-highgpu-4g"), fabrics.fabric_of("h4d-standard-192")
     zones = "us-central1-a", "us-central1-ai1a"
-    made = [fabrics.nics(fabric, tags, zone) for fabric in both if fabric for zone in zones]
+    layouts = [fabrics.nics(fabric, tags, zone) for fabric in pair if fabric for zone in zones]
 
-    rdma = {nic.network for own in made for nic in own if nic.kind != fabrics.GVNIC}
-    assert len(rdma) == len(made) == 2 * len(zones)
+    rdma = {nic.network for nics in layouts for nic in nics if nic.kind != fabrics.GVNIC}
+    assert len(rdma) == len(layouts) == 2 * len(zones)
 
 
 @pytest.mark.parametrize(
@@ -225,22 +225,22 @@ def test_networks_for_rdma_have_a_name_for_each_zone_and_kind() -> None:
     ],
 )
 def test_networks_are_taken_by_name_and_stay(
-    theirs: Cloud, instance: str, names: str, subnets: list[str], rules: list[str]
+    rdma_gcp: Cloud, instance: str, names: str, subnets: list[str], rules: list[str]
 ) -> None:
-    before = theirs.things()
+    before = rdma_gcp.things()
     spec = with_fabric(instance, "us-central1", fabric=names)
     create(spec)
-    nics = asked(theirs)["networkInterfaces"][1:]
-    ruled = [call.params["network"].rpartition("/")[2] for call in theirs.calls("firewalls.insert")]
+    nics = properties_of(rdma_gcp)["networkInterfaces"][1:]
+    walls = [c.params["network"].rpartition("/")[2] for c in rdma_gcp.calls("firewalls.insert")]
 
     assert [nic["subnetwork"].rpartition("/")[2] for nic in nics] == subnets
-    assert not theirs.calls(NETWORKS)
-    assert not theirs.calls("subnetworks.insert")
-    assert [name for name in ruled if name != "default"] == rules
+    assert not rdma_gcp.calls(NETWORKS)
+    assert not rdma_gcp.calls("subnetworks.insert")
+    assert [name for name in walls if name != "default"] == rules
     [line] = [line for line in provider().plan(spec).lines if line.startswith("fabric: ")]
     assert all(name in line for name in names.split(","))
     clear("down", "c5")
-    assert theirs.things() == before
+    assert rdma_gcp.things() == before
 
 
 @pytest.mark.parametrize(
@@ -257,30 +257,30 @@ def test_networks_are_taken_by_name_and_stay(
     ],
 )
 def test_networks_that_do_not_fit_are_refused_before_anything_is_made(
-    theirs: Cloud, instance: str, zone: str, names: str, why: str
+    rdma_gcp: Cloud, instance: str, zone: str, names: str, why: str
 ) -> None:
     with pytest.raises(SpecError, match=why):
         provider().plan(with_fabric(instance, zone, fabric=names))
 
-    assert not theirs.mutating()
+    assert not rdma_gcp.mutating()
 
 
 @pytest.mark.parametrize("moment", [0, 1])
 def test_a_launch_into_networks_of_others_that_is_killed_leaves_only_theirs(
-    theirs: Cloud, moment: int
+    rdma_gcp: Cloud, moment: int
 ) -> None:
-    before = theirs.things()
+    before = rdma_gcp.things()
     spec = with_fabric("a3-ultragpu-8g", fabric="sys,roce")
     create(spec)
-    calls = theirs.calls()
+    calls = rdma_gcp.calls()
     clear("down", "c5")
     faults = [fault for fault in moments(calls) if fault.action in ("firewalls.insert", BULK)]
     for turn, fault in enumerate(faults[moment::2]):
-        theirs.fail(fault)
+        rdma_gcp.fail(fault)
         assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL, fault
-        theirs.mend()
+        rdma_gcp.mend()
         clear(WAYS[turn % len(WAYS)], "c5")
-        assert theirs.things() == before, fault
+        assert rdma_gcp.things() == before, fault
 
 
 @pytest.mark.parametrize("action", [NETWORKS, "subnetworks.insert", BULK])

@@ -186,15 +186,15 @@ def test_a_stock_out_behind_a_summary_leads_to_the_next_zone(gcp: Cloud, summary
 @pytest.mark.parametrize("summary", ["first", "parts"])
 def test_a_quota_behind_a_summary_is_a_quota(snapshot: Snapshot, gcp: Cloud, summary: str) -> None:
     """The next zone has the same, so it is not asked."""
-    chosen = provider()
+    google = provider()
     spec = spec_of(placement=False, zone=None, options={"zones": "us-central1-a,b"})
-    chosen.plan(spec)
+    google.plan(spec)
     gcp.set(summary=summary, quotas={"us-central1 C2_CPUS": 100})
     book = journal.for_cluster(spec.name)
     book.append(journal.Intended(spec=spec, at=time.time()))
 
     with snapshot.raises(Quota):
-        chosen.create(spec, book)
+        google.create(spec, book)
     assert len(gcp.calls("instances.bulkInsert")) == 1
     assert gcp.things(foreign=False) == frozenset()
 
@@ -212,7 +212,7 @@ def test_what_google_itself_fails_to_do_is_begun_anew(gcp: Cloud, call: str) -> 
     gcp.fail(Fault(action=call, operation=True, code="INTERNAL_ERROR", times=2))
     create(spec_of())
 
-    tokens = [one.params["requestId"] for one in gcp.calls(call)]
+    tokens = [request.params["requestId"] for request in gcp.calls(call)]
     assert len(tokens) == len(set(tokens)) >= 3
     assert len(instances(gcp)) == 2
 

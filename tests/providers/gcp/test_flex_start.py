@@ -22,7 +22,7 @@ from tests.providers.gcp.conftest import (
     create,
     instances,
     kinds,
-    ours,
+    own_things,
     provider,
     spec_of,
 )
@@ -37,24 +37,24 @@ NEVER = 1e6  # seconds
 
 def queued(wait: str = "2h", *, fabric: str = "0", **fields: Any) -> ClusterSpec:
     options = {"flex_start": wait, "fabric": fabric, **fields.pop("options", {})}
-    given = {"instance": "a3-highgpu-8g", "placement": False, **fields}
-    return spec_of(options=options, **given)
+    values = {"instance": "a3-highgpu-8g", "placement": False, **fields}
+    return spec_of(options=options, **values)
 
 
-def changed(cloud: Cloud, since: int = 0) -> list[str]:
+def changes(cloud: Cloud, since: int = 0) -> list[str]:
     return [call.action for call in cloud.mutating()[since:]]
 
 
 def in_queue(cloud: Cloud) -> bool:
     return {"ACCEPTED"} == {
-        one["state"] for path, one in cloud.resources.items() if "/resizeRequests/" in path
+        item["state"] for path, item in cloud.resources.items() if "/resizeRequests/" in path
     }
 
 
 def test_machines_come_all_at_once_by_as_many_calls_for_any_number(gcp: Cloud) -> None:
     before = gcp.things()
     machines = create(queued())
-    few = changed(gcp)
+    calls = changes(gcp)
     ids, names = [machine.id for machine in machines], instances(gcp)
     clear("down", "c5")
     assert gcp.things() == before
@@ -63,8 +63,8 @@ def test_machines_come_all_at_once_by_as_many_calls_for_any_number(gcp: Cloud) -
 
     assert ids == [f"us-central1-a/{name}" for name in names]
     assert len(instances(gcp)) == 6
-    assert changed(gcp, since) == few
-    assert few[-3:] == list(MAKING)
+    assert changes(gcp, since) == calls
+    assert calls[-3:] == list(MAKING)
     assert not gcp.calls(BULK)
     clear("down", "c5")
     assert gcp.things() == before
@@ -127,8 +127,8 @@ def test_a_plan_says_how_long_it_waits_and_the_price_at_most(gcp: Cloud) -> None
 def test_what_google_excludes_is_refused_before_anything_is_made(
     gcp: Cloud, fields: dict[str, Any], remedy: str
 ) -> None:
-    own = Reserved(name="own", instance="a3-highgpu-8g")
-    gcp.reset(Settings(reservations=(own,)))
+    reservation = Reserved(name="own", instance="a3-highgpu-8g")
+    gcp.reset(Settings(reservations=(reservation,)))
     with pytest.raises(SpecError) as refused:
         provider().plan(queued(**fields))
 
@@ -139,10 +139,10 @@ def test_what_google_excludes_is_refused_before_anything_is_made(
 def test_the_state_is_shown_while_it_waits(gcp: Cloud) -> None:
     """Also why, until there is room."""
     gcp.set(capacity={"us-central1-a": 0})
-    shown: list[tuple[str, str]] = []
+    states: list[tuple[str, str]] = []
 
     def show(name: str, state: str) -> None:
-        shown.append((name, state))
+        states.append((name, state))
         if "EXHAUSTED" in state:
             gcp.set(capacity={})
 
@@ -150,8 +150,8 @@ def test_the_state_is_shown_while_it_waits(gcp: Cloud) -> None:
     machines = provider().create(spec, book_of(spec), show)
 
     reason = "in Google's queue: accepted (ZONE_RESOURCE_POOL_EXHAUSTED)"
-    assert {("0.mpi.c5", reason), ("1.mpi.c5", reason)} <= set(shown)
-    assert shown[-1][1] == "running"
+    assert {("0.mpi.c5", reason), ("1.mpi.c5", reason)} <= set(states)
+    assert states[-1][1] == "running"
     assert len(machines) == 2
     clear("down", "c5")
 
@@ -162,7 +162,7 @@ def test_without_room_in_time_the_next_zone_is_tried_and_nothing_stays_in_the_qu
     before = gcp.things()
     gcp.set(capacity={"us-central1-a": 0})
     machines = create(queued("1s", zone="us-central1"))
-    groups = [thing for thing in ours(gcp) if thing.kind == "instanceGroupManagers"]
+    groups = [thing for thing in own_things(gcp) if thing.kind == "instanceGroupManagers"]
 
     assert {machine.id.partition("/")[0] for machine in machines} == {"us-central1-b"}
     assert [thing.region for thing in groups] == ["us-central1-b"]
@@ -183,11 +183,11 @@ def test_a_lack_of_quota_in_the_queue_is_one_of_the_quota(gcp: Cloud) -> None:
     """Google lets such a request wait; no other zone of the region is tried."""
     before = gcp.things()
     spec = queued("1s", zone="us-central1")
-    chosen = provider()
-    chosen.plan(spec)
+    google = provider()
+    google.plan(spec)
     gcp.set(quotas={"us-central1 PREEMPTIBLE_NVIDIA_H100_GPUS": 8})
     with pytest.raises(Quota) as refused:
-        chosen.create(spec, book_of(spec))
+        google.create(spec, book_of(spec))
 
     assert "QUOTA_EXCEEDED" in refused.value.what
     assert len(gcp.calls(REQUEST)) == 1
@@ -261,13 +261,13 @@ def test_a_launch_that_is_killed_in_the_queue_goes_on_at_its_place(gcp: Cloud) -
     with killed_processes.begun(killed_processes.launch, queued()) as process:
         until(lambda: in_queue(gcp), "the request is accepted")
         process.kill()
-    place = {thing for thing in ours(gcp) if thing.kind in QUEUED}
+    place = {thing for thing in own_things(gcp) if thing.kind in QUEUED}
     spec = queued()
     launch = provider()
 
     def room(_: str, state: str) -> None:
         if "accepted" in state and gcp.settings.queue:
-            assert {thing for thing in ours(gcp) if thing.kind in QUEUED} == place
+            assert {thing for thing in own_things(gcp) if thing.kind in QUEUED} == place
             gcp.set(queue=0.0)
 
     with book_of(spec).lock():
@@ -354,19 +354,19 @@ def test_a_replacement_in_the_queue_that_is_given_up_leaves_it(gcp: Cloud) -> No
         provider().add(spec, machines[0], (1,), book, interrupt)
     assert in_queue(gcp) is False  # there are two requests, and one has its machines
     provider().delete_except("c5", machines)
-    groups = [thing.id for thing in ours(gcp) if thing.kind == "instanceGroupManagers"]
+    groups = [thing.id for thing in own_things(gcp) if thing.kind == "instanceGroupManagers"]
 
     assert len(groups) == 1
     assert len(instances(gcp)) == 2
     clear("down", "c5")
-    assert not ours(gcp)
+    assert not own_things(gcp)
 
 
 def test_a_cluster_in_the_queue_is_shown(gcp: Cloud) -> None:
     gcp.set(queue=NEVER)
     with killed_processes.begun(killed_processes.launch, queued()) as process:
         until(lambda: in_queue(gcp), "the request is accepted")
-        assert [(one.name, one.states) for one in provider().live()] == [("c5", ())]
+        assert [(cluster.name, cluster.states) for cluster in provider().live()] == [("c5", ())]
         process.kill()
     attach("c5").down(reachable=False)
-    assert msgspec.to_builtins(list(ours(gcp))) == []
+    assert msgspec.to_builtins(list(own_things(gcp))) == []

@@ -50,8 +50,8 @@ def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
 def test_a_cluster_that_stays_is_used_and_taken_down(snapshot: Snapshot, gcp_hosts: Cloud) -> None:
     before = gcp_hosts.things()
     command(*UP)
-    known = (state_folder() / "c5" / ssh_keys.KNOWN).read_text()
-    assert len(set(known.split()[2::3])) == 2  # each has a key of its own
+    known_hosts = (state_folder() / "c5" / ssh_keys.KNOWN).read_text()
+    assert len(set(known_hosts.split()[2::3])) == 2  # each has a key of its own
 
     command("run", "c5", "--", "sudo", "-n", "true")
     check_started_jobs(attach("c5"))
@@ -129,5 +129,5 @@ def test_a_launch_that_was_killed_goes_on(gcp_hosts: Cloud) -> None:
     [cluster] = answer("ls")
     assert cluster["hosts"] == 2
     own_ids = gcp_hosts.things(foreign=False)
-    assert len([one for one in own_ids if one.kind == "instances"]) == 2
+    assert len([thing for thing in own_ids if thing.kind == "instances"]) == 2
     command("down", "c5")

@@ -9,14 +9,14 @@ from tests.fakes.gcp import Cloud, Settings
 from tests.fakes.gcp.catalog import PROJECT
 from tests.providers.gcp.conftest import (
     BULK,
-    asked,
     book_of,
     create,
     instances,
     kinds,
-    ours,
+    live_names,
+    own_things,
+    properties_of,
     provider,
-    seen,
     spec_of,
 )
 from tests.snapshots import Snapshot
@@ -35,13 +35,13 @@ def test_the_number_of_calls_does_not_depend_on_the_number_of_machines(gcp: Clou
         assert call_names == [*["firewalls.insert"] * 3, "resourcePolicies.insert", BULK]
         assert len(call_names) <= MOST
         provider().destroy(f"n{number}")
-        assert ours(gcp) == frozenset()
+        assert own_things(gcp) == frozenset()
 
 
 def test_everything_that_matters_travels_in_the_creating_call(gcp: Cloud) -> None:
     create(spec_of(ttl=600.0, options={"threads_per_core": "1", "tier1": "1"}))
     call = gcp.calls(BULK)[-1]
-    properties = asked(gcp)
+    properties = properties_of(gcp)
 
     assert call.params["count"] == "2"
     assert "minCount" not in call.params
@@ -55,7 +55,7 @@ def test_everything_that_matters_travels_in_the_creating_call(gcp: Cloud) -> Non
     assert "serviceAccounts" not in properties
     assert properties["labels"]["cluster"] == "c5"
     assert properties["disks"][0]["initializeParams"]["labels"] == properties["labels"]
-    report = {one["key"]: one["value"] for one in properties["metadata"]["items"]}
+    report = {item["key"]: item["value"] for item in properties["metadata"]["items"]}
     assert report["ssh-keys"].startswith("cluster:ssh-ed25519 ")
     assert report["enable-oslogin"] == "FALSE"
     assert (state_folder() / "c5" / "key").stat().st_mode & 0o777 == 0o600
@@ -63,43 +63,43 @@ def test_everything_that_matters_travels_in_the_creating_call(gcp: Cloud) -> Non
 
 def test_ssh_is_open_to_the_caller_only_also_in_a_network_that_is_open(gcp: Cloud) -> None:
     create(spec_of())
-    ssh, inside, nothing = [call.params for call in gcp.calls("firewalls.insert")]
+    ssh, inside, deny = [call.params for call in gcp.calls("firewalls.insert")]
 
     assert ssh["sourceRanges"] == [f"{gcp.caller}/32"]
     assert ssh["allowed"] == [{"IPProtocol": "tcp", "ports": ["22"]}]
     assert inside["sourceTags"] == inside["targetTags"] == ssh["targetTags"]
-    assert nothing["denied"] == [{"IPProtocol": "all"}]
-    assert ssh["priority"] == inside["priority"] < nothing["priority"] < 65534
+    assert deny["denied"] == [{"IPProtocol": "all"}]
+    assert ssh["priority"] == inside["priority"] < deny["priority"] < 65534
 
 
 def test_accelerators_come_with_drivers_and_cannot_move(gcp: Cloud) -> None:
     create(spec_of(accelerator="v100:2", placement=False))
-    [gpus] = asked(gcp)["guestAccelerators"]
+    [gpus] = properties_of(gcp)["guestAccelerators"]
     assert (gpus["acceleratorType"], gpus["acceleratorCount"]) == ("nvidia-tesla-v100", 2)
-    disk = asked(gcp)["disks"][0]["initializeParams"]
+    disk = properties_of(gcp)["disks"][0]["initializeParams"]
     assert disk["sourceImage"].endswith("common-cu129-ubuntu-2404-nvidia-580-v20261020")
-    assert asked(gcp)["scheduling"]["onHostMaintenance"] == "TERMINATE"
-    assert asked(gcp)["shieldedInstanceConfig"]["enableSecureBoot"] is False
+    assert properties_of(gcp)["scheduling"]["onHostMaintenance"] == "TERMINATE"
+    assert properties_of(gcp)["shieldedInstanceConfig"]["enableSecureBoot"] is False
     provider().destroy("c5")
     journal.for_cluster("c5").forget()
 
     create(spec_of(accelerator="a100:2"))
-    assert asked(gcp)["machineType"] == "a2-highgpu-2g"
-    assert "guestAccelerators" not in asked(gcp)
+    assert properties_of(gcp)["machineType"] == "a2-highgpu-2g"
+    assert "guestAccelerators" not in properties_of(gcp)
 
 
 def test_a_subnet_says_which_network(gcp: Cloud) -> None:
-    own = f"projects/{PROJECT}/global/networks/own"
-    gcp.resources[own] = {"name": "own", "autoCreateSubnetworks": False, "mtu": 8896}
+    network = f"projects/{PROJECT}/global/networks/own"
+    gcp.resources[network] = {"name": "own", "autoCreateSubnetworks": False, "mtu": 8896}
     gcp.resources[f"projects/{PROJECT}/regions/us-central1/subnetworks/inside"] = {
         "name": "inside",
-        "network": own,
+        "network": network,
         "ipCidrRange": "10.1.0.0/24",
         "region": "us-central1",
     }
     machines = create(spec_of(options={"subnet": "inside"}))
 
-    assert asked(gcp)["networkInterfaces"][0]["subnetwork"].endswith("/subnetworks/inside")
+    assert properties_of(gcp)["networkInterfaces"][0]["subnetwork"].endswith("/subnetworks/inside")
     assert {call.params["network"] for call in gcp.calls("firewalls.insert")} == {
         "global/networks/own"
     }
@@ -111,14 +111,14 @@ def test_tier_1_is_asked_for_only_if_it_is_wanted(gcp: Cloud) -> None:
     """It costs extra, which no plan knows."""
     create(spec_of())
 
-    assert "networkPerformanceConfig" not in asked(gcp)
+    assert "networkPerformanceConfig" not in properties_of(gcp)
 
 
 def test_spot_and_private_addresses(gcp: Cloud) -> None:
     machines = create(spec_of(spot=True, placement=False, options={"public": "0"}))
 
-    assert asked(gcp)["scheduling"]["provisioningModel"] == "SPOT"
-    assert "accessConfigs" not in asked(gcp)["networkInterfaces"][0]
+    assert properties_of(gcp)["scheduling"]["provisioningModel"] == "SPOT"
+    assert "accessConfigs" not in properties_of(gcp)["networkInterfaces"][0]
     assert all(m.access and m.access.host == m.address for m in machines)
 
 
@@ -149,10 +149,10 @@ def test_a_project_without_a_default_network_gets_one_that_goes_again(
 def test_names_that_google_would_not_take(gcp: Cloud) -> None:
     for name in ("mpi_test", "MPI-test", "Mpi_Test_with_29_letters_or_so"):
         create(spec_of(name))
-    assert seen() == ["MPI-test", "Mpi_Test_with_29_letters_or_so", "mpi_test"]
+    assert live_names() == ["MPI-test", "Mpi_Test_with_29_letters_or_so", "mpi_test"]
 
     provider().destroy("MPI-test")
-    assert seen() == ["Mpi_Test_with_29_letters_or_so", "mpi_test"]
+    assert live_names() == ["Mpi_Test_with_29_letters_or_so", "mpi_test"]
 
 
 # Waiting.
@@ -162,8 +162,8 @@ def test_what_takes_time_is_waited_for(gcp: Cloud) -> None:
     gcp.set(operation=0.3, provisioning=0.3, guest=1.0)
 
     assert all(machine.address for machine in create(spec_of()))
-    known = (state_folder() / "c5" / "known_hosts").read_text()
-    assert known.count("ssh-ed25519") == 2
+    known_hosts = (state_folder() / "c5" / "known_hosts").read_text()
+    assert known_hosts.count("ssh-ed25519") == 2
 
 
 def test_provisioning_for_ever(gcp: Cloud) -> None:
@@ -198,5 +198,5 @@ def test_what_a_launch_brought_is_in_the_journal(gcp: Cloud) -> None:
 
     answers = [e for e in book_of(spec_of()).entries() if isinstance(e, journal.Answered)]
     assert list(answers[-1].ids) == instances(gcp)
-    walls = [one.id for one in ours(gcp) if one.kind == "firewalls"]
-    assert sorted(id_ for one in answers for id_ in one.ids if id_ in walls) == sorted(walls)
+    walls = [thing.id for thing in own_things(gcp) if thing.kind == "firewalls"]
+    assert sorted(id_ for answer in answers for id_ in answer.ids if id_ in walls) == sorted(walls)

@@ -18,23 +18,23 @@ TAGS = Tags(name="c", owner="me", launch="l", expires=0.0)
 
 
 @pytest.mark.parametrize(
-    ("called", "memory", "region", "hourly"),
+    ("name", "memory", "region", "hourly"),
     [
         ("c2-standard-60", 240, "europe-west4", 60 * 0.040 + 240 * 0.005),  # newer: "... Instance"
         ("c2d-standard-112", 448, "us-central1", 112 * 0.020 + 448 * 0.003),
     ],
 )
 def test_a_family_may_have_another_name_in_the_catalog(
-    gcp: Cloud, called: str, memory: int, region: str, hourly: float
+    gcp: Cloud, name: str, memory: int, region: str, hourly: float
 ) -> None:
     assert gcp.url
-    cpus = int(called.rpartition("-")[2])
-    kind = compute.MachineType(name=called, guest_cpus=cpus, memory_mb=memory * 1024)
+    cpus = int(name.rpartition("-")[2])
+    kind = compute.MachineType(name=name, guest_cpus=cpus, memory_mb=memory * 1024)
     project = GcpProvider().client(PROJECT, None)
-    found = machine_types.price(project, kind, region, None, spot=False)
+    price = machine_types.price(project, kind, region, None, spot=False)
 
-    assert found
-    assert found.hourly == pytest.approx(hourly)
+    assert price
+    assert price.hourly == pytest.approx(hourly)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_types_that_cannot_move_are_not_told_to(instance: str, expected: str) ->
         disk=0,
         instance=instance,
     )
-    made = request(ClusterSpec(name="c"), GcpOptions(), offer, TAGS, "ssh-ed25519 A")
+    body = request(ClusterSpec(name="c"), GcpOptions(), offer, TAGS, "ssh-ed25519 A")
 
-    assert made["instance_properties"]["scheduling"]["on_host_maintenance"] == expected
+    assert body["instance_properties"]["scheduling"]["on_host_maintenance"] == expected
 
 
 ONE_OLD_HOST = "projects/p/zones/us-central1-a/instances/bastion"
@@ -156,4 +156,4 @@ def test_an_answer_that_is_not_googles_leaves_policies_unknown(
 ) -> None:
     gcp.reset(Settings(policies_answer=answer))
 
-    assert [one for one in plan().lines if one.startswith("organisation policies: not known (The ")]
+    assert [row for row in plan().lines if row.startswith("organisation policies: not known (The ")]

@@ -8,7 +8,7 @@ from cluster.core.errors import Denied, Quota, SpecError
 from cluster.providers.gcp.machine_types import requested_accelerators
 from tests.fakes.gcp import Cloud, Settings
 from tests.fakes.gcp.catalog import PROJECT
-from tests.providers.gcp.conftest import asked, create, provider, spec_of
+from tests.providers.gcp.conftest import create, properties_of, provider, spec_of
 from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
@@ -25,7 +25,7 @@ def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud, snapshot: Snaps
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"instance": None}, 'instance="c2-standard-60"'),
         ({"instance": "c2-standard-61"}, "c2-standard-61 is not offered in us-central1-a"),
@@ -47,7 +47,7 @@ def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud, snapshot: Snaps
         ({"options": {"subnet": "nowhere"}}, "no subnet 'nowhere' in us-central1"),
     ],
 )
-def test_refusals_come_before_any_change(gcp: Cloud, fields: dict[str, Any], said: str) -> None:
+def test_refusals_come_before_any_change(gcp: Cloud, fields: dict[str, Any], text: str) -> None:
     gcp.resources[f"projects/{PROJECT}/global/networks/own"] = {
         "name": "own",
         "autoCreateSubnetworks": False,
@@ -55,7 +55,7 @@ def test_refusals_come_before_any_change(gcp: Cloud, fields: dict[str, Any], sai
     with pytest.raises(SpecError) as refused:
         provider().plan(spec_of(**fields))
 
-    assert said in str(refused.value)
+    assert text in str(refused.value)
     assert not gcp.mutating()
 
 
@@ -112,9 +112,9 @@ def test_a_k80_is_asked_for_where_there_may_be_some(gcp: Cloud) -> None:
 
     create(spec_of(accelerator="k80:2", placement=False, options={"allow_retired": "1"}))
 
-    [gpus] = asked(gcp)["guestAccelerators"]
+    [gpus] = properties_of(gcp)["guestAccelerators"]
     assert gpus == {"acceleratorType": "nvidia-tesla-k80", "acceleratorCount": 2}
-    assert asked(gcp)["machineType"] == "n1-standard-8"
+    assert properties_of(gcp)["machineType"] == "n1-standard-8"
 
 
 def test_a_quota_is_no_matter_of_capacity(gcp: Cloud, snapshot: Snapshot) -> None:
@@ -136,12 +136,12 @@ def test_accelerators_have_two_quotas(snapshot: Snapshot, gcp: Cloud, metric: st
 def test_prices_of_spare_machines_and_of_accelerators(gcp: Cloud) -> None:
     spare = provider().plan(spec_of(spot=True)).price
     gpus = provider().plan(spec_of(accelerator="t4:2", placement=False)).price
-    both = provider().plan(spec_of(accelerator="t4:2", placement=False, spot=True)).price
+    spot_gpus = provider().plan(spec_of(accelerator="t4:2", placement=False, spot=True)).price
 
     assert spare
     assert gpus
-    assert both
-    assert both.hourly == pytest.approx(8 * 0.010 + 30 * 0.001 + 2 * 0.1)
+    assert spot_gpus
+    assert spot_gpus.hourly == pytest.approx(8 * 0.010 + 30 * 0.001 + 2 * 0.1)
     assert spare.hourly == pytest.approx(60 * 0.010 + 240 * 0.001)
     assert gpus.hourly == pytest.approx(8 * 0.030 + 30 * 0.004 + 2 * 0.35)
 

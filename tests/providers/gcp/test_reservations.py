@@ -11,7 +11,7 @@ from cluster.providers.gcp import request
 from cluster.providers.gcp.options import GcpOffer
 from tests.fakes.gcp import Cloud, Fault, Settings
 from tests.fakes.gcp.values import Reserved
-from tests.providers.gcp.conftest import asked, create, ours, provider, spec_of
+from tests.providers.gcp.conftest import create, own_things, properties_of, provider, spec_of
 from tests.snapshots import Snapshot
 
 pytestmark = pytest.mark.usefixtures("after_a_second")
@@ -30,8 +30,8 @@ def reserved(gcp: Cloud) -> Cloud:
 
 
 def reserving(name: str = "own", **fields: Any) -> ClusterSpec:
-    given = {"placement": False, "zone": "us-central1", **fields}
-    return spec_of(options={"reservation": name}, **given)
+    values = {"placement": False, "zone": "us-central1", **fields}
+    return spec_of(options={"reservation": name}, **values)
 
 
 def test_machines_come_out_of_the_reservation_in_its_zone(
@@ -39,12 +39,12 @@ def test_machines_come_out_of_the_reservation_in_its_zone(
 ) -> None:
     machines = create(reserving())
 
-    assert asked(reserved)["reservationAffinity"] == {
+    assert properties_of(reserved)["reservationAffinity"] == {
         "consumeReservationType": "SPECIFIC_RESERVATION",
         "key": "compute.googleapis.com/reservation-name",
         "values": ["own"],
     }
-    assert asked(reserved)["scheduling"]["provisioningModel"] == "STANDARD"
+    assert properties_of(reserved)["scheduling"]["provisioningModel"] == "STANDARD"
     assert {machine.id.partition("/")[0] for machine in machines} == {"us-central1-b"}
     with snapshot.raises(SpecError):
         provider().plan(msgspec.structs.replace(reserving(hosts=3), name="c6"))
@@ -54,7 +54,7 @@ def test_a_dense_reservation_binds_its_machines_and_cuts_their_time(reserved: Cl
     spec = reserving("dense", instance=None, accelerator="h100:8")
     plan = provider().plan(spec)
     create(spec)
-    scheduling = asked(reserved)["scheduling"]
+    scheduling = properties_of(reserved)["scheduling"]
 
     assert plan.ttl == pytest.approx(HOUR, abs=60)
     assert [line for line in plan.lines if "dense" in line]
@@ -126,8 +126,8 @@ def test_what_google_refuses_after_the_plan_leaves_nothing(
 ) -> None:
     """The reservation was changed between the plan and the launch."""
     full = Reserved(name="full", instance="c2-standard-60", zone="us-central1-b", count=1)
-    moved = [msgspec.structs.replace(one, zone="us-central1-b") for one in (LATER, ANY, DENSE)]
-    reserved.reset(Settings(reservations=(OWN, full, *moved)))
+    copies = [msgspec.structs.replace(item, zone="us-central1-b") for item in (LATER, ANY, DENSE)]
+    reserved.reset(Settings(reservations=(OWN, full, *copies)))
     usual = request.affinity
 
     def affinity(offer: GcpOffer) -> dict[str, Any]:
@@ -138,4 +138,4 @@ def test_what_google_refuses_after_the_plan_leaves_nothing(
         create(reserving())
     assert "--plan" in refused.value.remedy
 
-    assert ours(reserved) == frozenset()
+    assert own_things(reserved) == frozenset()

@@ -14,9 +14,9 @@ from tests.providers.gcp.conftest import (
     create,
     instances,
     kinds,
-    ours,
+    live_names,
+    own_things,
     provider,
-    seen,
     spec_of,
 )
 
@@ -36,36 +36,36 @@ def test_everything_goes_and_nothing_of_others(gcp: Cloud, monkeypatch: pytest.M
 
     assert gcp.things() == before
     assert provider().find("c5") == ()
-    assert seen() == []
+    assert live_names() == []
 
 
 def test_a_policy_that_somebody_else_uses_holds_up_the_end_until_it_is_free(gcp: Cloud) -> None:
     create(spec_of())
-    [policy] = [thing.id for thing in ours(gcp) if thing.kind == "resourcePolicies"]
+    [policy] = [thing.id for thing in own_things(gcp) if thing.kind == "resourcePolicies"]
     stranger = gcp.resources[f"projects/{PROJECT}/zones/{ZONE}/instances/c5-0001"]
     path = f"projects/{PROJECT}/regions/us-central1/resourcePolicies/{policy}"
     stranger["resourcePolicies"] = [path]
-    held: list[set[str]] = []
+    history: list[set[str]] = []
 
     def free() -> None:
-        held.append(kinds(gcp))
+        history.append(kinds(gcp))
         stranger["resourcePolicies"] = []
 
     timer = threading.Timer(1.5, free)
     timer.start()
     provider().destroy("c5")
 
-    assert held == [{"resourcePolicies"}]
-    assert ours(gcp) == frozenset()
+    assert history == [{"resourcePolicies"}]
+    assert own_things(gcp) == frozenset()
 
 
 def test_down_from_labels_alone(gcp: Cloud) -> None:
     before = gcp.things()
     create(spec_of())
     journal.for_cluster("c5").forget()
-    said = command("down", "c5").stdout
+    output = command("down", "c5").stdout
 
-    assert "0 left" in said
+    assert "0 left" in output
     assert gcp.things() == before
 
 
@@ -75,7 +75,7 @@ def test_an_expired_cluster_of_another_machine_is_forgotten(gcp: Cloud) -> None:
 
     assert "c5" in command("more", "gc").stdout
     command("more", "gc", "-y")
-    assert ours(gcp) == frozenset()
+    assert own_things(gcp) == frozenset()
 
 
 def test_machines_end_by_themselves(gcp: Cloud) -> None:
