@@ -31,9 +31,9 @@ def kubernetes(
     monkeypatch.setenv("KUBECONFIG", str(cluster.settings()))
     yield cluster
     gaps = list(cluster.gaps)
-    left = cluster.things()
+    leftovers = cluster.things()
     for pod in cluster.pods():
         cluster.runtime.stop(pod)
     cluster.reset()
     assert not gaps, f"The test cluster does not know: {gaps}"
-    assert not left
+    assert not leftovers

@@ -24,8 +24,8 @@ def install(tmp_path: Path, network_after: int) -> tuple[int, list[str]]:
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o755)
     key = load_or_create(tmp_path / "key")
-    told = request.user_data(ClusterSpec(name="c5"), key, 60.0, ("python3.11",)).partition("\n")[2]
-    [command] = msgspec.json.decode(told)["bootcmd"]
+    text = request.user_data(ClusterSpec(name="c5"), key, 60.0, ("python3.11",)).partition("\n")[2]
+    [command] = msgspec.json.decode(text)["bootcmd"]
     assert command[:4] == ["cloud-init-per", "once", "cluster-packages", "sh"]
     calls = tmp_path / "calls"
     where = {

@@ -44,14 +44,14 @@ def moments(calls: tuple[Call, ...], first: int = 0) -> Iterator[Fault]:
     that changes something is told by its name and how often that came before, because how often
     somebody looks in between is a matter of time.
     """
-    came = Counter(call.action for call in calls[:first])
+    counts = Counter(call.action for call in calls[:first])
     for number, call in enumerate(calls[first:], first):
         if call.mutating:
             for moment in ("before", "after"):
-                yield Fault(action=call.action, kill=moment, skip=came[call.action], times=1)
+                yield Fault(action=call.action, kill=moment, skip=counts[call.action], times=1)
         else:
             yield Fault(action="*", kill="before", skip=number, times=1)
-        came[call.action] += 1
+        counts[call.action] += 1
 
 
 @by_each_way
@@ -61,15 +61,15 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
     """Nothing of it is listed any more, whoever looks, and nothing of others is touched."""
     before = cloud.things()
     provider = world.planned()
-    asked = cloud.calls()
-    planned = len(asked)
+    plan_calls = cloud.calls()
+    planned = len(plan_calls)
     world.create(provider)
-    made = cloud.calls()[planned:]
+    calls = cloud.calls()[planned:]
     clear("down", NAME)
     assert cloud.things() == before
-    assert {call.action for call in made if call.mutating} == set(world.making)
+    assert {call.action for call in calls if call.mutating} == set(world.making)
 
-    for turn, fault in enumerate(moments((*asked, *made), planned)):
+    for turn, fault in enumerate(moments((*plan_calls, *calls), planned)):
         for way in ways_after(fault, turn, ways):
             cloud.fail(fault)
             status = killed_processes.status(killed_processes.launch, world.spec)
@@ -146,13 +146,13 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     world.create(provider)
     since = len(cloud.calls())
     clear("down", NAME)
-    gone = cloud.calls()[since:]
-    changing = [number for number, call in enumerate(gone) if call.mutating]
+    calls = cloud.calls()[since:]
+    changing = [number for number, call in enumerate(calls) if call.mutating]
     first = {0, *(number + 1 for number in changing)}
 
-    kills = moments(gone[: changing[-1] + 2])
-    chosen = [fault for fault in kills if LONG or fault.action != "*" or fault.skip in first]
-    for turn, fault in enumerate(chosen):
+    kills = moments(calls[: changing[-1] + 2])
+    faults = [fault for fault in kills if LONG or fault.action != "*" or fault.skip in first]
+    for turn, fault in enumerate(faults):
         world.create(provider)
         cloud.fail(fault)
         status = killed_processes.status(killed_processes.down, NAME)
@@ -187,40 +187,40 @@ def connecting() -> Iterator[tuple[World, str, str]]:
     """
     turns = itertools.cycle(WAYS)
     for world in WORLDS:
-        for known in world.milestones:
-            turn = "gc" if known == "launched" else next(turns)
+        for milestone in world.milestones:
+            turn = "gc" if milestone == "launched" else next(turns)
             for way in WAYS if LONG else (turn,):
-                yield world, known, way
+                yield world, milestone, way
 
 
 @pytest.mark.parametrize(
-    ("world", "known", "way"),
+    ("world", "milestone", "way"),
     [*connecting()],
     ids=lambda part: part if isinstance(part, str) else part.name,
 )
 def test_a_launch_that_is_killed_while_it_connects_leaves_nothing(
-    world: World, request: pytest.FixtureRequest, known: str, way: str
+    world: World, request: pytest.FixtureRequest, milestone: str, way: str
 ) -> None:
     cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
     before = cloud.things()
     cloud.set(boot=0.5)
     with killed_processes.begun(killed_processes.launch, world.spec) as process:
-        until(lambda: _is(world, known), f"the launch is so far: {known}")
+        until(lambda: _is(world, milestone), f"the launch is so far: {milestone}")
         process.kill()
-    for orphan in find_orphans() if way == "gc" and known == "launched" else ():
+    for orphan in find_orphans() if way == "gc" and milestone == "launched" else ():
         pytest.fail(f"a cluster that is up is taken for forgotten: {orphan}")
-    clear("down" if known == "launched" and way == "gc" else way, NAME)
+    clear("down" if milestone == "launched" and way == "gc" else way, NAME)
 
     assert cloud.things() == before
 
 
-def _is(world: World, known: str) -> bool:
+def _is(world: World, milestone: str) -> bool:
     """Tell whether a launch is so far."""
     book = journal.for_cluster(NAME)
-    if known == "rotated":  # the new keys are being written down beside the first one
+    if milestone == "rotated":  # the new keys are being written down beside the first one
         path = book.folder / "known_hosts"
         return path.exists() and len(path.read_text().splitlines()) > world.spec.hosts
-    wanted = journal.Created if known == "created" else journal.LaunchFinished
+    wanted = journal.Created if milestone == "created" else journal.LaunchFinished
     return any(isinstance(entry, wanted) for entry in book.entries())
 
 
@@ -246,7 +246,7 @@ def test_a_launch_that_is_killed_at_each_step_behind_its_machines_goes_on_with_t
     assert {"after Created", "before LaunchFinished"} <= set(steps)
     if "rotated" in world.milestones:
         turns = ("before make", "after make", "before use", "after use")
-        assert all(f"{turn} {one.name}" in steps for turn in turns for one in machines)
+        assert all(f"{turn} {machine.name}" in steps for turn in turns for machine in machines)
         assert {"after 4 pins of 3 keys", "after 2 pins of 2 keys"} <= set(steps)
         first = ssh_keys.load_or_create(journal.for_cluster(NAME).folder / ssh_keys.FIRST).public
         assert first not in pins.values()

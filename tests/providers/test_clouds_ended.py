@@ -28,11 +28,11 @@ def machines(world: World, cloud: Emulated[Any]) -> tuple[Machine, ...]:
     entry = journal.Intended(spec=world.spec, at=time.time(), costs=True, price=PRICE, ttl=7200.0)
     provider = world.planned()
     with book.open_for_launch(entry), book.lock():
-        made = provider.create(world.spec, book)
-    book.append(journal.Created(machines=made, expires=time.time() + 7200.0))
+        hosts = provider.create(world.spec, book)
+    book.append(journal.Created(machines=hosts, expires=time.time() + 7200.0))
     book.append(journal.LaunchFinished())
     del cloud
-    return made
+    return hosts
 
 
 def end(cloud: Any, machine: Machine) -> None:
@@ -40,11 +40,11 @@ def end(cloud: Any, machine: Machine) -> None:
     id_ = machine.id.rpartition("/")[2]
     cloud.end(id_)
 
-    def over() -> bool:
-        states = {one.state for one in cloud.things() if one.id == id_ and "instance" in one.kind}
+    def is_over() -> bool:
+        states = {t.state for t in cloud.things() if t.id == id_ and "instance" in t.kind}
         return states <= {"terminated", "shutting-down"}
 
-    until(over, f"{id_} has ended")
+    until(is_over, f"{id_} has ended")
 
 
 def test_each_command_says_that_the_machines_have_ended(
@@ -66,9 +66,9 @@ def test_each_command_says_that_the_machines_have_ended(
     assert "$" in command("ls").stdout
     with pytest.raises(SpecError, match="2 of 2"):
         launch_spec(world.spec)
-    said = command("down", NAME).stdout
-    assert "at most $" in said
-    assert "0 left" in said
+    output = command("down", NAME).stdout
+    assert "at most $" in output
+    assert "0 left" in output
 
 
 def test_states_that_cannot_be_asked_for_are_not_guessed(

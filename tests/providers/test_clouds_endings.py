@@ -52,8 +52,8 @@ class Scene(Value, frozen=True, kw_only=True):
 
     def spec(self, zones: int) -> ClusterSpec:
         """Return the spec of a cluster in some zones."""
-        chosen = ",".join(ZONES[self.world.name][:zones])
-        return msgspec.structs.replace(self.world.spec, zone=None, options={"zones": chosen})
+        names = ",".join(ZONES[self.world.name][:zones])
+        return msgspec.structs.replace(self.world.spec, zone=None, options={"zones": names})
 
     @property
     def words(self) -> str:
@@ -86,28 +86,28 @@ def once(do: Callable[[], None]) -> Callable[..., None]:
     return only_once
 
 
-def at(step: str, do: Callable[[], None]) -> StateCallback:
+def on_step(step: str, do: Callable[[], None]) -> StateCallback:
     """Return what does something when a machine has a state, or is connected to for the first time.
 
     It does so in a thread of its own, as the cloud does.
     """
-    begun = once(lambda: threading.Thread(target=do).start())
+    begin = once(lambda: threading.Thread(target=do).start())
 
     def on_state(name: str, state: str) -> None:
         del name
         entries = journal.for_cluster(NAME).entries()
         created = any(isinstance(entry, journal.Created) for entry in entries)
         if state == step or (step == "connecting" and created):
-            begun()
+            begin()
 
     return on_state
 
 
 def refused(scene: Scene, launch: Callable[[], object]) -> ClusterError:
     """Return the error of a launch whose machine ended, which left nothing."""
-    with pytest.raises(ProvisionError) as caught:
+    with pytest.raises(ProvisionError) as excinfo:
         launch()
-    error = caught.value
+    error = excinfo.value
     assert scene.words in str(error)
     assert "guest agent" not in str(error)
     assert "nreachable" not in str(error)
@@ -132,7 +132,7 @@ def test_while_ssh_is_waited_for(scene: Scene) -> None:
             )
         )
         ending.start()
-    on_state = ignore if guest else at("connecting", end)
+    on_state = ignore if guest else on_step("connecting", end)
     error = refused(scene, lambda: launch_spec(scene.spec(1), on_state))
     if guest:
         ending.join()
@@ -149,19 +149,19 @@ def _standing(things: Any) -> set[Any]:
 def test_while_the_user_is_made(scene: Scene) -> None:
     """Its sshd answers, and does not know yet who may log in; at Amazon, both come at once."""
     scene.cloud.set(login=LONG)
-    refused(scene, lambda: launch_spec(scene.spec(1), at("authentication", scene.end)))
+    refused(scene, lambda: launch_spec(scene.spec(1), on_step("authentication", scene.end)))
 
 
 @pytest.mark.parametrize("step", ["MAKE", "USE", "reconnect"])
 @pytest.mark.parametrize("world", [AWS], ids=["aws"])
 def test_while_host_keys_are_changed(scene: Scene, step: str) -> None:
     end = once(scene.end)
-    own = host_keys._as_root
+    original = host_keys._as_root
 
     def as_root(shell: Any, script: str) -> str:
         if step != "reconnect" and script == getattr(host_keys, step):
             end()
-        return own(shell, script)
+        return original(shell, script)
 
     def connect_all(*args: Any, **named: Any) -> None:
         if step == "reconnect":
@@ -180,10 +180,10 @@ def test_while_benchmarks_are_installed(scene: Scene) -> None:
     """The cluster stays, as after any error of an installation."""
     cluster = launch_spec(scene.spec(1))
     end = once(scene.end)
-    with pytest.raises(ProvisionError) as caught:
+    with pytest.raises(ProvisionError) as error:
         cluster.install(on_state=end)
 
-    assert scene.words in caught.value.what
+    assert scene.words in error.value.what
     cluster.down(reachable=False)
 
 
@@ -202,7 +202,7 @@ def test_machines_that_are_taken_away_are_made_in_the_next_zone(scene: Scene, wh
     """One that somebody deleted is not made again."""
     before = scene.cloud.things()
     scene.cloud.set(**({"login": LONG} if scene.world is GCP else {"boot": LONG}))
-    on_state = at(when, scene.end)
+    on_state = on_step(when, scene.end)
     if scene.ending == "deleted":
         refused(scene, lambda: launch_spec(scene.spec(2), on_state))
     else:

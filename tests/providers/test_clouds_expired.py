@@ -27,9 +27,9 @@ def expire(cloud: Emulated[Any], world: World, call: str, patch: pytest.MonkeyPa
     """Refuse every call from the first one of a launch that matches."""
     fault, expired = Fault(action="*", **EXPIRED[world.name]), list[str]()
 
-    def harm(one: Any) -> Fault | None:
-        begun = any(earlier.mutating for earlier in cloud.log)
-        if begun and one.action == call and "DryRun" not in one.params:
+    def harm(request: Any) -> Fault | None:
+        has_changes = any(earlier.mutating for earlier in cloud.log)
+        if has_changes and request.action == call and "DryRun" not in request.params:
             expired.append(call)
         return fault if expired else None
 
@@ -43,15 +43,15 @@ def test_what_remains_is_said_by_each_command_although_nothing_can_be_asked(
     cloud = request.getfixturevalue(world.name)
     cloud.set(**world.settings)
     expire(cloud, world, call, monkeypatch)
-    with pytest.raises(ClusterError) as caught:
+    with pytest.raises(ClusterError) as excinfo:
         launch_spec(msgspec.structs.replace(world.spec, ttl=3600.0))
 
-    assert type(caught.value) is Denied
+    assert type(excinfo.value) is Denied
     command("more", "gc", "-y", status=1)
     [gc, *_] = [error.means for error in search().errors if f"down {NAME}" in error.means]
     down = command("down", NAME, status=1).stderr
     rest = machines(cloud)
-    for words in (caught.value.means, gc, down):
+    for words in (excinfo.value.means, gc, down):
         assert "0 left" not in words
         assert f"cluster down {NAME}" in words
         for id_ in rest:

@@ -38,9 +38,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 60.0)
 
 
-def calls(of: Callable[[World], Iterable[str]]) -> pytest.MarkDecorator:
+def calls(calls_of: Callable[[World], Iterable[str]]) -> pytest.MarkDecorator:
     """Test with each call of some of each cloud."""
-    rows = [(world, call) for world in WORLDS for call in of(world)]
+    rows = [(world, call) for world in WORLDS for call in calls_of(world)]
     names = [f"{world.name}-{call}" for world, call in rows]
     return pytest.mark.parametrize(("world", "call"), rows, ids=names)
 
@@ -53,11 +53,11 @@ def refused(cloud: Emulated[Any], world: World, fault: Fault) -> ClusterError:
     before = cloud.things()
     provider = world.planned()
     cloud.fail(fault)
-    with pytest.raises(ClusterError) as caught:
+    with pytest.raises(ClusterError) as error:
         world.create(provider)
-    assert "Nothing is left." in caught.value.means
+    assert "Nothing is left." in error.value.means
     assert cloud.things() == before
-    return caught.value
+    return error.value
 
 
 def fault(world: World, call: str, **harm: Any) -> Fault:
@@ -157,13 +157,13 @@ def test_a_clean_up_that_gives_up_says_what_remains(
 
     with monkeypatch.context() as impatient:
         impatient.setattr("cluster.providers._cloud.deletion.WITHIN", 0.5)
-        with pytest.raises(Timeout) as caught:
+        with pytest.raises(Timeout) as error:
             world.create(provider)
-    machines = [one.id for one in cloud.things() if one.kind in ("instance", "instances")]
-    own_ids = [one for one in machines if one in caught.value.means]
+    machines = [thing.id for thing in cloud.things() if thing.kind in ("instance", "instances")]
+    own_ids = [id_ for id_ in machines if id_ in error.value.means]
     assert len(own_ids) == world.spec.hosts
-    assert re.search(r" 20\d\d-\d\d-\d\dT", caught.value.means)
-    assert f"cluster down {NAME}" in caught.value.means
+    assert re.search(r" 20\d\d-\d\d-\d\dT", error.value.means)
+    assert f"cluster down {NAME}" in error.value.means
     cloud.mend()
     provider.destroy(NAME)
 
@@ -207,9 +207,9 @@ def test_what_may_not_be_looked_at_is_refused_before_any_change(
 ) -> None:
     cloud.fail(fault(world, call, **world.denied))
 
-    with pytest.raises(Denied, match=call) as caught:
+    with pytest.raises(Denied, match=call) as error:
         world.planned()
-    assert world.permit in caught.value.remedy
+    assert world.permit in error.value.remedy
     assert not cloud.mutating()
 
 
@@ -256,7 +256,7 @@ def test_what_fails_at_random_leaves_nothing_but_what_is_told(
         assert cloud.things() == before
     elif report:
         entries = journal.for_cluster(NAME).entries()
-        machine_ids = [id_ for one in entries if isinstance(one, Answered) for id_ in one.ids]
+        machine_ids = [id_ for entry in entries if isinstance(entry, Answered) for id_ in entry.ids]
         assert all(id_ in report for id_ in machine_ids)
         assert f"cluster down {NAME}" in report
     with suppress(ClusterError):

@@ -62,12 +62,12 @@ def test_groups_share_a_network_and_each_has_a_call_of_its_own(
     plan = provider.plan(world.spec)
     machines = world.create(provider)
 
-    assert [one.name for one in machines] == [
+    assert [machine.name for machine in machines] == [
         f"0.ps.{NAME}",
         f"1.worker.{NAME}",
         f"2.worker.{NAME}",
     ]
-    assert len({one.id for one in machines}) == 3
+    assert len({machine.id for machine in machines}) == 3
     assert len(real_calls(cloud, CREATE[world.name])) == 2
     shared = {"aws": 2, "gcp": 3}[world.name]
     assert len(real_calls(cloud, *SHARED[world.name])) == shared
@@ -118,9 +118,9 @@ def test_a_launch_that_is_killed_between_its_groups_leaves_nothing(
         book = journal.for_cluster(NAME)
         with book.lock():
             machines = plugins.load(Provider, world.name).create(world.spec, book)
-        assert len({one.id for one in machines}) == 3
-        made = [t for t in cloud.things() - before if t.kind in ("instance", "instances")]
-        assert len(made) == 3
+        assert len({machine.id for machine in machines}) == 3
+        things = [t for t in cloud.things() - before if t.kind in ("instance", "instances")]
+        assert len(things) == 3
     if way == "gc":
         for orphan in find_orphans():
             remove(orphan)

@@ -45,9 +45,9 @@ sso_role_name = Lab
 def refused(cloud: str) -> Denied:
     """Plan, and give what is said."""
     world = AWS if cloud == "aws" else GCP
-    with pytest.raises(Denied) as caught:
+    with pytest.raises(Denied) as error:
         plugins.load(Provider, cloud).plan(world.spec)
-    return caught.value
+    return error.value
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -117,7 +117,7 @@ def test_a_login_of_google_that_is_over_is_said(
     monkeypatch.delenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", raising=False)
     monkeypatch.setattr("google.auth.default", fail)
     api._default.cache_clear()
-    told = refused("gcp")
+    refusal = refused("gcp")
 
-    assert means in f"{told.what} {told.means}"
-    snapshot(told.remedy)
+    assert means in f"{refusal.what} {refusal.means}"
+    snapshot(refusal.remedy)

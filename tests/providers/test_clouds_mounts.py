@@ -30,9 +30,9 @@ def test_hosts_that_cannot_mount_are_taken_down(
     spec = msgspec.structs.replace(world.spec, hosts=1, options=options)
 
     snapshot(plan_spec(spec)[1].lines[-1])
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as error:
         launch_spec(spec)
-    assert "--image" in caught.value.remedy
+    assert "--image" in error.value.remedy
     assert cloud.things() == before
     assert spec.name not in journal.names()
 
@@ -53,10 +53,10 @@ def test_what_is_mounted_is_unmounted_before_the_machines_end(
     options = {**world.spec.options, "mount": "nfs:server:/data:/scratch/a"}
     spec = msgspec.structs.replace(world.spec, hosts=1, options=options)
     cluster = launch_spec(spec)
-    assert [done.stdout for done in cluster.run(MOUNTED).values()] == ["server:/data\n"]
+    assert [result.stdout for result in cluster.run(MOUNTED).values()] == ["server:/data\n"]
     cluster.run("sudo -n umount /scratch/a")
     again = launch_spec(spec)
-    assert [done.stdout for done in again.run(MOUNTED).values()] == ["server:/data\n"]
+    assert [result.stdout for result in again.run(MOUNTED).values()] == ["server:/data\n"]
     again.down()
 
     assert after == [""]

@@ -45,10 +45,10 @@ def test_what_amazon_was_searched_for_and_as_whom_is_said(
     name = "c6" if case == "typo" else NAME
     region = "us-west-2" if case == "region" else "us-east-1"
     account = OTHER_ACCOUNT if case == "account" else ACCOUNT
-    who = "admin"
+    user = "admin"
     if case in ("account", "user"):
-        who = "bob"
-        key = aws.user(who, None, account)["AWS_ACCESS_KEY_ID"]
+        user = "bob"
+        key = aws.user(user, None, account)["AWS_ACCESS_KEY_ID"]
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
 
     words = refused(name, "--region", region)
@@ -63,12 +63,12 @@ def test_what_google_was_searched_for_and_as_whom_is_said(
     gcp.set(**GCP.settings)
     launched(GCP)
     machine_ids = machines(gcp)
-    who = "eve@example.com" if case == "user" else "me@example.com"
-    monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", who)
+    user = "eve@example.com" if case == "user" else "me@example.com"
+    monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", user)
 
     words = refused("c6" if case == "typo" else NAME, "--region", "projects/test-project")
     assert "test-project" in words
-    assert who in words
+    assert user in words
     assert machines(gcp) == machine_ids
 
 

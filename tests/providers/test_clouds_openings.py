@@ -36,7 +36,7 @@ def test_a_plan_warns_of_a_port_that_the_internet_may_reach(
     assert [line for line in lines if "WARNING" in line and f"allow={allow}" in line]
     monkeypatch.setattr(
         "cluster.orchestration.launch.launch.launch_spec",
-        lambda asked, *_, confirm, **__: confirm(plan_spec(asked)[1]),
+        lambda request, *_, confirm, **__: confirm(plan_spec(request)[1]),
     )
     options = {name: getattr(spec, name) for name in ("provider", "zone", "instance", "options")}
     with pytest.warns(UserWarning, match=f"allow={allow}"):
@@ -79,9 +79,9 @@ def test_a_client_with_ipv6_only_is_told_the_way(
     checkip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLUSTER_CHECKIP", checkip)
-    with pytest.raises(SpecError, match="2001:db8::7") as caught:
+    with pytest.raises(SpecError, match="2001:db8::7") as error:
         allowed_network("")
-    assert "jump=" in caught.value.remedy
+    assert "jump=" in error.value.remedy
 
 
 def test_a_subnet_with_ipv6_only_is_refused(aws: Cloud) -> None:
@@ -139,9 +139,9 @@ def test_only_the_caller_is_let_in(world: World, request: pytest.FixtureRequest)
     """Also at Google, whose default network lets everybody in by SSH."""
     cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
     before = cloud.things()
-    own, other = created(world, "mine"), created(world, "other", allow="192.0.2.0/24")
+    default, other = created(world, "mine"), created(world, "other", allow="192.0.2.0/24")
 
-    until(lambda: is_open(own), "sshd answers")
+    until(lambda: is_open(default), "sshd answers")
     assert not is_open(other)
     command("down", "--all", "-y")
     assert cloud.things() == before

@@ -31,9 +31,9 @@ POLICY = Path(__file__).parents[2] / "docs" / "aws-policy.json"
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-def ours(cloud: Cloud) -> list[Thing]:
+def own_things(cloud: Cloud) -> list[Thing]:
     """List what a launch made."""
-    return sorted(one for one in cloud.things() if f"cluster={NAME}" in one.tags)
+    return sorted(thing for thing in cloud.things() if f"cluster={NAME}" in thing.tags)
 
 
 class Role:
@@ -64,19 +64,19 @@ def role(aws: Cloud, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Role:
     return Role(path, arn, aws.environ["AWS_ACCESS_KEY_ID"])
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["journal", "no journal"])
+@pytest.mark.parametrize("has_journal", [True, False], ids=["journal", "no journal"])
 def test_a_role_takes_down_what_it_launched_in_another_session(
-    aws: Cloud, role: Role, *, known: bool
+    aws: Cloud, role: Role, *, has_journal: bool
 ) -> None:
     before = aws.things()
     role.session("monday")
     AWS.create(AWS.planned())
     role.session("tuesday")
-    if not known:
+    if not has_journal:
         journal.for_cluster(NAME).forget()
 
     assert len(AWS.provider().find(NAME)) >= AWS.spec.hosts
-    assert [one.name for one in AWS.provider().live()] == [NAME]
+    assert [cluster.name for cluster in AWS.provider().live()] == [NAME]
     AWS.provider().destroy(NAME)
     assert aws.things() == before
 
@@ -88,7 +88,7 @@ def test_the_policy_permits_nothing_to_be_made_without_the_callers_own_tag(
     before = aws.things()
     role.session("monday")
     region = api_of_amazon.Region("us-east-1")
-    [vpc] = [one["VpcId"] for one in region.call("describe_vpcs")["Vpcs"]]
+    [vpc] = [row["VpcId"] for row in region.call("describe_vpcs")["Vpcs"]]
     kinds: dict[str, tuple[str, dict[str, Any]]] = {
         "allocate_address": ("elastic-ip", {"Domain": "vpc"}),
         "create_internet_gateway": ("internet-gateway", {}),
@@ -106,10 +106,10 @@ def test_the_policy_permits_nothing_to_be_made_without_the_callers_own_tag(
     for call, (kind, params) in kinds.items():
         for tags in ([], [{"Key": "cluster-user", "Value": "AIDASOMEBODYELSE"}]):
             marked = [{"ResourceType": kind, "Tags": tags}] if tags else []
-            asked = {**params, **({"TagSpecifications": marked} if marked else {})}
-            with pytest.raises(Failure) as caught:
-                region.call(call, **asked)
-            assert caught.value.kind == "denied", call
+            request = {**params, **({"TagSpecifications": marked} if marked else {})}
+            with pytest.raises(Failure) as error:
+                region.call(call, **request)
+            assert error.value.kind == "denied", call
     assert aws.things() == before
 
 
@@ -128,7 +128,7 @@ def test_a_person_of_identity_center_is_told_from_others_with_the_same_role(
         AWS.provider().destroy(NAME)
     shared.session("alice@example.com")
     AWS.provider().destroy(NAME)
-    assert ours(aws) == []
+    assert own_things(aws) == []
 
 
 @pytest.mark.parametrize("account", [ACCOUNT, OTHER_ACCOUNT])
@@ -137,23 +137,23 @@ def test_somebody_else_is_refused_with_both_names(
 ) -> None:
     """Before anything is looked for: whatever they see says nothing of what is left."""
     AWS.create(AWS.planned())
-    made = ours(aws)
-    theirs = aws.user("bob", None, account)
-    monkeypatch.setenv(KEYS[0], theirs[KEYS[0]])
+    things = own_things(aws)
+    bob = aws.user("bob", None, account)
+    monkeypatch.setenv(KEYS[0], bob[KEYS[0]])
 
     for act in (AWS.provider().find, AWS.provider().destroy):
-        with snapshot.raises(Denied) as caught:
+        with snapshot.raises(Denied) as error:
             act(NAME)
-        words = caught.value.what
+        words = error.value.what
         snapshot(words)
     with pytest.raises(Denied):
         AWS.provider().create(AWS.spec, journal.for_cluster(NAME))
-    assert ours(aws) == made
+    assert own_things(aws) == things
     assert journal.names() == (NAME,)
 
     monkeypatch.setenv(KEYS[0], aws.environ[KEYS[0]])
     AWS.provider().destroy(NAME)
-    assert ours(aws) == []
+    assert own_things(aws) == []
 
 
 def test_gc_goes_on_past_a_cluster_of_somebody_else(
@@ -167,9 +167,9 @@ def test_gc_goes_on_past_a_cluster_of_somebody_else(
             AWS.create(AWS.planned())
     monkeypatch.setenv(KEYS[0], aws.user("bob", None)[KEYS[0]])
 
-    found = search()
-    assert {"before", "behind"} <= {one.name for one in found.orphans}
-    [error] = found.errors
+    result = search()
+    assert {"before", "behind"} <= {orphan.name for orphan in result.orphans}
+    [error] = result.errors
     assert isinstance(error, Denied)
     assert NAME in error.what
     with pytest.raises(Denied):
@@ -183,10 +183,10 @@ def test_tags_that_were_taken_off_hide_no_machine(aws: Cloud) -> None:
     for life in region.alive():
         if "cluster-launch" in region.backend.tags.get(life.instance.id, {}):
             region.backend.tags.pop(life.instance.id)
-    assert len([one for one in AWS.provider().find(NAME) if "instance" in one.kind]) == 2
+    assert len([thing for thing in AWS.provider().find(NAME) if "instance" in thing.kind]) == 2
 
     AWS.provider().destroy(NAME)
-    assert [one for one in aws.things(foreign=False) if one.kind == "instance"] == []
+    assert [thing for thing in aws.things(foreign=False) if thing.kind == "instance"] == []
 
 
 def test_labels_that_were_taken_off_hide_no_machine(gcp: google.Cloud) -> None:
@@ -198,22 +198,22 @@ def test_labels_that_were_taken_off_hide_no_machine(gcp: google.Cloud) -> None:
         life.instance["labels"] = {}
         if not described:
             life.instance["description"] = "somebody wrote something else"
-    assert len([one for one in GCP.provider().find(NAME) if "instance" in one.kind]) == 2
+    assert len([thing for thing in GCP.provider().find(NAME) if "instance" in thing.kind]) == 2
 
     GCP.provider().destroy(NAME)
     assert not gcp.lives
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["journal", "no journal"])
+@pytest.mark.parametrize("has_journal", [True, False], ids=["journal", "no journal"])
 def test_a_variable_of_the_shell_makes_nobody_somebody_else(
-    gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch, *, known: bool
+    gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch, *, has_journal: bool
 ) -> None:
     gcp.set(**GCP.settings)
     monkeypatch.delenv("CLOUDSDK_CORE_ACCOUNT")
     monkeypatch.setenv("LOGNAME", "alice")
     GCP.create(GCP.planned())
     monkeypatch.setenv("LOGNAME", "root")
-    if not known:
+    if not has_journal:
         journal.for_cluster(NAME).forget()
 
     assert len(GCP.provider().find(NAME)) >= GCP.spec.hosts
@@ -227,13 +227,13 @@ def test_equal_names_on_two_machines_are_two_owners(
     gcp.set(**GCP.settings)
     monkeypatch.delenv("CLOUDSDK_CORE_ACCOUNT")
     GCP.create(GCP.planned())
-    made = gcp.things()
+    things = gcp.things()
     monkeypatch.setattr("platform.node", lambda: "another-machine")
 
     assert GCP.provider().live() == ()
     with pytest.raises(Denied, match="another-machine"):
         GCP.provider().destroy(NAME)
-    assert gcp.things() == made
+    assert gcp.things() == things
 
 
 class Identity(BaseHTTPRequestHandler):
@@ -244,8 +244,8 @@ class Identity(BaseHTTPRequestHandler):
         self._answer({"access_token": "alices", "expires_in": 3600, "token_type": "Bearer"})
 
     def do_GET(self) -> None:
-        known = "access_token=alices" in self.path
-        self._answer({"email": "alice@example.com"} if known else {}, 200 if known else 400)
+        is_alice = "access_token=alices" in self.path
+        self._answer({"email": "alice@example.com"} if is_alice else {}, 200 if is_alice else 400)
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""

@@ -24,10 +24,10 @@ REGIONS = {"aws": ("us-east-1", "us-west-2"), "gcp": ("us-central1", "us-east1")
 LACKING = {"aws": "ap-southeast-5", "gcp": "europe-west9"}
 
 
-def over(world: World, *places: str, **options: str) -> World:
+def spread(world: World, *places: str, **options: str) -> World:
     """The world, with a cluster that may be in several places of it."""
-    given = {"regions": ",".join(places), **options}
-    spec = msgspec.structs.replace(world.spec, zone=None, options=given)
+    values = {"regions": ",".join(places), **options}
+    spec = msgspec.structs.replace(world.spec, zone=None, options=values)
     return msgspec.structs.replace(world, spec=spec)
 
 
@@ -56,7 +56,7 @@ def test_the_first_region_with_room_gets_the_cluster(cloud: Emulated[Any], world
     """All behind the launch finds it there: its state, its replacement, and its end."""
     first, second = REGIONS[world.name]
     fill(cloud, *all_zones(first))
-    launch = over(world, first, second)
+    launch = spread(world, first, second)
     provider, before = planned(launch, cloud)
     machines = launch.create(provider)
 
@@ -76,7 +76,7 @@ def test_a_second_region_whose_machines_are_reclaimed_is_asked_again(
     """By the same launch, which has not connected yet: the first region has none of its names."""
     first, second = REGIONS[world.name]
     fill(cloud, *all_zones(first))
-    launch = over(world, first, second)
+    launch = spread(world, first, second)
     provider, before = planned(launch, cloud)
     machines = launch.create(provider)
     cast("Any", cloud).end(machines[0].id.rpartition("/")[2])
@@ -93,7 +93,7 @@ def test_a_second_region_whose_machines_are_reclaimed_is_asked_again(
 
 def test_a_plan_says_where_and_what_a_region_lacks(cloud: Emulated[Any], world: World) -> None:
     first, second = REGIONS[world.name]
-    launch = over(world, first, LACKING[world.name], second)
+    launch = spread(world, first, LACKING[world.name], second)
     lines = launch.provider().plan(launch.spec).lines
 
     assert [line for line in lines if line.startswith(f"make 2 x {world.spec.instance} in {first}")]
@@ -107,7 +107,7 @@ def test_a_plan_says_where_and_what_a_region_lacks(cloud: Emulated[Any], world: 
 def test_what_no_region_has_is_refused_with_the_reason_of_each(
     cloud: Emulated[Any], world: World
 ) -> None:
-    launch = over(world, LACKING[world.name], REGIONS[world.name][0])
+    launch = spread(world, LACKING[world.name], REGIONS[world.name][0])
     spec = msgspec.structs.replace(launch.spec, image="none/at-all")
     with pytest.raises(SpecError) as refused:
         launch.provider().plan(spec)
@@ -129,7 +129,7 @@ def test_what_is_no_region_is_refused_with_the_nearest(
 ) -> None:
     second = REGIONS[world.name][1]
     with pytest.raises(SpecError) as refused:
-        world.provider().plan(over(world, wrong, second).spec)
+        world.provider().plan(spread(world, wrong, second).spec)
 
     assert f"--option regions={wrong},{second} names {wrong}, which" in refused.value.what
     assert refused.value.remedy.endswith(f"--option regions={nearest},{second}")
@@ -140,14 +140,14 @@ def test_who_may_not_list_the_regions_has_a_plan(cloud: Emulated[Any], world: Wo
     cloud.fail(
         Fault(action={"aws": "DescribeRegions"}.get(world.name, "regions.list"), **world.denied)
     )
-    assert world.provider().plan(over(world, *REGIONS[world.name]).spec).lines
+    assert world.provider().plan(spread(world, *REGIONS[world.name]).spec).lines
 
 
 @pytest.mark.parametrize("fields", [{"zone": "us-east-1a"}, {"options": {"zones": "a"}}])
 def test_zones_and_regions_are_not_asked_for_together(
     cloud: Emulated[Any], world: World, fields: dict[str, Any]
 ) -> None:
-    spec = over(world, *REGIONS[world.name], **fields.get("options", {})).spec
+    spec = spread(world, *REGIONS[world.name], **fields.get("options", {})).spec
     spec = msgspec.structs.replace(spec, zone=fields.get("zone"))
     with pytest.raises(SpecError) as refused:
         world.provider().plan(spec)
@@ -160,7 +160,7 @@ def test_no_room_in_any_region_is_said_of_all_and_leaves_nothing(
 ) -> None:
     first, second = REGIONS[world.name]
     fill(cloud, *all_zones(first), *all_zones(second))
-    launch = over(world, first, second)
+    launch = spread(world, first, second)
     provider, before = planned(launch, cloud)
     with pytest.raises(Capacity, match=", ".join(REGIONS[world.name])):
         launch.create(provider)
@@ -173,18 +173,18 @@ def test_a_launch_over_regions_that_is_killed_at_any_call_leaves_nothing(
 ) -> None:
     """Before and after each that changes something, by each way in turn, from the first refusal."""
     fill(cloud, *all_zones(REGIONS[world.name][0]))
-    launch = over(world, *REGIONS[world.name])
+    launch = spread(world, *REGIONS[world.name])
     provider, before = planned(launch, cloud)
     since = len(cloud.calls())
     launch.create(provider)
-    made = cloud.calls()
+    calls = cloud.calls()
     machines = world.making[-1]
-    refused = next(n for n, call in enumerate(made) if n >= since and call.action == machines)
+    refused = next(n for n, call in enumerate(calls) if n >= since and call.action == machines)
     clear("down", NAME)
     assert cloud.things() == before
 
     # how often somebody looks while a region is left is a matter of time
-    faults = [fault for fault in moments(made, refused) if fault.action != "*"]
+    faults = [fault for fault in moments(calls, refused) if fault.action != "*"]
     assert sum(fault.action in world.making for fault in faults) >= 2 * len(world.making)
     for turn, fault in enumerate(faults):
         cloud.fail(fault)
@@ -201,12 +201,12 @@ def test_a_launch_killed_in_the_second_region_goes_on_there(
     """It asks the first region for nothing again."""
     first, second = REGIONS[world.name]
     fill(cloud, *all_zones(first))
-    launch = over(world, first, second)
+    launch = spread(world, first, second)
     planner, before = planned(launch, cloud)
     sites = planner._choices(launch.spec).possible[0].offer.sites
-    asked = 2 * (world.name == "aws")  # whether it is permitted, in each region
+    dry_runs = 2 * (world.name == "aws")  # whether it is permitted, in each region
     machines = world.making[-1]
-    cloud.fail(Fault(action=machines, kill="after", skip=len(sites) + asked, times=1))
+    cloud.fail(Fault(action=machines, kill="after", skip=len(sites) + dry_runs, times=1))
     assert killed_processes.status(killed_processes.launch, launch.spec) == -signal.SIGKILL
     cloud.mend()
     since = len(cloud.mutating())
@@ -233,10 +233,10 @@ def test_a_plan_of_spot_machines_says_how_likely_they_are_to_be_had(
     settings: dict[str, Any], text: str, request: pytest.FixtureRequest
 ) -> None:
     """Somebody who may not ask for it gets a plan all the same."""
-    [(name, given)] = settings.items()
+    [(name, values)] = settings.items()
     world = next(world for world in WORLDS if world.name == name)
     cloud: Emulated[Any] = request.getfixturevalue(name)
-    cloud.set(**given)
+    cloud.set(**values)
     spec = msgspec.structs.replace(world.spec, spot=True)
     lines = world.provider().plan(spec).lines
     action = {"aws": "GetSpotPlacementScores", "gcp": "advice.capacity"}[name]

@@ -45,7 +45,7 @@ ENDING = {"aws": "TerminateInstances", "gcp": "instances.delete"}
 DECIDED_WITHIN = 240.0  # seconds: a check beside other work may be UNDECIDED, and replaces nobody
 
 
-def made(cloud: Emulated[Any], world: World) -> int:
+def creations(cloud: Emulated[Any], world: World) -> int:
     """Count the calls that create machines, without mere questions."""
     calls = cloud.calls(CREATING[world.name])
     return len([call for call in calls if not call.params.get("DryRun")])
@@ -66,19 +66,19 @@ def launched(world: World) -> tuple[str, ...]:
 
 def in_cloud(world: World) -> set[str]:
     """Return the machines that the cloud has."""
-    found = world.provider().list_except(NAME, ())
-    return {one.id for one in found}
+    resources = world.provider().list_except(NAME, ())
+    return {resource.id for resource in resources}
 
 
-def alike(world: World, params: Mapping[str, Any]) -> dict[str, Any]:
+def template_of(world: World, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a call has to ask for so that its machines are like those of another."""
     if world is GCP:
-        made = params["instanceProperties"]
-        same = ("machineType", "networkInterfaces", "resourcePolicies", "tags", "metadata")
-        image = made["disks"][0]["initializeParams"]["sourceImage"]
-        return {"zone": params["zone"], "image": image, **{name: made[name] for name in same}}
-    own = {"ClientToken", "MinCount", "MaxCount", "TagSpecifications", "UserData"}
-    return {name: value for name, value in params.items() if name not in own}
+        template = params["instanceProperties"]
+        names = ("machineType", "networkInterfaces", "resourcePolicies", "tags", "metadata")
+        image = template["disks"][0]["initializeParams"]["sourceImage"]
+        return {"zone": params["zone"], "image": image, **{name: template[name] for name in names}}
+    skip = {"ClientToken", "MinCount", "MaxCount", "TagSpecifications", "UserData"}
+    return {name: value for name, value in params.items() if name not in skip}
 
 
 def test_one_call_creates_the_new_machine_and_only_the_bad_one_ends(
@@ -87,24 +87,24 @@ def test_one_call_creates_the_new_machine_and_only_the_bad_one_ends(
     """It has the place, the tags' owner, the groups and the end of those before."""
     before = cloud.things()
     old = launched(world)
-    calls = made(cloud, world)
-    (one,) = replace_host(NAME)
+    calls = creations(cloud, world)
+    (swap,) = replace_host(NAME)
     cluster = attach(NAME)
 
-    assert (one.part, one.name, one.old) == ("host:1", f"1.mpi.{NAME}", old[1])
-    assert tuple(m.id for m in cluster.machines) == (old[0], one.new)
-    assert in_cloud(world) == {old[0], one.new}
-    assert made(cloud, world) == calls + 1
+    assert (swap.part, swap.name, swap.old) == ("host:1", f"1.mpi.{NAME}", old[1])
+    assert tuple(m.id for m in cluster.machines) == (old[0], swap.new)
+    assert in_cloud(world) == {old[0], swap.new}
+    assert creations(cloud, world) == calls + 1
     first, second = cloud.calls(CREATING[world.name])[-2:]
-    assert alike(world, second.params) == alike(world, first.params)
-    snapshot(one.evidence)
+    assert template_of(world, second.params) == template_of(world, first.params)
+    snapshot(swap.evidence)
     receipt = cluster.receipt()
     assert receipt is not None
     assert receipt.hosts == 2
     assert cluster.state.extra_seconds > 0
 
     (again,) = replace_host(NAME, bad=0)
-    assert in_cloud(world) == {again.new, one.new}
+    assert in_cloud(world) == {again.new, swap.new}
     cluster = attach(NAME)
     cluster.down(reachable=False)
     assert cloud.things() == before
@@ -115,10 +115,10 @@ def test_a_new_machine_that_is_bad_too_is_ended_and_the_old_one_stays(
 ) -> None:
     before = cloud.things()
     old = launched(world)
-    (one,) = replace_host(NAME, slow)
+    (swap,) = replace_host(NAME, slow)
 
-    assert one.new == ""
-    assert one.evidence.count("50%") == 2
+    assert swap.new == ""
+    assert swap.evidence.count("50%") == 2
     assert in_cloud(world) == set(old)
     assert tuple(m.id for m in attach(NAME).machines) == old
     attach(NAME).down(reachable=False)
@@ -130,13 +130,13 @@ def test_where_there_is_no_room_nothing_is_ended(
     snapshot: Snapshot, cloud: Emulated[Any], world: World, code: str, error: type[Exception]
 ) -> None:
     old = launched(world)
-    calls = made(cloud, world)
+    calls = creations(cloud, world)
     kind = gcp.Fault if world is GCP else Fault
     cloud.fail(kind(action=CREATING[world.name], **CODES[world.name, code]))
     with snapshot.raises(error):
         replace_host(NAME)
 
-    assert made(cloud, world) == calls + 1
+    assert creations(cloud, world) == calls + 1
     assert not cloud.calls(ENDING[world.name])
     assert in_cloud(world) == set(old)
     assert tuple(m.id for m in attach(NAME).machines) == old
@@ -155,10 +155,10 @@ def test_a_replacement_that_is_killed_at_any_call_leaves_what_everybody_knows(
     launched(world)
     since = len(cloud.calls())
     replace_host(NAME)
-    asked = cloud.calls()[since:]
+    calls = cloud.calls()[since:]
     attach(NAME).down(reachable=False)
 
-    for turn, fault in enumerate(moments(asked)):
+    for turn, fault in enumerate(moments(calls)):
         if fault.action == "*" and turn % 3:
             continue
         ways = WAYS if LONG and fault.action != "*" else ways_after(fault, turn, WAYS)
@@ -187,7 +187,7 @@ def test_a_replacement_that_ends_while_the_new_machine_is_tested_has_the_old_one
         status = killed_processes.status(killed_processes.replace_until_tests, NAME)
         assert status == -signal.SIGKILL
         (orphan,) = find_orphans()
-        assert {one.id for one in orphan.resources} == in_cloud(world) - set(old)
+        assert {resource.id for resource in orphan.resources} == in_cloud(world) - set(old)
         assert len(orphan.resources) == 1
         if way == "finish":
             finish_replacement(attach(NAME))
@@ -195,7 +195,7 @@ def test_a_replacement_that_ends_while_the_new_machine_is_tested_has_the_old_one
             remove(orphan)
     if way != "down":
         assert in_cloud(world) == set(old)
-        assert tuple(one.id for one in attach(NAME).machines) == old
+        assert tuple(machine.id for machine in attach(NAME).machines) == old
         assert not find_orphans()
     clear("down", NAME)
     assert cloud.things() == before
@@ -210,7 +210,7 @@ def _leave(world: World, way: str, old: tuple[str, ...]) -> None:
             remove(orphan)
     if way in ("finish", "gc"):
         machines = attach(NAME).machines
-        assert in_cloud(world) == {one.id for one in machines}
+        assert in_cloud(world) == {machine.id for machine in machines}
         assert (machines[0].id, len(machines)) == (old[0], len(old))
         assert not find_orphans()
     clear("gc without a journal" if way == "gc without a journal" else "down", NAME)
@@ -219,9 +219,9 @@ def _leave(world: World, way: str, old: tuple[str, ...]) -> None:
 @pytest.fixture
 def hosts(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
     """The test cloud with a real host behind each instance, of links of 400 Mbit/s."""
-    found: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
-    found.set(rate="400mbit")
-    return found
+    cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
+    cloud.set(rate="400mbit")
+    return cloud
 
 
 def up(world: World, hosts: int) -> list[str]:
@@ -262,7 +262,7 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
     hosts.hosts.slow(host_of(hosts, old[bad]), "25mbit")
     command("check", NAME, "--rounds", "4", "--replace", status=2)
     assert machines() == old
-    assert made(hosts, world) == 1
+    assert creations(hosts, world) == 1
 
     deadline = time.monotonic() + DECIDED_WITHIN
     while True:
@@ -270,14 +270,14 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
         if verdict["verdict"] != "UNDECIDED" or time.monotonic() > deadline:
             break
     assert len(verdict["replaced"]) == 1, verdict
-    (one,) = verdict["replaced"]
-    assert (one["part"], one["name"]) == (f"host:{bad}", f"{bad}.mpi.{NAME}")
-    assert one["old"] == old[bad]
-    assert machines() == [one["new"] if n == bad else id_ for n, id_ in enumerate(old)]
+    (swap,) = verdict["replaced"]
+    assert (swap["part"], swap["name"]) == (f"host:{bad}", f"{bad}.mpi.{NAME}")
+    assert swap["old"] == old[bad]
+    assert machines() == [swap["new"] if n == bad else id_ for n, id_ in enumerate(old)]
     assert in_cloud(world) == set(machines())
-    assert made(hosts, world) == 2
+    assert creations(hosts, world) == 2
     assert json.loads((Path(verdict["run"]) / store.VERDICT).read_text()) == verdict
-    tests = tuple(pair_tests(store.read(Path(one["run"])).measurements))
+    tests = tuple(pair_tests(store.read(Path(swap["run"])).measurements))
     assert {bad} < {end for test in tests for end in (test.source, test.target)}
     assert all(bad in (test.source, test.target) and test.alone for test in tests)
 
@@ -304,11 +304,11 @@ def test_a_host_that_hangs_is_tested_again_and_its_new_machine_too(
     assert dead
     dead.end()
     hosts.set(rate="150mbit")  # of hosts from now on
-    done = command("check", NAME, "--rounds", "3", "--replace", "--yes", status=1)
+    result = command("check", NAME, "--rounds", "3", "--replace", "--yes", status=1)
 
-    assert "HUNG" in done.stdout
-    assert f"host:1 (1.mpi.{NAME})" in done.stdout
-    assert "1 of 1" in done.stderr
+    assert "HUNG" in result.stdout
+    assert f"host:1 (1.mpi.{NAME})" in result.stdout
+    assert "1 of 1" in result.stderr
     assert machines() == old
     assert in_cloud(world) == set(old)
     assert "HUNG" in command("check", NAME, "--rounds", "3").stdout  # it is still left out
@@ -328,9 +328,9 @@ def test_a_new_machine_with_an_elastic_ip_leaves_none_of_the_old_one(
     world = msgspec.structs.replace(AWS, spec=spec)
     launched(world)
     kinds = Counter(thing.kind for thing in aws.things() - before)
-    (one,) = replace_host(NAME)
+    (swap,) = replace_host(NAME)
 
-    assert one.new
+    assert swap.new
     assert Counter(thing.kind for thing in aws.things() - before) == kinds
     assert kinds["address"] == 2
     attach(NAME).down(reachable=False)

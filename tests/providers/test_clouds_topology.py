@@ -66,33 +66,33 @@ SWAPPED = [1, *RACKS[1:4], 0, *RACKS[5:]]  # hosts 0 and 4 have changed their pl
 def test_amazon_agrees(snapshot: Snapshot, aws: Cloud) -> None:
     aws.set(nodes=nodes(RACKS))
     run = measured(fast(), amazon.create(fast()))
-    found = judge_placement(run)
-    shown = command("check", "--near", "--from", str(run.folder)).stdout
+    verdict = judge_placement(run)
+    text = command("check", "--near", "--from", str(run.folder)).stdout
 
-    assert [layer.name for layer in found.topology.layers] == [
+    assert [layer.name for layer in verdict.topology.layers] == [
         *("network node 3", "network node 2", "network node 1")
     ]
-    assert found.topology.layers[0].groups == tuple(RACKS)
-    assert [layer.agreement for layer in found.topology.layers] == pytest.approx(
+    assert verdict.topology.layers[0].groups == tuple(RACKS)
+    assert [layer.agreement for layer in verdict.topology.layers] == pytest.approx(
         [1.0, 88 / 120, 24 / 120]
     )
-    assert (found.layer, found.agreement) == ("network node 3", 1.0)
-    assert found.disagreements == ()
-    snapshot(found.answer)
-    assert ["network", "node", "2", "2", "8,", "8", "73.3%"] in map(str.split, shown.splitlines())
+    assert (verdict.layer, verdict.agreement) == ("network node 3", 1.0)
+    assert verdict.disagreements == ()
+    snapshot(verdict.answer)
+    assert ["network", "node", "2", "2", "8,", "8", "73.3%"] in map(str.split, text.splitlines())
     assert len(aws.calls("DescribeInstanceTopology")) == 1  # what it said is kept with the run
 
 
 def test_amazon_disagrees(snapshot: Snapshot, aws: Cloud) -> None:
     aws.set(nodes=nodes(SWAPPED))
     run = measured(fast(), amazon.create(fast()))
-    found = judge_placement(run)
-    shown = command("check", "--near", "--from", str(run.folder)).stdout
+    verdict = judge_placement(run)
+    text = command("check", "--near", "--from", str(run.folder)).stdout
 
-    assert found.agreement == pytest.approx(1 - 12 / 120)
-    assert len(found.disagreements) == 10
-    snapshot(found.disagreements)
-    snapshot(shown)
+    assert verdict.agreement == pytest.approx(1 - 12 / 120)
+    assert len(verdict.disagreements) == 10
+    snapshot(verdict.disagreements)
+    snapshot(text)
 
 
 def test_amazon_says_something_where_latency_shows_nothing(snapshot: Snapshot, aws: Cloud) -> None:
@@ -110,10 +110,10 @@ def test_amazon_says_something_where_latency_shows_nothing(snapshot: Snapshot, a
 def test_types_without_network_nodes_are_said_to_have_none(snapshot: Snapshot, aws: Cloud) -> None:
     spec = amazon.spec_of(hosts=16)
     machines = amazon.create(spec)
-    found = judge_placement(measured(spec, machines))
+    verdict = judge_placement(measured(spec, machines))
 
-    assert (found.topology.layers, found.agreement) == ((), None)
-    snapshot(found.answer)
+    assert (verdict.topology.layers, verdict.agreement) == ((), None)
+    snapshot(verdict.answer)
     with snapshot.raises(SpecError):
         topology_groups(spec, machines)
 
@@ -147,8 +147,8 @@ def test_the_policy_of_the_docs_permits_the_question(
 def test_a_refusal_is_a_reason(snapshot: Snapshot, aws: Cloud, code: str) -> None:
     """The measurement is done: without the permission, it is not compared, and not lost."""
     run = measured(fast(), amazon.create(fast()))
-    what = "DescribeInstanceTopology"
-    aws.fail(Fault(action=what, code=code, message="You may not.", status=403))
+    call = "DescribeInstanceTopology"
+    aws.fail(Fault(action=call, code=code, message="You may not.", status=403))
     refused = judge_placement(run)
     aws.mend()
     allowed = judge_placement(run)
@@ -162,10 +162,10 @@ def test_a_host_that_amazon_does_not_know_yet_is_left_out(aws: Cloud) -> None:
     missing = (*nodes(RACKS)[:-1], ())
     aws.set(nodes=missing)
     machines = amazon.create(fast())
-    found = judge_placement(measured(fast(), machines))
+    verdict = judge_placement(measured(fast(), machines))
 
-    assert found.topology.layers[0].groups == (*RACKS[:-1], None)
-    assert found.agreement == 1.0
+    assert verdict.topology.layers[0].groups == (*RACKS[:-1], None)
+    assert verdict.agreement == 1.0
     assert topology_groups(fast(), machines) == (*RACKS[:-1], 4 + 15)
 
 
@@ -174,9 +174,9 @@ def test_machines_that_are_gone_are_not_asked_for(snapshot: Snapshot, aws: Cloud
     run = measured(fast(), machines)
     amazon.provider().destroy("c5")
     journal.for_cluster("c5").forget()
-    found = judge_placement(run)
+    verdict = judge_placement(run)
 
-    snapshot(found.answer)
+    snapshot(verdict.answer)
     assert not aws.calls("DescribeInstanceTopology")
 
 
@@ -184,22 +184,22 @@ def test_machines_that_are_gone_are_not_asked_for(snapshot: Snapshot, aws: Cloud
 def test_google_agrees(gcp: GoogleCloud, *, whole: bool) -> None:
     """Also with the older text: block, sub-block and host, without the cluster."""
     gcp.set(locations=places(RACKS), physical_topology=whole)
-    found = judge_placement(measured(compact(), google.create(compact())))
+    verdict = judge_placement(measured(compact(), google.create(compact())))
     names = ["physical host", "sub-block", "block", "cluster"]
 
-    assert [layer.name for layer in found.topology.layers] == names[: 3 + whole]
-    assert [layer.switch for layer in found.topology.layers][:2] == [False, True]
-    assert found.topology.layers[1].groups == tuple(RACKS)
-    assert (found.layer, found.agreement, found.disagreements) == ("sub-block", 1.0, ())
+    assert [layer.name for layer in verdict.topology.layers] == names[: 3 + whole]
+    assert [layer.switch for layer in verdict.topology.layers][:2] == [False, True]
+    assert verdict.topology.layers[1].groups == tuple(RACKS)
+    assert (verdict.layer, verdict.agreement, verdict.disagreements) == ("sub-block", 1.0, ())
 
 
 def test_google_disagrees(gcp: GoogleCloud) -> None:
     gcp.set(locations=places(SWAPPED))
     machines = google.create(compact())
-    found = judge_placement(measured(compact(), machines))
+    verdict = judge_placement(measured(compact(), machines))
 
-    assert found.agreement == pytest.approx(0.9)
-    assert len(found.disagreements) == 10
+    assert verdict.agreement == pytest.approx(0.9)
+    assert len(verdict.disagreements) == 10
     assert topology_groups(compact(), machines)[:5] == (0, 1, 1, 1, 1)
 
 
@@ -216,9 +216,9 @@ def test_machines_that_share_a_physical_host_do_not_share_a_switch_alone(gcp: Go
 
 def test_google_names_no_hosts_without_compact_placement(gcp: GoogleCloud) -> None:
     spec = google.spec_of(hosts=2, placement=False)
-    found = ask_topology(spec, google.create(spec))
-    assert found.layers == ()
-    assert "with --placement" in found.reason
+    topology = ask_topology(spec, google.create(spec))
+    assert topology.layers == ()
+    assert "with --placement" in topology.reason
 
 
 def test_the_placement_of_other_machines_of_that_name_does_not_count(
@@ -226,13 +226,13 @@ def test_the_placement_of_other_machines_of_that_name_does_not_count(
 ) -> None:
     machines = amazon.create(fast())
     run = measured(fast(), machines)
-    found = judge_placement(run)
-    others = tuple(msgspec.structs.replace(one, id=f"i-{one.id[:-2]}") for one in machines)
+    verdict = judge_placement(run)
+    copies = tuple(msgspec.structs.replace(host, id=f"i-{host.id[:-2]}") for host in machines)
     state = ClusterState(spec=fast(), at=run.record.at - 9, machines=machines)
     later = msgspec.structs.replace(state, power=(run.record.at - 2, run.record.at + 1))
 
-    assert newest_placement(store.root(), state) == found
+    assert newest_placement(store.root(), state) == verdict
     again = msgspec.structs.replace(state, at=run.record.at + 1)  # a lab's machines have no ids
-    for other in (msgspec.structs.replace(state, machines=others), later, again):
+    for other in (msgspec.structs.replace(state, machines=copies), later, again):
         with snapshot.raises(SpecError):
             newest_placement(store.root(), other)

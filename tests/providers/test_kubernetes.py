@@ -42,8 +42,8 @@ exec {real} "$@"
 
 
 def spec_of(hosts: int = 2, options: Mapping[str, str] | None = None) -> ClusterSpec:
-    own = {**OPTIONS, **(options or {})}
-    fields = {"provider": "kubernetes", "hosts": hosts, "options": own}
+    values = {**OPTIONS, **(options or {})}
+    fields = {"provider": "kubernetes", "hosts": hosts, "options": values}
     return make_spec("mine", fields)
 
 
@@ -56,20 +56,20 @@ def planned(hosts: int = 2, options: Mapping[str, str] | None = None) -> tuple[s
 
 
 def test_a_cluster_is_a_job_whose_pods_are_hosts(kubernetes: Kubernetes) -> None:
-    mine = up()
+    c = up()
 
-    done = mine.run(["sh", "-c", "echo $JOB_COMPLETION_INDEX; pwd; echo $HOME"])
-    lines = [done[f"{number}.mpi.mine"].stdout.splitlines() for number in (0, 1)]
+    results = c.run(["sh", "-c", "echo $JOB_COMPLETION_INDEX; pwd; echo $HOME"])
+    lines = [results[f"{number}.mpi.mine"].stdout.splitlines() for number in (0, 1)]
     assert [words[0] for words in lines] == ["0", "1"]
     assert all(words[1] == words[2] for words in lines)
     [job] = kubernetes.jobs()
     assert (job["spec"]["activeDeadlineSeconds"], job["spec"]["backoffLimitPerIndex"]) == (14400, 0)
     assert len({pod["spec"]["nodeName"] for pod in kubernetes.pods()}) == 2
-    assert [one["status"] for one in answer("ls")] == ["idle"]
+    assert [row["status"] for row in answer("ls")] == ["idle"]
 
-    mine.down()
+    c.down()
     assert kubernetes.things() == []
-    assert "team-a@fake" in "".join(mine.looked_for)
+    assert "team-a@fake" in "".join(c.looked_for)
 
 
 def test_a_launch_starts_kubectl_as_often_for_eight_hosts_as_for_two(
@@ -92,9 +92,9 @@ def test_a_launch_starts_kubectl_as_often_for_eight_hosts_as_for_two(
         )
         monkeypatch.setattr("cluster.providers.kubernetes.startup.time", clock)
         Path(f"{counted}.calls").write_text("")
-        mine = up(hosts)
+        c = up(hosts)
         calls[hosts] = Path(f"{counted}.calls").read_text().splitlines()
-        mine.down()
+        c.down()
 
     assert len(calls[2]) == len(calls[8]) == 10, calls
     assert sum(" exec " in line for line in calls[8]) == 1
@@ -129,11 +129,11 @@ def are_running(kubernetes: Kubernetes, hosts: int) -> bool:
 
 
 def test_files_and_started_commands(kubernetes: Kubernetes, tmp_path: object) -> None:
-    mine = up(hosts=1)
-    mine.start("echo begun; sleep 600", name="serve")
-    until(lambda: "begun" in mine.jobs["serve"].logs(), "it prints")
+    c = up(hosts=1)
+    c.start("echo begun; sleep 600", name="serve")
+    until(lambda: "begun" in c.jobs["serve"].logs(), "it prints")
 
-    mine.down()
+    c.down()
     assert all(pod["status"]["phase"] != "Running" for pod in kubernetes.pods())
 
 
@@ -174,10 +174,10 @@ def test_a_role_that_lacks_a_verb_is_named(
 def test_the_verbs_that_are_named_are_enough(kubernetes: Kubernetes) -> None:
     """A role in the namespace, which may not see nodes, quotas or events."""
     kubernetes.roles[USER] = NEEDED
-    mine = up()
+    c = up()
 
-    assert mine.run(["true"])["0.mpi.mine"].status == 0
-    mine.down()
+    assert c.run(["true"])["0.mpi.mine"].status == 0
+    c.down()
 
 
 def test_a_plan_says_which_nodes_have_no_room(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
@@ -199,20 +199,20 @@ def test_a_pod_on_each_node_that_can_have_one(snapshot: Snapshot, kubernetes: Ku
     kubernetes.label("node3", {"pool": "h100"})
     kubernetes.add_pod("other", gpus=1)
 
-    def asked(nodes: str, **fields: object) -> ClusterSpec:
+    def make(nodes: str, **fields: object) -> ClusterSpec:
         options = {**OPTIONS, "nodes": nodes, "gpus": "8"}
         return make_spec("mine", {"provider": "kubernetes", "options": options, **fields})
 
-    assert (asked("all").hosts, asked("all,pool=h100").hosts, asked("pool=h100").hosts) == (3, 1, 2)
-    snapshot(plan_spec(asked("all"))[1].lines[-1])
+    assert (make("all").hosts, make("all,pool=h100").hosts, make("pool=h100").hosts) == (3, 1, 2)
+    snapshot(plan_spec(make("all"))[1].lines[-1])
     with snapshot.raises(SpecError):
-        plan_spec(asked("all", hosts=2))
+        plan_spec(make("all", hosts=2))
     with snapshot.raises(SpecError):
-        asked("all,pool=none")
+        make("all,pool=none")
     kubernetes.remove(PODS, "other")
-    mine = launch_spec(asked("all"))
+    c = launch_spec(make("all"))
     assert {p["spec"]["nodeName"] for p in kubernetes.pods()} == {"node0", "node2", "node3"}
-    mine.down()
+    c.down()
 
 
 def test_a_plan_says_what_quotas_allow(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
@@ -230,7 +230,7 @@ def test_network_cards_and_a_second_network_reach_the_pods(
         kubernetes.change(
             NODES, name, lambda node: node["status"]["allocatable"].update({"rdma/hca_shared": "8"})
         )
-    mine = up(options=options)
+    c = up(options=options)
 
     for pod in kubernetes.pods():
         container = pod["spec"]["containers"][0]
@@ -239,7 +239,7 @@ def test_network_cards_and_a_second_network_reach_the_pods(
         assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert {pod["spec"]["nodeName"] for pod in kubernetes.pods()} == {"node0", "node1"}
     snapshot(planned(options=options)[-1])
-    mine.down()
+    c.down()
 
 
 def test_a_client_whose_clock_is_off_by_an_hour(
@@ -248,10 +248,10 @@ def test_a_client_whose_clock_is_off_by_an_hour(
     clock = time.time
     for hours in (-1, 1):
         monkeypatch.setattr(time, "time", lambda hours=hours: clock() + 3600 * hours)
-        mine = up()
-        assert mine.run("echo here")["1.mpi.mine"].stdout == "here\n"
+        c = up()
+        assert c.run("echo here")["1.mpi.mine"].stdout == "here\n"
         assert [row["status"] for row in answer("ls")] == ["idle"]
-        mine.down()
+        c.down()
         assert kubernetes.things() == []
 
 
@@ -262,15 +262,15 @@ def test_pods_keep_the_level_of_pod_security(
     kubernetes.change(
         NAMESPACES, "team-a", lambda item: item["metadata"].update(labels={LEVEL: level})
     )
-    mine = up(1, {"security": level})
-    mine.down()
+    c = up(1, {"security": level})
+    c.down()
 
     with snapshot.raises(SpecError):
         planned(options={"network": "host"})
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "words"),
+    ("options", "error", "words"),
     [
         ({"image": "registry.example/none:1"}, ProvisionError, "ImagePullBackOff"),
         ({"image": "BAD IMAGE"}, ProvisionError, "InvalidImageName"),
@@ -280,11 +280,11 @@ def test_pods_keep_the_level_of_pod_security(
     ],
 )
 def test_pods_that_never_run_end_the_launch_and_leave_nothing(
-    kubernetes: Kubernetes, asked: dict[str, str], error: type[Exception], words: str
+    kubernetes: Kubernetes, options: dict[str, str], error: type[Exception], words: str
 ) -> None:
     kubernetes.kubelets.images["registry.example/root:1"] = Image(user=0)
     with pytest.raises(error) as failed:
-        up(options=asked)
+        up(options=options)
 
     assert words in str(failed.value)
     assert kubernetes.things() == []
@@ -322,8 +322,8 @@ def test_a_host_alone_needs_no_sshd_and_a_python_of_the_image_is_looked_for(
 
 
 def test_a_container_that_was_out_of_memory_is_named_so() -> None:
-    ended = {"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
-    status = {"phase": "Failed", "containerStatuses": [ended]}
+    container = {"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    status = {"phase": "Failed", "containerStatuses": [container]}
     pod = msgspec.convert({"metadata": {"name": "a"}, "status": status}, ServerObject)
 
     assert why_over(pod) == "OOMKilled"
@@ -365,19 +365,19 @@ def test_hosts_are_in_the_order_of_the_network_and_its_layers_are_known(
     key = "topology.k8s.aws/network-node-layer"
     for number, (near, far) in enumerate((("x", "A"), ("y", "B"), ("x", "A"), ("z", "B"))):
         kubernetes.label(f"node{number}", {f"{key}-3": near, f"{key}-1": far})
-    mine = up(4)
+    c = up(4)
 
     nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in kubernetes.pods()}
-    order = [nodes[machine.id.partition(".")[0]] for machine in mine.machines]
+    order = [nodes[machine.id.partition(".")[0]] for machine in c.machines]
     assert order == ["node0", "node2", "node1", "node3"]
-    layers = ask_topology(mine.spec, mine.machines).layers
+    layers = ask_topology(c.spec, c.machines).layers
     assert [(layer.name, layer.groups) for layer in layers] == [
         ("network node 3", (0, 0, 2, 3)),
         ("network node 1", (0, 0, 2, 2)),
     ]
-    hint = KubernetesProvider().replacement_hint(mine.spec, mine.machines[:2])
+    hint = KubernetesProvider().replacement_hint(c.spec, c.machines[:2])
     snapshot(hint)
-    mine.down()
+    c.down()
 
 
 def cordoned(kubernetes: Kubernetes) -> dict[str, str]:
@@ -392,40 +392,40 @@ def cordoned(kubernetes: Kubernetes) -> dict[str, str]:
 def test_nodes_are_cordoned_up_to_a_limit_and_only_those_with_our_mark_uncordoned(
     kubernetes: Kubernetes,
 ) -> None:
-    mine, provider = up(4), KubernetesProvider()
-    (theirs,) = provider.cordon(mine.machines[3:], "by hand", "", 0.1)  # one, whatever the share
-    kubernetes.change(NODES, theirs, lambda node: node["metadata"]["annotations"].clear())
+    c, provider = up(4), KubernetesProvider()
+    (last_node,) = provider.cordon(c.machines[3:], "by hand", "", 0.1)  # one, whatever the share
+    kubernetes.change(NODES, last_node, lambda node: node["metadata"]["annotations"].clear())
     with pytest.raises(SpecError) as refused:
-        provider.cordon(mine.machines, "run-1", "slow", 0.5)
-    assert (refused.value.means, cordoned(kubernetes)) == ("None was cordoned.", {theirs: ""})
+        provider.cordon(c.machines, "run-1", "slow", 0.5)
+    assert (refused.value.means, cordoned(kubernetes)) == ("None was cordoned.", {last_node: ""})
 
-    nodes = provider.cordon(mine.machines[1:], "run-1", "slow", 0.5)
-    assert cordoned(kubernetes) == {nodes[0]: "run-1", nodes[1]: "run-1", theirs: ""}
-    assert nodes[2] == theirs
+    nodes = provider.cordon(c.machines[1:], "run-1", "slow", 0.5)
+    assert cordoned(kubernetes) == {nodes[0]: "run-1", nodes[1]: "run-1", last_node: ""}
+    assert nodes[2] == last_node
     with pytest.raises(SpecError):
-        provider.cordon(mine.machines[:1], "run-2", "slow", 0.5)  # there are two with a mark
-    assert provider.uncordon(mine.machines, "run-2") == ()
-    assert set(provider.uncordon(mine.machines, "run-1")) == set(nodes[:2])
-    assert cordoned(kubernetes) == {theirs: ""}
+        provider.cordon(c.machines[:1], "run-2", "slow", 0.5)  # there are two with a mark
+    assert provider.uncordon(c.machines, "run-2") == ()
+    assert set(provider.uncordon(c.machines, "run-1")) == set(nodes[:2])
+    assert cordoned(kubernetes) == {last_node: ""}
 
     kubernetes.roles[USER] = NEEDED
     with pytest.raises(Denied):
-        provider.cordon(mine.machines[:1], "run-3", "slow", 0.5)
-    mine.down()
+        provider.cordon(c.machines[:1], "run-3", "slow", 0.5)
+    c.down()
 
 
 def test_a_second_cluster_is_on_the_nodes_of_the_first(
     snapshot: Snapshot, kubernetes: Kubernetes
 ) -> None:
-    mine = up()
+    base = up()
     fields = {"provider": "kubernetes", "hosts": 2, "options": {**OPTIONS, "share": "mine"}}
     other = launch_spec(make_spec("other", fields))
 
     nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in kubernetes.pods()}
-    first, second = ([nodes[m.id.partition(".")[0]] for m in c.machines] for c in (mine, other))
+    first, second = ([nodes[m.id.partition(".")[0]] for m in c.machines] for c in (base, other))
     assert first == second
     other.down()
-    mine.down()
+    base.down()
     with snapshot.raises(SpecError):
         planned(options={"share": "mine"})
 
@@ -442,21 +442,21 @@ def test_a_queue_starts_the_pods(kubernetes: Kubernetes) -> None:
         if "queue" in state:
             admitted.append({})
 
-    mine = launch_spec(spec_of(2, {"queue": "gpus"}), note)
-    mine.down()
+    c = launch_spec(spec_of(2, {"queue": "gpus"}), note)
+    c.down()
     assert any("waits in the queue: couldn't assign flavors" in state for state in states)
 
 
 def test_its_end_is_kept_by_the_control_plane(kubernetes: Kubernetes) -> None:
     """Also when nobody is there any more: the deadline ends the pods, and later the Job goes."""
-    mine = up(hosts=1)
+    c = up(hosts=1)
     kubernetes.change(JOBS, kubernetes.job_name(), lambda j: j["spec"].update(FAST))
 
     until(lambda: kubernetes.things() == [], "all is gone")
-    lost = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
-    assert lost
-    assert "DeadlineExceeded" in lost.what
-    mine.down()
+    reason = KubernetesProvider().revocation_reason(c.spec, c.machines)
+    assert reason
+    assert "DeadlineExceeded" in reason.what
+    c.down()
 
 
 FAST = {"activeDeadlineSeconds": 0, "ttlSecondsAfterFinished": 0}
@@ -473,12 +473,12 @@ FAST = {"activeDeadlineSeconds": 0, "ttlSecondsAfterFinished": 0}
 def test_a_pod_that_is_taken_away_is_named_and_the_others_stay(
     kubernetes: Kubernetes, reason: str, message: str, words: str
 ) -> None:
-    mine = up()
-    lost = kubernetes.pods()[0]["metadata"]["name"]
-    kubernetes.evict(lost, reason, message)
+    c = up()
+    name = kubernetes.pods()[0]["metadata"]["name"]
+    kubernetes.evict(name, reason, message)
 
     with pytest.raises(ClusterError) as failed:
-        mine.run(["true"])
+        c.run(["true"])
     assert f"0.mpi.mine ended: {words}" in failed.value.means
     rows = json.loads(command("run", "mine", "--json", "--", "true", status=None).stdout)
     assert [words in row["error"] for row in rows] == [True, False]
@@ -486,7 +486,7 @@ def test_a_pod_that_is_taken_away_is_named_and_the_others_stay(
     assert words in refused
     assert "0.mpi.mine ended" in refused
     assert sum(pod["status"]["phase"] == "Running" for pod in kubernetes.pods()) == 1
-    mine.down()
+    c.down()
 
 
 @pytest.mark.parametrize(
@@ -500,22 +500,22 @@ def test_a_pod_that_is_taken_away_is_named_and_the_others_stay(
 def test_a_pod_that_was_deleted_is_named_with_its_reason_before_and_after_it_is_gone(
     snapshot: Snapshot, kubernetes: Kubernetes, reason: str, message: str, event: str
 ) -> None:
-    mine = up()
-    lost, node = kubernetes.pods()[0]["metadata"]["name"], kubernetes.pods()[0]["spec"]["nodeName"]
+    c = up()
+    name, node = kubernetes.pods()[0]["metadata"]["name"], kubernetes.pods()[0]["spec"]["nodeName"]
     kubernetes.kubelets.dead.add(node)  # so that the pod is being deleted until it is asked
-    kubernetes.take(lost, reason, message, event)
-    during = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
+    kubernetes.take(name, reason, message, event)
+    during = KubernetesProvider().revocation_reason(c.spec, c.machines)
     kubernetes.kubelets.dead.clear()
     until(lambda: len(kubernetes.pods()) == 1, "it is gone")
-    after = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
+    after = KubernetesProvider().revocation_reason(c.spec, c.machines)
 
     assert during
     snapshot(during.what)
     words = f"0.mpi.mine ended: its pod was deleted by somebody else: {event}: {message}"
     assert after
     assert words in after.what
-    assert KubernetesProvider().describe_unreachable(mine.spec, mine.machines) == words
-    mine.down()
+    assert KubernetesProvider().describe_unreachable(c.spec, c.machines) == words
+    c.down()
 
 
 FLAGS = ("--provider", "kubernetes", "--option", f"image={OPTIONS['image']}")
@@ -524,34 +524,34 @@ FLAGS = ("--provider", "kubernetes", "--option", f"image={OPTIONS['image']}")
 def test_a_node_that_is_gone_is_said_and_what_to_type(
     kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = up()
+    c = up()
     kubernetes.lose_node("node0")
-    lost = KubernetesProvider().revocation_reason(mine.spec, mine.machines)
-    assert lost
-    assert "0.mpi.mine" in lost.what
-    assert "node0" in lost.what
+    reason = KubernetesProvider().revocation_reason(c.spec, c.machines)
+    assert reason
+    assert "0.mpi.mine" in reason.what
+    assert "node0" in reason.what
     monkeypatch.setattr("cluster.providers.kubernetes.GONE_WITHIN", 1.0)
 
     with pytest.raises(ProvisionError) as failed:
-        mine.down()
+        c.down()
     pod = kubernetes.pods()[0]["metadata"]["name"]
     assert f"kubectl delete pod {pod} --force" in failed.value.remedy
     kubernetes.kubelets.dead.clear()
-    mine.down()
+    c.down()
 
 
 def test_a_finalizer_that_never_goes_is_said(
     kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = up(hosts=1)
+    c = up(hosts=1)
     job = kubernetes.job_name()
     kubernetes.change(JOBS, job, lambda j: j["metadata"].update(finalizers=["other.example/x"]))
     monkeypatch.setattr("cluster.providers.kubernetes.GONE_WITHIN", 1.0)
 
     with pytest.raises(ProvisionError, match=job):
-        mine.down()
+        c.down()
     kubernetes.change(JOBS, job, lambda j: j["metadata"].update(finalizers=[]))
-    mine.down()
+    c.down()
 
 
 @pytest.mark.parametrize(
@@ -571,21 +571,21 @@ def test_an_api_server_that_refuses_says_why(
 def test_an_api_server_that_restarts_is_waited_for(kubernetes: Kubernetes) -> None:
     kubernetes.fail("GET .*/pods$", "503", times=2)
     kubernetes.fail("GET .*/pods$", "drop", times=1)
-    mine = up(hosts=1)
+    c = up(hosts=1)
 
-    mine.down()
+    c.down()
 
 
 def test_a_token_that_expires_leaves_what_runs_and_is_said(kubernetes: Kubernetes) -> None:
-    mine = up(hosts=1)
+    c = up(hosts=1)
     kubernetes.tokens.clear()
     with pytest.raises(ClusterError):
-        mine.run(["true"])
+        c.run(["true"])
     with pytest.raises(Denied):
-        mine.down()
+        c.down()
 
     kubernetes.tokens["secret-of-jane"] = USER
-    mine.down()
+    c.down()
 
 
 def test_a_webhook_that_adds_a_container_does_no_harm(kubernetes: Kubernetes) -> None:
@@ -596,9 +596,9 @@ def test_a_webhook_that_adds_a_container_does_no_harm(kubernetes: Kubernetes) ->
             item["spec"]["template"]["spec"]["containers"].append(sidecar)
 
     kubernetes.webhooks.append(add)
-    mine = up(hosts=1)
-    assert mine.run(["true"])["0.mpi.mine"].status == 0
-    mine.down()
+    c = up(hosts=1)
+    assert c.run(["true"])["0.mpi.mine"].status == 0
+    c.down()
 
 
 def test_a_namespace_that_is_being_deleted_is_refused(kubernetes: Kubernetes) -> None:
@@ -612,8 +612,8 @@ def test_a_namespace_that_is_being_deleted_is_refused(kubernetes: Kubernetes) ->
 
 def test_gc_finds_ours_by_its_mark_and_nothing_else(kubernetes: Kubernetes) -> None:
     kubernetes.add_pod("other")
-    mine = up(hosts=1)
-    mine.close()
+    c = up(hosts=1)
+    c.close()
     journal.for_cluster("mine").forget()
 
     [orphan] = find_orphans()
@@ -650,10 +650,10 @@ def test_quantities(text: str, amount: float) -> None:
 
 
 def test_time_of_launch_and_teardown(kubernetes: Kubernetes) -> None:
-    began = time.monotonic()
+    launch_start = time.monotonic()
     up(hosts=4).down()
 
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - launch_start < 60
 
 
 def test_the_packages_of_the_container_file_have_what_hosts_need() -> None:

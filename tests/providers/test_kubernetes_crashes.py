@@ -47,9 +47,9 @@ class Kills:
         path = folder / "kubectl"
         path.write_text(WRAPPER.format(program=shutil.which("kubectl")))
         path.chmod(0o755)
-        self.at(0, "before")
+        self.choose(0, "before")
 
-    def at(self, call: int, when: str) -> None:
+    def choose(self, call: int, when: str) -> None:
         """Choose the call, from 1, or none. The count begins again."""
         (self.folder / "calls").write_text("")
         (self.folder / "at").write_text(str(call))
@@ -78,11 +78,11 @@ def kills(
     folder = tmp_path / "kills"
     folder.mkdir()
     monkeypatch.setattr("cluster.providers.kubernetes.SEEN_WITHIN", 0.3)
-    made = Kills(folder)
+    wrapper = Kills(folder)
     monkeypatch.setenv("KILLS", str(folder))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     kubernetes.add_pod("other")
-    yield made
+    yield wrapper
     assert kubernetes.things() == [("pods", "other")]
     kubernetes.remove(PODS, "other")
 
@@ -98,40 +98,40 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
     writes = [call for call in calls if "create --raw" in call and "dryRun" not in call]
     assert len(writes) == 1
 
-    moments = [(at, when) for at in range(1, len(calls) + 1) for when in ("before", "after")]
-    for at, when in moments[WAYS.index(way) :: len(WAYS)]:
-        kills.at(at, when)
+    moments = [(nth, when) for nth in range(1, len(calls) + 1) for when in ("before", "after")]
+    for nth, when in moments[WAYS.index(way) :: len(WAYS)]:
+        kills.choose(nth, when)
         status = killed_processes.status(killed_processes.launch, SPEC)
-        assert status in (-signal.SIGKILL, 0), (at, when)  # 0: it has polled less often this time
-        kills.at(0, when)
+        assert status in (-signal.SIGKILL, 0), (nth, when)  # 0: it has polled less often this time
+        kills.choose(0, when)
         clear("down" if status == 0 and way == "gc" else way)
-        assert kubernetes.things() == [("pods", "other")], (at, when, calls[at - 1])
+        assert kubernetes.things() == [("pods", "other")], (nth, when, calls[nth - 1])
 
 
 def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     kills: Kills, kubernetes: Kubernetes
 ) -> None:
     launch_spec(SPEC).close()
-    kills.at(0, "before")
+    kills.choose(0, "before")
     killed_processes.down("mine")
     calls = kills.calls()
 
-    for at in range(1, len(calls) + 1):
+    for nth in range(1, len(calls) + 1):
         launch_spec(SPEC).close()
-        kills.at(at, "after" if at % 2 else "before")
+        kills.choose(nth, "after" if nth % 2 else "before")
         killed_processes.status(killed_processes.down, "mine")
-        kills.at(0, "before")
+        kills.choose(0, "before")
         clear("down")
-        assert kubernetes.things() == [("pods", "other")], calls[at - 1]
+        assert kubernetes.things() == [("pods", "other")], calls[nth - 1]
 
 
 def test_a_launch_that_is_killed_at_random_moments_is_continued_or_cleared(
     kills: Kills, kubernetes: Kubernetes
 ) -> None:
     """A third of the launches are gone on from by the same command."""
-    began = time.monotonic()
+    start = time.monotonic()
     launch_spec(SPEC).close()
-    took = time.monotonic() - began
+    took = time.monotonic() - start
     clear("down")
     draw = random.Random(43)
     for moment in range(MOMENTS):

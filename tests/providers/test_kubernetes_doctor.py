@@ -20,8 +20,8 @@ __all__ = ["kubernetes", "kubernetes_server"]
 def diagnosed(options: Mapping[str, str], status: int = 0) -> dict[str, dict[str, Any]]:
     """Return what `cluster doctor` looked for, by its name."""
     words = [word for pair in options.items() for word in ("--option", "{}={}".format(*pair))]
-    done = command("doctor", "--provider", "kubernetes", *words, "--json", status=status)
-    return {check["what"]: check for check in json.loads(done.stdout)}
+    result = command("doctor", "--provider", "kubernetes", *words, "--json", status=status)
+    return {check["what"]: check for check in json.loads(result.stdout)}
 
 
 def test_doctor_looks_at_each_step_of_the_way(snapshot: Snapshot, kubernetes: Kubernetes) -> None:
@@ -80,8 +80,8 @@ def test_doctor_names_the_step_that_fails(
 def test_doctor_of_a_role_that_may_little_says_what_is_not_seen(kubernetes: Kubernetes) -> None:
     kubernetes.roles[USER] = NEEDED
 
-    seen = diagnosed(OPTIONS)
-    assert {name for name, check in seen.items() if check["missing"]} == {
+    checks = diagnosed(OPTIONS)
+    assert {name for name, check in checks.items() if check["missing"]} == {
         *("list nodes", "list resourcequotas", "list events", "patch nodes", "image"),
         "queues of Kueue",
     }

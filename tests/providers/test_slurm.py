@@ -28,10 +28,10 @@ def slurm(
     """A Slurm whose commands are on this machine; no job is left in it."""
     monkeypatch.setenv("SLURM_CONF", str(slurm_here.conf))
     yield slurm_here
-    left = slurm_here.call("squeue", "-h", "-o", "%A").split()
-    for job in left:
+    jobs = slurm_here.call("squeue", "-h", "-o", "%A").split()
+    for job in jobs:
         slurm_here.end(job)
-    assert not left
+    assert not jobs
 
 
 def up(name: str = "mine", **options: str) -> cluster.Cluster:
@@ -41,20 +41,20 @@ def up(name: str = "mine", **options: str) -> cluster.Cluster:
 def test_a_cluster_is_a_job_and_its_end_is_the_end_of_the_job(
     snapshot: Snapshot, slurm: SlurmHere
 ) -> None:
-    mine = up(time="5m")
+    c = up(time="5m")
 
-    assert mine.run(["printenv", "HOME"])["0.mpi.mine"].status == 0
+    assert c.run(["printenv", "HOME"])["0.mpi.mine"].status == 0
     assert slurm.call("squeue", "-h", "-o", "%j %l").split() == ["cluster-mine", "5:00"]
-    assert [one["status"] for one in answer("ls")] == ["idle"]
-    slurm.call("scontrol", "suspend", mine.machines[0].job)
-    assert [one["status"] for one in answer("ls")] == ["SUSPENDED"]
-    slurm.call("scontrol", "resume", mine.machines[0].job)
-    assert 0 < (mine.expires or 0) - journal.for_cluster("mine").path.stat().st_mtime <= 300
-    check_started_jobs(mine)
+    assert [row["status"] for row in answer("ls")] == ["idle"]
+    slurm.call("scontrol", "suspend", c.machines[0].job)
+    assert [row["status"] for row in answer("ls")] == ["SUSPENDED"]
+    slurm.call("scontrol", "resume", c.machines[0].job)
+    assert 0 < (c.expires or 0) - journal.for_cluster("mine").path.stat().st_mtime <= 300
+    check_started_jobs(c)
 
-    mine.down()
+    c.down()
     assert slurm.call("squeue", "-h") == ""
-    snapshot(mine.looked_for)
+    snapshot(c.looked_for)
 
 
 def test_inside_an_allocation_its_nodes_are_used_and_it_is_never_cancelled(
@@ -64,8 +64,8 @@ def test_inside_an_allocation_its_nodes_are_used_and_it_is_never_cancelled(
     monkeypatch.setenv("SLURM_JOB_ID", job)
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "1")
 
-    said = command("up", "inside", "--provider", "slurm", "--option", "reach=srun")
-    assert "here" in said.stdout
+    result = command("up", "inside", "--provider", "slurm", "--option", "reach=srun")
+    assert "here" in result.stdout
     command("down", "inside")
     assert slurm.call("squeue", "-h", "-o", "%A %T").split() == [job, "RUNNING"]
 
@@ -76,7 +76,7 @@ def test_inside_an_allocation_its_nodes_are_used_and_it_is_never_cancelled(
 
 
 @pytest.mark.parametrize(
-    ("options", "said", "typed"),
+    ("options", "text", "typed"),
     [
         ({"partition": "gpu"}, "no such partition", "sinfo --summarize"),
         ({"gres": "gpu:8"}, "No node has such a generic resource", "sinfo --format '%N %G'"),
@@ -92,40 +92,40 @@ def test_inside_an_allocation_its_nodes_are_used_and_it_is_never_cancelled(
 )
 @pytest.mark.usefixtures("slurm")
 def test_what_slurm_refuses_is_said_before_anything_is_submitted(
-    options: dict[str, str], said: str, typed: str
+    options: dict[str, str], text: str, typed: str
 ) -> None:
     with pytest.raises((SpecError, ProvisionError)) as refused:
         plan_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options}))
 
-    assert said in str(refused.value)
+    assert text in str(refused.value)
     assert typed in refused.value.remedy
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("fields", "text"),
     [
         ({"accelerator": "h100:8"}, "gres=gpu:8"),
         ({"ttl": 300.0, "options": {"time": "3m"}}, "Both are the time limit"),
     ],
 )
 @pytest.mark.usefixtures("slurm")
-def test_other_requests_that_cannot_be(asked: dict[str, object], said: str) -> None:
+def test_other_requests_that_cannot_be(fields: dict[str, object], text: str) -> None:
     with pytest.raises((SpecError, ProvisionError)) as refused:
-        plan_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, **asked}))
+        plan_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, **fields}))
 
-    assert said in refused.value.what + refused.value.means
+    assert text in refused.value.what + refused.value.means
 
 
 @pytest.mark.parametrize(
-    ("asked", "limit"),
+    ("fields", "limit"),
     [({"hosts": 9}, "so many nodes."), ({"ttl": 7200.0}, "so much time.")],
 )
 def test_what_can_never_start_is_refused_and_cancelled(
-    slurm: SlurmHere, asked: dict[str, object], limit: str
+    slurm: SlurmHere, fields: dict[str, object], limit: str
 ) -> None:
     """Slurm takes a job that its partition can never run, and lets it wait for ever."""
     with pytest.raises((SpecError, ProvisionError)) as refused:
-        launch_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, **asked}))
+        launch_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, **fields}))
 
     # Slurm names the limit as soon as its scheduler has looked at the job
     limits = ("so many nodes or so much time.", limit)
@@ -150,8 +150,8 @@ def test_a_plan_says_that_a_partition_starts_nothing(
 
     def planned(partition: str) -> str:
         options = {"partition": partition}
-        asked = make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options})
-        return plan_spec(asked)[1].lines[1]
+        spec = make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options})
+        return plan_spec(spec)[1].lines[1]
 
     assert planned("off").endswith(said)
     snapshot(planned("all"))
@@ -167,11 +167,9 @@ def test_a_partition_that_is_down_is_said_and_waited_for(slurm: SlurmHere) -> No
             slurm.call("scontrol", "update", "PartitionName=off", "State=UP")
 
     options = {"partition": "off", "reach": "srun"}
-    mine = launch_spec(
-        make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options}), hear
-    )
+    c = launch_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options}), hear)
     slurm.call("scontrol", "update", "PartitionName=off", "State=DOWN")
-    mine.down()
+    c.down()
     assert "0.mpi.mine PENDING: the partition is down" in states
 
 
@@ -218,12 +216,12 @@ def test_a_job_that_was_left_in_the_queue_is_found_by_the_same_command(drained: 
     assert "wait until nodes are up" in plan.lines[1]
     with pytest.raises(ProvisionError, match=r"\d+"):
         launch_spec(spec, interrupt)
-    [left] = provider.find("mine")
+    [resource] = provider.find("mine")
 
     drained.call("scontrol", "update", "NodeName=here", "State=RESUME")
-    mine = launch_spec(spec)
-    assert [machine.job for machine in mine.machines] == [left.id]
-    mine.down()
+    c = launch_spec(spec)
+    assert [machine.job for machine in c.machines] == [resource.id]
+    c.down()
 
 
 def test_ctrl_c_cancels_what_waits(drained: SlurmHere) -> None:
@@ -235,29 +233,29 @@ def test_ctrl_c_cancels_what_waits(drained: SlurmHere) -> None:
 
 def test_gc_finds_ours_by_its_comment_and_nothing_else(slurm: SlurmHere) -> None:
     other = slurm.call("sbatch", "--parsable", "--begin=now+1hour", "--wrap=true").strip()
-    mine = up()
+    c = up()
     journal.for_cluster("mine").forget()
 
     [orphan] = find_orphans()
     assert (orphan.name, orphan.provider) == ("mine", "slurm")
     remove(orphan)
     assert slurm.call("squeue", "-h", "-o", "%A").split() == [other]
-    mine.close()
+    c.close()
     slurm.end(other)
 
 
 def test_a_job_that_others_cancel_ends_the_run_with_its_reason(slurm: SlurmHere) -> None:
     """It is noticed within the 4 s after which Slurm is asked again."""
-    mine = up()
-    mine.bench("program", command="sleep 600", detach=True)
-    slurm.call("scancel", mine.machines[0].job)
+    c = up()
+    c.bench("program", command="sleep 600", detach=True)
+    slurm.call("scancel", c.machines[0].job)
 
     with pytest.raises(cluster.JobError, match=r"is over\. CANCELLED: somebody cancelled it"):
-        mine.wait()
+        c.wait()
     with pytest.raises(cluster.JobError, match="CANCELLED"):
-        mine.fetch()
+        c.fetch()
     assert "CANCELLED" in cluster.load("mine").record.reason
-    mine.down()
+    c.down()
     assert find_orphans() == ()
 
 
@@ -281,7 +279,7 @@ def take_down(slurm: SlurmHere, job: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "happens", "said"),
+    ("options", "happens", "text"),
     [
         ({"partition": "requeued"}, preempt, "PREEMPTED: it was preempted by another job"),
         ({"partition": "cancelled"}, preempt, "PREEMPTED: it was preempted by another job"),
@@ -291,31 +289,31 @@ def take_down(slurm: SlurmHere, job: str) -> None:
     ],
 )
 def test_a_job_that_slurm_takes_back_ends_the_run_with_slurms_reason(
-    slurm: SlurmHere, options: dict[str, str], happens: Callable[[SlurmHere, str], None], said: str
+    slurm: SlurmHere, options: dict[str, str], happens: Callable[[SlurmHere, str], None], text: str
 ) -> None:
     """6 s each: a job starts, and Slurm is asked every 4 s whether it still runs."""
-    mine = up(**options)
-    mine.bench("program", command="sleep 600", detach=True)
-    happens(slurm, mine.machines[0].job)
+    c = up(**options)
+    c.bench("program", command="sleep 600", detach=True)
+    happens(slurm, c.machines[0].job)
 
-    with pytest.raises(cluster.JobError, match=said):
-        mine.wait()
-    with pytest.raises(cluster.JobError, match=said):
-        mine.fetch()
+    with pytest.raises(cluster.JobError, match=text):
+        c.wait()
+    with pytest.raises(cluster.JobError, match=text):
+        c.fetch()
     assert cluster.load("mine").status in ("failed", "interrupted")
     slurm.call("scontrol", "update", "NodeName=here", "State=RESUME")
-    mine.down()
+    c.down()
     for job in slurm.call("squeue", "-h", "--partition=first", "-o", "%A").split():
         slurm.end(job)
 
 
 def test_a_holder_is_not_put_back_into_the_queue(slurm: SlurmHere) -> None:
     """It would start again, alone, on other nodes."""
-    mine = up()
-    put_back(slurm, mine.machines[0].job)
+    c = up()
+    put_back(slurm, c.machines[0].job)
 
     assert slurm.call("squeue", "-h", "-o", "%T").split() == ["RUNNING"]
-    mine.down()
+    c.down()
 
 
 @pytest.mark.usefixtures("slurm")
@@ -331,17 +329,17 @@ def test_a_cluster_whose_login_host_is_gone_is_not_said_to_be_down() -> None:
     options = {"provider": "slurm", "hosts": 1, "options": {"login": place}}
     book = journal.for_cluster("away")
     book.append(journal.Intended(spec=make_spec("away", options), at=0.0))
-    asked = journal.Requested(
+    request = journal.Requested(
         provider="slurm", region=f"login:{place}", kind="job", token=secrets.token_hex(2), at=0.0
     )
-    book.append(asked)
-    book.append(journal.Answered(token=asked.token, ids=("4711",)))
+    book.append(request)
+    book.append(journal.Answered(token=request.token, ids=("4711",)))
     refused = command("down", "away", status=1)
 
     assert "0 left" not in refused.stdout
     assert place in refused.stderr
     assert "scancel 4711" in refused.stderr
-    assert [one["name"] for one in answer("ls")] == ["away"]
+    assert [row["name"] for row in answer("ls")] == ["away"]
 
 
 @pytest.mark.usefixtures("slurm")

@@ -40,9 +40,9 @@ class Kills:
             path = folder / name
             path.write_text(WRAPPER.format(name=name, program=shutil.which(name)))
             path.chmod(0o755)
-        self.at("", "before")
+        self.choose("", "before")
 
-    def at(self, call: str, when: str) -> None:
+    def choose(self, call: str, when: str) -> None:
         """Choose the call, such as `squeue 2`: the second one. The count begins again."""
         (self.folder / "calls").write_text("")
         (self.folder / "at").write_text(call)
@@ -51,7 +51,7 @@ class Kills:
     def calls(self) -> list[str]:
         """Tell calls by name and how often that came before."""
         names = (self.folder / "calls").read_text().split()
-        return [f"{name} {names[: at + 1].count(name)}" for at, name in enumerate(names)]
+        return [f"{name} {names[: index + 1].count(name)}" for index, name in enumerate(names)]
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ def kills(
 ) -> Iterator[Kills]:
     folder = tmp_path / "kills"
     folder.mkdir()
-    made = Kills(folder)
+    wrapper = Kills(folder)
     monkeypatch.setenv("SLURM_CONF", str(slurm_here.conf))
     monkeypatch.setenv("KILLS", str(folder))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    yield made
+    yield wrapper
     assert slurm_here.call("squeue", "-h") == ""
 
 
@@ -89,9 +89,9 @@ def test_a_launch_that_is_killed_at_any_call_leaves_no_job(
 
     moments = [(call, when) for call in certain for when in ("before", "after")]
     for call, when in moments[WAYS.index(way) :: len(WAYS)]:
-        kills.at(call, when)
+        kills.choose(call, when)
         assert killed_processes.status(killed_processes.launch, SPEC) == -signal.SIGKILL
-        kills.at("", when)
+        kills.choose("", when)
         clear(way)
         assert slurm_here.call("squeue", "-h", "-o", "%A") == "", (call, when)
 
@@ -100,15 +100,15 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     kills: Kills, slurm_here: SlurmHere
 ) -> None:
     launch_spec(SPEC).close()
-    kills.at("", "before")
+    kills.choose("", "before")
     killed_processes.down("mine")
     calls = [call for call in kills.calls() if call in {"squeue 1", "squeue 2", "scancel 1"}]
     assert calls == ["squeue 1", "scancel 1", "squeue 2"]
 
     for call in calls:
         launch_spec(SPEC).close()
-        kills.at(call, "before")
+        kills.choose(call, "before")
         assert killed_processes.status(killed_processes.down, "mine") == -signal.SIGKILL
-        kills.at("", "before")
+        kills.choose("", "before")
         clear("down")
         assert slurm_here.call("squeue", "-h", "-o", "%A") == "", call

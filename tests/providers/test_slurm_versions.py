@@ -85,23 +85,23 @@ def test_reasons_that_other_sites_have_shown(reason: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("word", "state"),
     [
         ("CANCELLED by 150016", "CANCELLED"),
         ("CANCELLED+", "CANCELLED"),
         ("OUT_OF_ME+", "OUT_OF_ME"),
     ],
 )
-def test_states_as_sacct_and_narrow_columns_write_them(said: str, state: str) -> None:
+def test_states_as_sacct_and_narrow_columns_write_them(word: str, state: str) -> None:
     """A word that was cut off is not guessed: it is named as unknown."""
-    [job] = parse_jobs(f"1|{said}|None|N/A|N/A|n1|")
+    [job] = parse_jobs(f"1|{word}|None|N/A|N/A|n1|")
 
     assert job.state == state
     assert state in KNOWN or "is not known here" in words_of(job)
 
 
 @pytest.mark.parametrize(
-    ("printed", "number"),
+    ("output", "number"),
     [
         ("17895320\n", "17895320"),
         ("42;north\n", "42"),
@@ -109,8 +109,8 @@ def test_states_as_sacct_and_narrow_columns_write_them(said: str, state: str) ->
         ("Your project has 1200 hours left\n7;site-2.example\n", "7"),
     ],
 )
-def test_numbers_of_jobs(printed: str, number: str) -> None:
-    assert job_number(printed) == number
+def test_numbers_of_jobs(output: str, number: str) -> None:
+    assert job_number(output) == number
 
 
 @pytest.mark.parametrize("printed", ["", "Submitted batch job 12\n", "12 of 20\n"])
@@ -166,8 +166,8 @@ def test_a_real_slurm_with_accounting(snapshot: Snapshot) -> None:
 
     assert [is_hopeless(job) for job in jobs] == [False, True, False, True]
     snapshot(map(words_of, jobs))
-    for said, typed in REFUSED.items():
-        error = refusal("sbatch", f"sbatch: error: Batch job submission failed: {said}", "here")
+    for message, typed in REFUSED.items():
+        error = refusal("sbatch", f"sbatch: error: Batch job submission failed: {message}", "here")
         assert type(error) is Denied
         assert typed in error.remedy
 

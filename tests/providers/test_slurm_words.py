@@ -83,14 +83,14 @@ def test_no_text_runs_by_default(text: str, state: str) -> None:
 
 
 def test_a_job_may_go_to_any_partition_that_it_names(snapshot: Snapshot) -> None:
-    known = parse_partitions(
+    parts = parse_partitions(
         "PartitionName=a Default=YES State=DOWN\nPartitionName=b Default=NO State=UP\n"
         "PartitionName=c Default=NO State=MOON\nscontrol: warning\n"
     )
 
-    assert why_closed(known, "a,b") == why_closed(known, "b") == why_closed(known, "d") == ""
-    snapshot(why_closed(known, ""))
-    snapshot(why_closed(known, "a,c"))
+    assert why_closed(parts, "a,b") == why_closed(parts, "b") == why_closed(parts, "d") == ""
+    snapshot(why_closed(parts, ""))
+    snapshot(why_closed(parts, "a,c"))
 
 
 SACCT = """\
@@ -101,7 +101,7 @@ printf '%s\\n' {states}
 
 
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("states", "text"),
     [
         ("PREEMPTED PENDING", "it was preempted by another job"),
         ("REQUEUED PENDING", "its state before was REQUEUED"),
@@ -109,7 +109,7 @@ printf '%s\\n' {states}
     ],
 )
 def test_slurms_accounts_say_why_a_job_was_put_back(
-    home: Path, monkeypatch: pytest.MonkeyPatch, states: str, said: str
+    home: Path, monkeypatch: pytest.MonkeyPatch, states: str, text: str
 ) -> None:
     """A strict stand-in of sacct; where there are none, the real one above says so."""
     (home / "sacct").write_text(SACCT.format(states=states))
@@ -117,4 +117,4 @@ def test_slurms_accounts_say_why_a_job_was_put_back(
     monkeypatch.setenv("PATH", str(home), prepend=":")
 
     before = SlurmClient().states_before("7", within=30)
-    assert why_put_back(before).startswith(said)
+    assert why_put_back(before).startswith(text)

@@ -49,7 +49,7 @@ def test_an_inventory_file(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "text"),
     [
         ([], "needs the names of your machines"),
         (["--option", "hosts=h1,"], "'' is not a machine"),
@@ -64,8 +64,8 @@ def test_an_inventory_file(home: Path) -> None:
         (["--option", "host=h1"], "There are: source, mpi, image, python, hosts, inventory, "),
     ],
 )
-def test_refusals(words: list[str], said: str) -> None:
-    assert said in command("up", "mine", "--provider", "ssh", *words, status=2).stderr
+def test_refusals(words: list[str], text: str) -> None:
+    assert text in command("up", "mine", "--provider", "ssh", *words, status=2).stderr
     assert answer("ls") == []
 
 
@@ -103,10 +103,10 @@ def mine(sshd: Sshd, home: Path) -> str:
 
 def test_a_command_runs_on_all_hosts(snapshot: Snapshot, mine: str) -> None:
     """Each line is prefixed, each host has its status, and the first failure is ours."""
-    done = command("run", mine, "--", "sh", "-c", "echo one; echo 'tw o'; echo err >&2")
-    lines = sorted(done.stdout.splitlines())
+    result = command("run", mine, "--", "sh", "-c", "echo one; echo 'tw o'; echo err >&2")
+    lines = sorted(result.stdout.splitlines())
     assert lines == [f"{n}.mpi.mine: {word}" for n in (0, 1) for word in ("one", "tw o")]
-    assert sorted(done.stderr.splitlines()) == ["0.mpi.mine: err", "1.mpi.mine: err"]
+    assert sorted(result.stderr.splitlines()) == ["0.mpi.mine: err", "1.mpi.mine: err"]
 
     failed = command("run", mine, "--", "sh", "-c", "exit 3", status=3)
     snapshot(failed.stderr)
@@ -118,15 +118,15 @@ def test_a_command_runs_on_all_hosts(snapshot: Snapshot, mine: str) -> None:
 
 
 def test_files_go_there_and_come_home(mine: str, home: Path) -> None:
-    here = home / "a folder"
-    here.mkdir()
-    (here / "file").write_text("content")
-    command("put", mine, str(here), str(home / "there"))
+    folder = home / "a folder"
+    folder.mkdir()
+    (folder / "file").write_text("content")
+    command("put", mine, str(folder), str(home / "there"))
     command("get", mine, str(home / "there"), "back")
 
-    command("put", mine, str(here / "file"), f"{home}/there/")
+    command("put", mine, str(folder / "file"), f"{home}/there/")
     assert sorted(path.name for path in (home / "there").iterdir()) == ["file"]
-    command("put", mine, str(here), f"{home}/there/")
+    command("put", mine, str(folder), f"{home}/there/")
     assert (home / "there" / "a folder" / "file").read_text() == "content"
     assert (home / "back" / "0.mpi.mine" / "file").read_text() == "content"
     assert (home / "back" / "1.mpi.mine" / "file").read_text() == "content"
@@ -139,9 +139,9 @@ def test_hosts_as_a_table_as_json_and_for_ssh(mine: str, sshd: Sshd, home: Path)
     assert "0.mpi.mine" in command("ls", mine).stdout
     blocks = command("ls", mine, "--ssh-config").stdout
     (home / "conf").write_text(f"IdentityFile {sshd.folder / 'user'}\n" + blocks)
-    done = run("ssh", "-F", str(home / "conf"), "0.mpi.mine", "echo hello")
+    result = run("ssh", "-F", str(home / "conf"), "0.mpi.mine", "echo hello")
 
-    assert done.stdout == "hello\n"
+    assert result.stdout == "hello\n"
     assert command("connect", "mine").stdout.startswith("ssh -t -l ")
 
 
@@ -162,19 +162,19 @@ def test_a_measured_run_over_ssh(sshd: Sshd, home: Path) -> None:
     """The same benchmark, session and run folder as on this machine; down leaves nothing."""
     words = ["--provider=ssh", "--hosts=1", "--ranks-per-host=2", f"--option=bin={BIN}"]
     option = [f"--option=hosts={befriend(sshd, home)}", "--option=trust=first-use"]
-    shown = answer(
+    report = answer(
         *("bench", "p2p", "far", *words, *option),
         *("--metrics=latency", "--sizes=8", "--iters=500"),
     )
 
-    assert shown["status"] == "done"
-    assert shown["summaries"][0]["n"] == 500
+    assert report["status"] == "done"
+    assert report["summaries"][0]["n"] == 500
     assert sessions() == ["far"]
-    assert (Path(shown["run"]) / "raw" / "stdout").read_text().startswith("Process 0 latency")
+    assert (Path(report["run"]) / "raw" / "stdout").read_text().startswith("Process 0 latency")
     assert answer("status", "far")[-1]["state"] == "done"
     command("down", "far")
     assert sessions() == []
-    record = json.loads((Path(shown["run"]) / "run.json").read_text())
+    record = json.loads((Path(report["run"]) / "run.json").read_text())
     assert not Path(record["environment"][0]["home"], ".cluster-far").exists()
 
 

@@ -55,9 +55,9 @@ class Toy:
     def run(self, zone: str, tags: Tags, count: int) -> tuple[str, ...]:
         if zone in self.full:
             raise Failure("capacity", operation="run", code="Full", message=f"{zone} is full")
-        made = tuple(f"{zone}-{tags.launch}-{number}" for number in range(count))
-        self.instances |= dict.fromkeys(made, tags)
-        return made
+        ids = tuple(f"{zone}-{tags.launch}-{number}" for number in range(count))
+        self.instances |= dict.fromkeys(ids, tags)
+        return ids
 
 
 class ToyDeletion(Deletion[CloudResource]):
@@ -67,8 +67,8 @@ class ToyDeletion(Deletion[CloudResource]):
     types: ClassVar[Sequence[Any]] = ()
 
     def _machines(self) -> Sequence[CloudResource]:
-        found = self._client.instances.items()
-        return [CloudResource(kind="machine", id=i, tags=t) for i, t in found if self._is_ours(t)]
+        items = self._client.instances.items()
+        return [CloudResource(kind="machine", id=i, tags=t) for i, t in items if self._is_ours(t)]
 
     def _is_ours(self, tags: Tags) -> bool:
         if self._selection.launches:
@@ -81,9 +81,9 @@ class ToyDeletion(Deletion[CloudResource]):
     def _unlisted(self) -> tuple[Resource, ...]:
         return ()
 
-    def _delete(self, there: Sequence[CloudResource]) -> None:
-        for one in there:
-            del self._client.instances[one.id]
+    def _delete(self, listed: Sequence[CloudResource]) -> None:
+        for resource in listed:
+            del self._client.instances[resource.id]
 
 
 class ToyLaunch(CloudLaunch[Toy, CloudOptions, CloudOffer, str]):
@@ -108,15 +108,15 @@ class ToyLaunch(CloudLaunch[Toy, CloudOptions, CloudOffer, str]):
             for number, id_ in enumerate(ids)
         ]
 
-    def check(self, site: Site, found: Sequence[ListedMachine[str]], seconds: float) -> None:
+    def check(self, site: Site, listed: Sequence[ListedMachine[str]], seconds: float) -> None:
         pass
 
-    def settle(self, site: Site, found: tuple[str, ...]) -> None:
+    def settle(self, site: Site, machines: tuple[str, ...]) -> None:
         pass
 
 
-def view(one: str) -> InstanceView:
-    return InstanceView(id=one, alias=one, private="10.0.0.1", public="192.0.2.7")
+def view(id_: str) -> InstanceView:
+    return InstanceView(id=id_, alias=id_, private="10.0.0.1", public="192.0.2.7")
 
 
 class ToyProvider(CloudProvider[Toy, CloudOptions, CloudOffer]):
@@ -147,17 +147,17 @@ class ToyProvider(CloudProvider[Toy, CloudOptions, CloudOffer]):
             sites=sites, allow="192.0.2.1/32", ttl=TTL, link=None, price=price, lines=("toys",)
         )
 
-    def offer_near(self, client: Toy, offer: CloudOffer, like: Machine) -> CloudOffer:
+    def offer_near(self, client: Toy, offer: CloudOffer, template: Machine) -> CloudOffer:
         return offer
 
-    def running(self, client: Toy, whose: Selection) -> list[tuple[Tags, str]]:
-        return [(tags, id_) for id_, tags in client.instances.items() if tags.owner == whose.owner]
+    def running(self, client: Toy, selection: Selection) -> list[tuple[Tags, str]]:
+        return [(t, id_) for id_, t in client.instances.items() if t.owner == selection.owner]
 
     def remote_cluster(self, client: Toy, tags: Tags, machines: Sequence[str]) -> RemoteCluster:
         return RemoteCluster(name=tags.name, region=client.name, addresses=tuple(machines))
 
-    def translate_error(self, failure: Failure, left: str) -> ClusterError:
-        return Capacity(failure.message, means=left)
+    def translate_error(self, failure: Failure, remains: str) -> ClusterError:
+        return Capacity(failure.message, means=remains)
 
 
 SPEC = ClusterSpec(name="third", provider="toy", hosts=2)
@@ -182,7 +182,7 @@ def test_a_launch_is_planned_made_found_and_taken_down(toy: Toy) -> None:
 
     assert (plan.costs, plan.lines) == (True, ("toys",))
     assert [m.access and m.access.host for m in machines] == ["192.0.2.7"] * 2
-    assert [one.name for one in ToyProvider().live()] == ["third"]
+    assert [cluster.name for cluster in ToyProvider().live()] == ["third"]
     assert len(ToyProvider().find("third")) == 2
     ToyProvider().destroy("third")
     assert toy.instances == {}
@@ -192,7 +192,7 @@ def test_a_full_zone_leads_to_the_next_and_a_failure_leaves_nothing(
     snapshot: Snapshot, toy: Toy
 ) -> None:
     toy.full = {ZONES[0]}
-    assert all(one.startswith(ZONES[1]) for one in (m.id for m in launched()))
+    assert all(id_.startswith(ZONES[1]) for id_ in (m.id for m in launched()))
 
     ToyProvider().destroy("third")
     journal.for_cluster("third").forget()
@@ -227,7 +227,7 @@ def test_a_machine_is_added_and_others_end(toy: Toy) -> None:
     provider = ToyProvider()
     (new,) = provider.add(SPEC, old[0], (1,), book)
     assert new.name == "1.mpi.third"
-    assert {one.id for one in provider.list_except("third", old)} == {new.id}
+    assert {resource.id for resource in provider.list_except("third", old)} == {new.id}
     provider.delete_except("third", (old[0], new))
     assert set(toy.instances) == {old[0].id, new.id}
 
